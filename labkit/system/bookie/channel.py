@@ -26,7 +26,7 @@ Serve = Callable[["Batch", R], None]
 
 
 class Pause(Enum):
-    """A reason for which a bookie has stopped reading from a client."""
+    """The reason why a bookie has stopped reading from a client."""
 
     TURN = "its requests wait for their turn, or it does not read its responses"
     SPACE = "the memtable or the journal is full"
@@ -123,7 +123,9 @@ class Batch:
 
 @dataclass(slots=True)
 class _CostRelease:
-    """Queued after a response, in place of a connection, to subtract the response's cost."""
+    """Takes the place of a connection in a `Pending` that is queued after a response.  It subtracts
+    the response's cost.
+    """
 
     channel: Channel
     cost: int

@@ -57,11 +57,11 @@ class Checkpoints:
                 self._on_space(lack_of_space)
 
     def _is_worthwhile(self) -> bool:
-        # If the disk was full, only another attempt shows whether it still is.
+        # Only another attempt shows whether a disk that was full has space again.
         return not self._has_space or self._store.mark_can_advance
 
     async def _checkpoint(self) -> OSError | None:
-        """Return the error if the checkpoint ran out of disk space."""
+        """Return None, or the error if the checkpoint ran out of disk space."""
         checkpoint = self._store.begin_checkpoint()
         try:
             await self._run_blocking(partial(self._store.flush, checkpoint))

@@ -1,7 +1,7 @@
 """Schedules garbage collections, and limits the rate of compactions.
 
-Each collection removes deleted ledgers.  Some collections also remove over-replicated ledgers,
-which are stored on this bookie although other bookies have replaced it in their metadata.
+Each collection removes deleted ledgers.  Some collections also remove over-replicated ledgers, that
+is, ledgers stored on this bookie whose metadata no longer lists it.
 
 A compaction needs disk space before it frees any, so compactions are suspended when the ledger
 directories are nearly full.  Deleted ledgers and logs without live entries are removed even then.
@@ -109,8 +109,8 @@ def is_forced(config: GarbageConfig, space: Space) -> bool:
 
 
 def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
-    """Return whether compactions of this kind are suspended: all are if a directory is full, and
-    major ones also if it is almost full.
+    """Return whether compactions of this kind are suspended: all of them if a directory is full,
+    and major ones also if one is almost full.
 
     In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
     """
@@ -192,7 +192,7 @@ class GarbageCollection:
             self._recorder.record("log.removed", file=log_name(log_id))
 
     async def drop_overreplicated(self) -> None:
-        """Delete the entries of over-replicated ledgers that received none since the last call.
+        """Delete over-replicated ledgers that have received no entries since the last call.
 
         Raises `MetadataError`.
         """

@@ -67,7 +67,7 @@ class LongPolls:
             self._end(busiest, next(iter(self._by_connection[busiest])))
 
     def advance(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """End the ledger's polls for which this LastAddConfirmed is news."""
+        """End the ledger's polls whose readers know only a lower LastAddConfirmed."""
         # Iterate over a copy, because ending a poll removes it.
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > poll.previous_lac:

@@ -1,4 +1,4 @@
-"""Polls for a condition that nothing announces.
+"""Polls a condition that does not trigger an event when it becomes true.
 
 In BookKeeper: tasks of a `ScheduledExecutorService` at a fixed rate.
 """

@@ -52,7 +52,7 @@ class BookieOperations(Protocol):
         """Raises the same errors as `LedgerStore.read_entry`."""
 
     def disk_space(self) -> tuple[int, int]:
-        """Return the total and the free bytes."""
+        """Return the total and the free disk space in bytes."""
 
 
 class ProtocolV2:
@@ -88,7 +88,7 @@ class ProtocolV2:
             if len(ledgers) == 1:
                 batch.responses += add.responses(code_of(error))
             else:
-                # Retry each ledger alone, because perhaps only some of them reject the adds.
+                # Add to each ledger separately, because perhaps only some of them reject the adds.
                 for each in ledgers:
                     self._add(batch, each)
         else:

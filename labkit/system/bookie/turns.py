@@ -45,7 +45,7 @@ class Turns:
         return channel
 
     def serve_or_queue(self, batch: Batch, serve: Serve[R], request: R) -> None:
-        """Serve a request if the turn has time left and no other one waits; otherwise queue it."""
+        """Serve a request if the turn has time left and no request waits; otherwise, queue it."""
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
             channel.wait(serve, request)

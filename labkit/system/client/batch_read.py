@@ -21,8 +21,8 @@ from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest, Opcode, R
 
 
 class BatchReads:
-    """Sends batch reads.  If a connection is lost during one, no more are sent, because a bookie
-    that does not support them closes the connection.
+    """Sends batch reads.  Once a connection has been lost during a batch read, no more are sent,
+    because a bookie that does not support them closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:

@@ -176,7 +176,7 @@ class BookKeeper:
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
-        # Record this first: the ledger may be deleted even if the response is lost.
+        # Record the event first, because the ledger may be deleted even if the response is lost.
         self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)
         self.recorder.record("ledger.deleted", ledger_id)
@@ -196,8 +196,8 @@ class BookKeeper:
     ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
-            # The mistake shows later: bookies reject a wrong password, and with a wrong digest
-            # type, no digest matches.
+            # These cannot be checked here.  Bookies reject a wrong password, and if the digest type
+            # is wrong, no digest matches.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"wrong password for ledger {ledger_id}")

@@ -106,7 +106,8 @@ class DeferredSyncWriter(LedgerWriter):
             raise self.ended_by
 
     def request_of(self, entry: bytes) -> bytes:
-        return entry  # The frame contains a number that depends on the connection.
+        # `send` creates the request, because it contains a number that depends on the connection.
+        return entry
 
     def acking_channel(self, index: int) -> PerChannelBookieClient:
         return self._v3_channels[index]

@@ -207,7 +207,7 @@ class EnsembleChange:
         writer, shortage = self.writer, None
         try:
             while shortage is None and not writer.is_ended:
-                # Skip bookies that an earlier round has replaced, but that failed an add again.
+                # Skip bookies that have failed another add, but were replaced by an earlier round.
                 failed, self.failed = still_in_ensemble(writer.ensemble, self.failed), {}
                 if not failed:
                     break

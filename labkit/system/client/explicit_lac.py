@@ -50,6 +50,6 @@ class ExplicitLacSender:
     ) -> None:
         if written.exception() is None:
             acks.append(index)
-            # A reader that asks enough bookies asks at least one of these Qa, as for an entry.
+            # As with an entry, a reader that asks enough bookies asks at least one of these Qa.
             if len(acks) == self._writer.metadata.ack_quorum:
                 self._stored = max(self._stored, lac)

@@ -12,14 +12,14 @@ responding.  The rule:
     an acknowledgement counts if the metadata was OPEN after its connection was made
 
 Acknowledgements also count if the connection was made up to 5 ms after the metadata was OPEN,
-because a recovery and a restart of a fenced bookie take longer.  That saves a read of the metadata
+because a recovery and a restart of a fenced bookie take longer.  This saves a read of the metadata
 for the first connections of a new ledger.
 
 The check calls `sync` first, because a ZooKeeper server that lags behind the others could still
 return OPEN.  A watch is not enough, because it may report the change after the acknowledgement, and
 neither is the bookie's cookie, which changes only if the disks are emptied.  The metadata is read
-once for each new connection; creating the ledger and each ensemble change prove that it is OPEN,
-too.
+once for each new connection; creating the ledger and each ensemble change also prove that it is
+OPEN.
 
 BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """
@@ -75,7 +75,7 @@ class FenceCheck:
             channel.after_connecting(partial(self._connected, channel))
 
     def hold(self, channel: PerChannelBookieClient, count: Callable[[], None]) -> None:
-        """Call `count` once acknowledgements on this connection count."""
+        """Call `count` as soon as this connection has passed the check."""
         self._held.append((channel.connected_at, count))
         self._start()
 
@@ -105,7 +105,7 @@ class FenceCheck:
         while (self._held or not has_read) and not self._is_ended():
             requested_at = self._loop.time()
             try:
-                # Send both at once: the metadata store handles a session's requests in order.
+                # Send both at once, because the metadata store handles a session's requests in order.
                 _, (metadata, _) = await asyncio.gather(
                     self._manager.store.sync(), self._manager.read(self._ledger_id)
                 )

@@ -86,5 +86,5 @@ def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quoru
 
 
 def most_informative(errors: Sequence[BKException]) -> BKException:
-    """Return the first error that is not a denial, if any, because the entry may then exist."""
+    """Return the first error that is not a denial, if any, because then the entry may exist."""
     return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

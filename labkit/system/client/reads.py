@@ -143,7 +143,8 @@ class BookieReads:
 
 
 class SequenceRead:
-    """Reads several entries in parallel, each from one bookie of its write set after another.
+    """Reads several entries in parallel.  The bookies of an entry's write set are asked one after
+    another.
 
     The next bookie is asked once all bookies asked so far have failed.  It is also asked whenever
     `speculative_read_timeout_ms` has elapsed, unless one of the bookies asked so far has returned

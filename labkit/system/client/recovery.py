@@ -186,7 +186,7 @@ class LedgerRecovery:
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 
     def fence_key_of_reads(self) -> bytes:
-        """Return the key with which each read also fences the ledger, or b"" for reads that do not.
+        """Return the key with which each read fences the ledger, or b"" if reads do not fence it.
 
         A bookie that `fence` has not fenced must not accept an entry from the writer after it has
         denied having the entry (BookKeeper issue 2614).
@@ -267,7 +267,7 @@ class LedgerRecovery:
         """Return the length that is stored in the ledger's last entry.
 
         If the entry cannot be read, return the length that the fenced bookies reported, as
-        BookKeeper does.  It may include entries that were not recovered, or be 0.
+        BookKeeper does.  This length may include entries that were not recovered, or be 0.
         """
         if entry_id == NO_ENTRY_ID:
             return 0

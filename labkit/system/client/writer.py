@@ -131,7 +131,7 @@ class LedgerWriter:
         return future
 
     async def drain(self) -> None:
-        """Wait until fewer than `max_pending_adds` adds are unconfirmed; raise the errors of adds.
+        """Wait until fewer than `max_pending_adds` adds are unconfirmed.  Raises an add's error.
 
         If nothing else limits the number of pending adds, await this before each add.
         """
@@ -141,7 +141,7 @@ class LedgerWriter:
             await asyncio.shield(self.pending[excess].future)
 
     async def all_confirmed(self) -> None:
-        """Wait until all entries pushed so far are confirmed.  Raises the errors of the adds."""
+        """Wait until all entries pushed so far are confirmed.  Raises an add's error."""
         if self.pending:
             await asyncio.shield(self.pending[-1].future)
         elif self.ended_by is not None and self.last_add_confirmed < self.last_add_pushed:

@@ -52,7 +52,9 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Wait until `now` may return a new result; return immediately if it was never called."""
+        """Wait until `now` may return a different result.  Return immediately if it has not been
+        called yet.
+        """
         if self._writable.is_fresh and self._read_only.is_fresh:
             self._changed.clear()
             await self._changed.wait()

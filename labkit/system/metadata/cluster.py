@@ -29,8 +29,8 @@ class ClusterInUseError(LabkitError):
 class NoClusterError(MetadataUnavailableError):
     """The metadata store contains no cluster, or a different one than before.
 
-    Ledgers and bookies that the store does not list may still exist, so nothing must be deleted or
-    marked.
+    Ledgers and bookies that the store does not list may still exist, so do not delete or mark
+    anything.
     """
 
 

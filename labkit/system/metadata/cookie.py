@@ -1,4 +1,4 @@
-"""Cookies, which identify the bookie and the cluster that a set of directories belongs to.
+"""Cookies identify the bookie and the cluster to which a set of directories belongs.
 
 A bookie starts only if the copies of its cookie in each directory (file `VERSION`) and in the
 metadata store agree.  Otherwise, a bookie whose disk was replaced by an empty one would respond

@@ -118,7 +118,7 @@ class LedgerManager:
         Raises `NoClusterError` if the metadata store contains another cluster, for example because
         its data was lost.
         """
-        # Check the id after listing the ledgers: the data may have been lost just before that.
+        # Check the id after listing the ledgers, because the data may be lost just before that.
         found = await self.ids()
         await check_instance_id(self.store, instance_id)
         return found
@@ -128,7 +128,8 @@ class LedgerManager:
 
         Ledgers created or deleted in the meantime may be missing.  Raises `NoClusterError`.
         """
-        # Otherwise, a lagging ZooKeeper server could omit new ledgers, which would be deleted.
+        # Otherwise, a lagging ZooKeeper server could omit new ledgers, and bookies would delete
+        # them.
         await self.store.sync()
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):

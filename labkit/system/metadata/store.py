@@ -118,11 +118,12 @@ class MetadataStore(Protocol):
         """
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` whenever the store responds after a silence of half of `session_timeout_s`.
+        """Call `action` whenever the store responds after a silence of at least half of
+        `session_timeout_s`.
 
         During such a silence, any session may have expired.  `action` is called before the response
-        that ends the silence is delivered.  Once this method has been called, the store is polled,
-        so that no silence goes unnoticed.
+        that ends the silence is delivered.  Once this method has been called, the store is polled
+        so that silences are noticed.
         """
 
 

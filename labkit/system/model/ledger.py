@@ -87,7 +87,7 @@ class LedgerMetadata:
         return next(s.ensemble for s in reversed(self.segments) if s.first_entry_id <= entry_id)
 
     def closed(self, last_entry_id: int, length: int) -> "LedgerMetadata":
-        """Return the metadata of the closed ledger, without the token, which no update keeps."""
+        """Return the metadata of the closed ledger.  Like every update, this removes the token."""
         state = LedgerState.CLOSED
         return replace(self, state=state, last_entry_id=last_entry_id, length=length, c_token=0)
 

@@ -1,4 +1,5 @@
-"""The error for a prerequisite that is missing or unsuitable, such as Java or a port in use.
+"""The error for a missing or unsuitable prerequisite, for example if Java is not installed or a
+port is already in use.
 
 `labkit doctor` prints the same messages, because it calls the same checks.
 """

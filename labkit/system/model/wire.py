@@ -111,7 +111,7 @@ _SMALLEST_ADD = _ADD_HEADER_SIZE + 32
 
 
 class AddBatch(NamedTuple):
-    """The add requests of one receive call that have the same flags and master key, in order."""
+    """Add requests that were received together and have the same flags and master key, in order."""
 
     flags: int
     master_key: bytes

@@ -41,7 +41,7 @@ class BookieService:
 
         checkpoints --> disk monitor --> bookie and registration: read-only or writable
                             |
-                            +----------> garbage collection: how fast to compact
+                            +----------> garbage collection: whether to compact
     """
 
     registration_class: ClassVar[type[Registration]] = Registration

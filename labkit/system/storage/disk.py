@@ -60,7 +60,9 @@ class Disk(Protocol):
         """Return the sorted names in a folder; return [] if the folder does not exist."""
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """Return the sorted names of the files that end with `suffix`, like `names`."""
+        """Return the sorted names of the files in a folder that end with `suffix`; return [] if the
+        folder does not exist.
+        """
 
     def path(self, name: str) -> str:
         """Return the full path of a file or folder, for use in messages."""

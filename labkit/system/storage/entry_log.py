@@ -189,7 +189,9 @@ class EntryLogger:
         return disk
 
     def remove(self, log_id: int) -> None:
-        """Delete a finished log that has no live entries. Call this in the thread of the reads."""
+        """Delete a finished log that has no live entries. Call this in the thread that runs the
+        reads.
+        """
         reader = self._readers.pop(log_id, None)
         if reader is not None:
             reader.close()

@@ -174,7 +174,7 @@ class GarbageCollector:
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Delete a log without live entries. Call this in the thread of the reads."""
+        """Delete a log without live entries. Call this in the thread that runs the reads."""
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 

@@ -196,8 +196,8 @@ class Journal:
         self.sync()
 
     def write_unsynced(self, group: JournalGroup) -> None:
-        """Write a group.  It then survives if the process is killed, but it survives a power
-        failure only after `sync`.  Raises `OSError`, like `write_and_sync`.
+        """Write a group. The group then survives if the process is killed, but it survives a power
+        failure only after `sync`. Raises `OSError`, like `write_and_sync`.
         """
         if group.file_id != self._written_file_id:
             self._file.close()

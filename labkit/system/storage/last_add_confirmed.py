@@ -1,7 +1,7 @@
 """A ledger's LastAddConfirmed, as far as one bookie knows.
 
 Each entry contains the LastAddConfirmed (LAC) from the time at which the entry was packed, and an
-explicit LAC is sent without an entry. A bookie knows the higher of the two.
+explicit LAC is sent without an entry. The bookie's value is the higher of the two.
 
 In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.java`
 (getLastAddConfirmed).

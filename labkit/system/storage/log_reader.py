@@ -33,7 +33,7 @@ class EntryLogReader:
         """
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-        """Return the entry that starts at `offset`, or None if it is another one or incomplete."""
+        """Return the entry at `offset`, or None if a different or an incomplete entry is there."""
         start, data = self._read_ahead
         at = offset - LENGTH_SIZE - start
         read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE

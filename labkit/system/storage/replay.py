@@ -1,4 +1,4 @@
-"""Replay: when a bookie starts, it applies the journal records from LastLogMark on again.
+"""Replay: when a bookie starts, it reapplies the journal records from LastLogMark on.
 
 The store and this module call each other, so that a subclass of the store can override each step:
 

@@ -158,7 +158,7 @@ class TopicUnloaded(NamedTuple):
 
 
 class StepOutlastedRun(NamedTuple):
-    """A step of a running client had not ended at the end of the run.
+    """A step of a running client had not ended by the end of the run.
 
     has_ended: whether it ended within `waited_s` seconds after all faults were repaired.
     """

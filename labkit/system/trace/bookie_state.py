@@ -142,7 +142,7 @@ class BookieFold:
         self._was_killed = False
         self._handlers = {kind: getattr(self, name) for kind, name in BOOKIE_HANDLERS}
 
-    def take(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         self._served_entry = None
         handle = self._handlers.get(event.kind)
         if handle is not None:

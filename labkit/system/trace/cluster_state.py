@@ -82,7 +82,7 @@ def _folded(events: Iterable[Event], upto: int | None, bookies: Iterable[str]) -
     for event in events:
         if moment.event_count == upto:
             break
-        moment.take(event)
+        moment.apply(event)
     return moment
 
 
@@ -113,7 +113,7 @@ class ClusterFold:
         self.read: Read | None = None
         self._handlers = {kind: getattr(self, name) for kind, name in _HANDLERS}
 
-    def take(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         handle = self._handlers.get(event.kind)
         if handle is not None:
             handle(event)
@@ -121,7 +121,7 @@ class ClusterFold:
         if bookie is None and event.kind in _OF_BOOKIES:
             bookie = self._bookie(event.node)
         if bookie is not None:
-            bookie.take(event)
+            bookie.apply(event)
             if event.node not in self.nodes:
                 self.nodes[event.node] = "up"
         self.event_count += 1

@@ -12,7 +12,7 @@ from labkit.system.trace.events import DEFAULTS, Event
 
 
 class Link(Enum):
-    """Which earlier event of a given kind, with the same ledger and entry, is the cause."""
+    """Where the cause is found, among the earlier events with the same ledger and entry."""
 
     SAME_NODE = "on the same node"
     SAME_PAIR = "on the same node, about the same peer"
@@ -393,7 +393,7 @@ _KINDS = (
         "{node} advanced LastLogMark[ to {file}][ at offset {offset}]",
         columns="file offset",
     ),
-    # A bookie does this when it starts.  The position is that of the journal's end.
+    # A bookie does this when it starts.  The position is that at which the journal ended.
     Kind(
         "journal.replayed",
         "{node} replayed its journal[, records: {size}]",
@@ -592,7 +592,7 @@ _KINDS = (
     Kind("topic.opened", "{node} opened {topic}", columns="topic"),
     # Every message received before has been stored.
     Kind("topic.closed", "{node} closed {topic}", columns="topic"),
-    # Unlike when a topic is closed, the received messages may not have been stored.
+    # Unlike with `topic.closed`, some of the received messages may not have been stored.
     Kind(
         "topic.ended",
         "{node} stopped serving a topic[: {topic}][: {explanation}]",

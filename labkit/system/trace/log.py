@@ -78,7 +78,7 @@ class TraceLog:
                     break
             else:
                 cause = -1
-            # Twice as fast as `Event(...)`; a simulated run spends most of its tracing time here.
+            # This is twice as fast as `Event(...)`, and runs spend most of their tracing time here.
             events.append(new(Event, (seq, time_us - origin_us, node, kind, cause, *row[5:])))
             # Only these kinds can be causes, so the dictionaries need no other events.
             if kind in _CAUSING:

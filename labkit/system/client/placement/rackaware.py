@@ -161,8 +161,8 @@ def _assign_racks(
 
 
 def _can_span(racks: Racks, index: int, write_quorum: int, needed: int) -> bool:
-    """Return whether all write sets that contain the index span enough racks, or can still do so
-    when the missing bookies are chosen.
+    """Return whether each write set that contains the index spans enough racks, or can still do so
+    once all of its bookies are chosen.
     """
     return all(
         len({*some} - {None}) + some.count(None) >= needed

@@ -198,8 +198,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # Forget requests that were never sent, because they get no response, and adds, because
-            # a late response to an add cannot be mistaken for another one.
+            # Forget requests that were never sent, because they get no response.  Also forget adds,
+            # because a late response to an add cannot be mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
                 self._set_pending(key, [e for e in (oldest, *oldest.younger) if e is not request])

@@ -30,9 +30,9 @@ class DiskSpace(NamedTuple):
 
 
 class StoredLac(NamedTuple):
-    """What a bookie has stored that contains a LastAddConfirmed.
+    """The values on a bookie that contain a LastAddConfirmed.
 
-    Both values include digests.  A value that the bookie does not have is b"".
+    Both include digests.  A value that the bookie does not have is b"".
     """
 
     explicit_lac: bytes
@@ -42,8 +42,8 @@ class StoredLac(NamedTuple):
 class LongPollResult(NamedTuple):
     """The LastAddConfirmed that a bookie reports, without a digest.
 
-    If LastAddConfirmed has advanced and the bookie has the entry after the previous one, `entry_id`
-    and `entry` are those of that entry.
+    If LastAddConfirmed has advanced, `entry_id` and `entry` belong to the entry after the previous
+    LastAddConfirmed, provided that the bookie has it.
     """
 
     last_add_confirmed: int

@@ -117,7 +117,7 @@ class LedgerCache:
         return index
 
     def take_settled(self, ledger_ids: Sequence[int]) -> list[int]:
-        """Return those of these ledgers that have received no entries since the previous call.
+        """Return the given ledgers that have received no entries since the previous call.
 
         A replication worker may be copying the other ledgers to this bookie, so they must not be
         dropped as over-replicated.

@@ -210,8 +210,8 @@ class LedgerIndex:
         return self._stored_location(entry_id * _LOCATION.size)
 
     def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
-        """Return the locations of up to `count` entries, starting with this one and ending at the
-        latest with the last one on its page. A location may be 0.
+        """Return the locations of up to `count` entries, starting with this one, but only of those
+        that are on the same page. A location may be 0.
         """
         page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
         count = min(count, (self.page_size - at) // _LOCATION.size)
@@ -254,7 +254,7 @@ class LedgerIndex:
         changed, page_id = sorted(self._changed.pages), start
         while page_id < self._page_count:
             stored = self._next_stored_page(page_id)
-            # All pages before `stored` that may contain a location are changed ones.
+            # Before page `stored`, only changed pages can contain a location.
             yield from changed[bisect_left(changed, page_id) : bisect_left(changed, stored)]
             if stored < self._page_count:
                 yield stored
@@ -364,7 +364,7 @@ def _folders_of(path: str) -> list[str]:
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:
-    """Raise `StorageDamagedException` if a file or folder has the name of an index, but is none."""
+    """Raise `StorageDamagedException` if a file has a name like an index, but is not an index."""
     return sorted(
         ledger_id for folder in index_folders(disk) for ledger_id in ids_in(disk, folder, ".idx")
     )
