@@ -31,7 +31,7 @@ from labkit.system.model.wire import (
     encode_read,
     encode_response,
 )
-from labkit.system.trace.events import reported
+from labkit.system.trace.events import unnumbered_event
 from labkit.worlds.live.net import split_frames
 from labkit.worlds.live.trace_stream import decode_rows
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY, PASSWORD, entry_bytes
@@ -53,7 +53,10 @@ ANSWERS = (
     encode_response(Opcode.READ, Code.OK, 5, 3, ENTRY),
     encode_response(Opcode.READ, Code.NO_ENTRY, 5, 9),
 )
-ROWS = [reported(1, "bookie-1", "node.started"), reported(2, "bookie-1", "memtable.put", 5, 3)]
+ROWS = [
+    unnumbered_event(1, "bookie-1", "node.started"),
+    unnumbered_event(2, "bookie-1", "memtable.put", 5, 3),
+]
 GARBLED = (LabkitError, ValueError)
 """Input of another protocol raises ValueError, which closes the connection."""
 
@@ -100,7 +103,7 @@ def _requests_3() -> tuple[bytes, ...]:
 
 def _request_3(data: bytes) -> None:
     request = wire_v3.decode_request(data)
-    if wire_v3.is_possible(request):
+    if wire_v3.is_valid(request):
         wire_v3.encode_response(request.header, pb.EOK, wire_v3.response_to(request, pb.EOK))
     else:
         wire_v3.encode_response(request.header, pb.EBADREQ)

@@ -79,8 +79,8 @@ class GarbageConfig:
             if 0 < getattr(self, name) * 1000 < self.gc_wait_time_ms:
                 raise InvalidSettingException(
                     self,
-                    f"{{{name}}}, which is shorter than {{gc_wait_time_ms.name}},"
-                    " {gc_wait_time_ms.value}: logs are compacted only when garbage is collected",
+                    f"{{{name}}}, which is shorter than {{gc_wait_time_ms.name}}"
+                    " ({gc_wait_time_ms.value}); compactions run only when garbage is collected",
                 )
 
 

@@ -30,7 +30,7 @@ from labkit.system.model.wire_v3 import (
     decode_request,
     encode_response,
     is_flagged,
-    is_possible,
+    is_valid,
     response_to,
 )
 from labkit.system.storage.last_add_confirmed import last_add_confirmed
@@ -84,7 +84,7 @@ class ProtocolV3:
             batch.channel.connection.close()
             return
         operation = self._operations.get(request.header.operation)
-        if operation is None or not is_possible(request):
+        if operation is None or not is_valid(request):
             # This rejects START_TLS, for example, because the bookie has no certificate.
             batch.respond(encode_response(request.header, pb.EBADREQ))
         elif request.header.version != pb.VERSION_THREE:

@@ -46,7 +46,8 @@ def check_node(path: str, data: bytes) -> None:
     """Raise `NodeTooLargeError` if the node is too large.  Stores call this before each write."""
     if len(path) + len(data) > MAX_NODE_BYTES:
         raise NodeTooLargeError(
-            f"node {path[:200]} with {len(data)} bytes is too large; at most {MAX_NODE_BYTES} fit"
+            f"node {path[:200]} with {len(data)} bytes is too large; the limit, including"
+            f" the path, is {MAX_NODE_BYTES} bytes"
         )
 
 

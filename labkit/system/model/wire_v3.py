@@ -127,7 +127,7 @@ def is_version_3(body: bytes) -> bool:
     return True
 
 
-def is_possible(request: pb.Request) -> bool:
+def is_valid(request: pb.Request) -> bool:
     """Return whether the request contains the part for its operation, with valid values."""
     operation = request.header.operation
     if operation not in _PARTS:
@@ -136,16 +136,16 @@ def is_possible(request: pb.Request) -> bool:
     if name not in (field.name for field, _ in request.ListFields()):
         return False
     if operation == pb.ADD_ENTRY:
-        return _is_possible_add(request.addRequest)
+        return _is_valid_add(request.addRequest)
     if operation == pb.READ_ENTRY:
-        return _is_possible_read(request.readRequest)
+        return _is_valid_read(request.readRequest)
     if operation == pb.WRITE_LAC:
-        return _is_possible_lac(request.writeLacRequest)
+        return _is_valid_lac(request.writeLacRequest)
     ledger_id: int = getattr(getattr(request, name), "ledgerId", 0)
     return ledger_id >= 0
 
 
-def _is_possible_add(add: pb.AddRequest) -> bool:
+def _is_valid_add(add: pb.AddRequest) -> bool:
     """Return whether the ids match the entry and are small enough to be indexed."""
     if len(add.body) < ENTRY_HEADER.size or len(add.masterKey) != MASTER_KEY_SIZE:
         return False
@@ -154,7 +154,7 @@ def _is_possible_add(add: pb.AddRequest) -> bool:
     return in_range and (ledger_id, entry_id) == (add.ledgerId, add.entryId)
 
 
-def _is_possible_read(read: pb.ReadRequest) -> bool:
+def _is_valid_read(read: pb.ReadRequest) -> bool:
     """Return whether the ids are in range.  A request for a piggybacked entry must also contain the
     LastAddConfirmed that the client knows.
     """
@@ -166,7 +166,7 @@ def _is_possible_read(read: pb.ReadRequest) -> bool:
     return True
 
 
-def _is_possible_lac(write: pb.WriteLacRequest) -> bool:
+def _is_valid_lac(write: pb.WriteLacRequest) -> bool:
     """Return whether the ids match the body, and the digest is small enough to be stored."""
     size = len(write.body) - LAC_HEADER.size
     if not 0 <= size <= _LARGEST_DIGEST_SIZE or len(write.masterKey) != MASTER_KEY_SIZE:

@@ -113,7 +113,7 @@ class GarbageCollector:
         False if the ledger has no entries, or has received new ones since `take_settled`.
         """
         ledger = self.ledgers.get(ledger_id)
-        if ledger is None or ledger.got_entries or ledger.index.last_entry_id() < 0:
+        if ledger is None or ledger.has_new_entries or ledger.index.last_entry_id() < 0:
             return False
         self._emptied[ledger_id] = self.ledgers.empty(ledger_id)
         return True

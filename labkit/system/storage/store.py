@@ -166,7 +166,7 @@ class LedgerStore:
         for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
             self.memtable.put(ledger_id, entry_id, data)
         for ledger in ledgers:
-            ledger.got_entries = True
+            ledger.has_new_entries = True
             journal = self._journal_with_key(ledger)
         return journal.append(*entries)
 

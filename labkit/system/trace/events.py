@@ -92,7 +92,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def reported(
+def unnumbered_event(
     time_us: int, node: str, kind: str, ledger: int = -1, entry: int = -1, **fields: Unpack[Fields]
 ) -> Event:
     """Return an event that has no number and no cause yet."""

@@ -66,7 +66,7 @@ class RackawareEnsemblePlacementPolicy:
                 return chosen
         return {}
 
-    def better(
+    def replace_to_adhere(
         self, ensemble: Sequence[str], candidates: Sequence[str], write_quorum: int
     ) -> dict[int, str]:
         """Return the smallest set of replacements, by ensemble index, that satisfies the rule.

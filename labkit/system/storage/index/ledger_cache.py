@@ -125,10 +125,10 @@ class LedgerCache:
         settled = []
         for ledger_id in ledger_ids:
             ledger = self._ledgers.get(ledger_id)
-            if ledger is None or not ledger.got_entries:
+            if ledger is None or not ledger.has_new_entries:
                 settled.append(ledger_id)
             else:
-                ledger.got_entries = False
+                ledger.has_new_entries = False
         return settled
 
     def set_full_directories(self, directories: set[int]) -> None:

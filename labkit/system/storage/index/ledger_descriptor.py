@@ -15,13 +15,13 @@ from labkit.system.storage.index.ledger_index import LedgerIndex
 class LedgerDescriptor:
     """A ledger on this bookie. Its master key never changes, and its fence is never removed."""
 
-    __slots__ = ("confirmed_by_entry", "got_entries", "index", "key_in_journal")
+    __slots__ = ("confirmed_by_entry", "has_new_entries", "index", "key_in_journal")
 
     def __init__(self, index: LedgerIndex) -> None:
         self.index = index
         self.key_in_journal = False
         """Whether this process has written the master key to the journal."""
-        self.got_entries = False
+        self.has_new_entries = False
         """Whether entries have been added since the last `LedgerCache.take_settled`."""
         self.confirmed_by_entry = (-1, -1)
         """The last entry read by `last_add_confirmed`, and the highest LAC read so far."""
