@@ -51,7 +51,7 @@ LEDGERS_MAP_HEADER = Layout(
 LEDGERS_MAP_ITEM = Layout(
     "ledgers map item",
     Field("ledger id", "q", "the ledger"),
-    Field("bytes", "q", "what its entries take in this log, lengths included"),
+    Field("bytes", "q", "size of its entries in this log, with length fields"),
 )
 
 MAGIC = b"BKLO"
