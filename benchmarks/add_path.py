@@ -20,7 +20,7 @@ from benchmarks.measure import Figure, in_turn, per_second, ratios
 from benchmarks.peers import PEERS, Peer
 from benchmarks.workload import add_frames, entries_of, open_store, silent_recorder
 from labkit.system.bookie.node import Bookie
-from labkit.system.model.wire import Code, decode_answers
+from labkit.system.model.wire import Code, decode_responses
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.journal import Journal
 from labkit.system.trace.recorder import Recorder
@@ -209,7 +209,7 @@ class _Client:
             await self._progress.wait()
 
     def check(self) -> None:
-        failed = [each for each in decode_answers(self._responses) if each.code != Code.OK]
+        failed = [each for each in decode_responses(self._responses) if each.code != Code.OK]
         if failed:
             raise RuntimeError(f"the bookie rejected {len(failed)} adds; the first: {failed[0]}")
 

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from benchmarks.measure import Figure
 from benchmarks.workload import MASTER_KEY, entries_of
-from labkit.system.model.wire import Code, decode_answers, encode_add
+from labkit.system.model.wire import Code, decode_responses, encode_add
 from labkit.system.storage.config import StorageConfig
 from labkit.worlds.live.host.guard import guarded
 from labkit.worlds.live.host.ports import LOOPBACK
@@ -86,7 +86,7 @@ async def _load(port: int, entry_count: int) -> None:
 
     def on_bodies(bodies: Sequence[bytes]) -> None:
         nonlocal acknowledged
-        failed = [response for response in decode_answers(bodies) if response.code != Code.OK]
+        failed = [response for response in decode_responses(bodies) if response.code != Code.OK]
         if failed:
             raise RuntimeError(f"the bookie rejected an add: {failed[0]}")
         acknowledged += len(bodies)

@@ -161,7 +161,7 @@ class _Echo:
             began = time.process_time()
             batches = (each for each in decode_requests(bodies) if isinstance(each, AddBatch))
             responses = join_with_lengths(
-                [*chain.from_iterable(b.answers(Code.OK) for b in batches)]
+                [*chain.from_iterable(b.responses(Code.OK) for b in batches)]
             )
             self.responding_s += time.process_time() - began
             asyncio.get_running_loop().call_soon(_deliver, responses, on_bodies)

@@ -56,7 +56,7 @@ def _stages(folder: Path, groups: Sequence[Sequence[bytes]]) -> dict[str, float]
         requests = stage("their requests", decode_requests, frames)
         batches = [each for some in requests for each in some if isinstance(each, AddBatch)]
         stage("memtable and journal record", add, batches)
-        stage("answers", lambda batch: batch.answers(Code.OK), batches)
+        stage("responses", lambda batch: batch.responses(Code.OK), batches)
         stage("write and sync of the group", lambda _: journal.commit(), [None])
     journal.close()
     return seconds

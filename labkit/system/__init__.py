@@ -19,7 +19,7 @@ These packages support all of them:
 
 This code never opens a socket or a file and never reads a clock.  Instead, it calls interfaces
 (ports), each of which `labkit.worlds` implements twice: for live processes and for the simulation.
-It does not import views or the course.
+It imports neither views nor the course.
 
 Read `storage/journal.py` and `client/writer.py` first.
 """

@@ -11,7 +11,7 @@ from labkit.system.client.protocol.protocol_v3 import PerChannelBookieClientV3
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.system.model.errors import BKException
 from labkit.system.model.net import Connection, OnBodies, OnClose
-from labkit.system.model.wire import Answer, Opcode, encode_add, encode_read
+from labkit.system.model.wire import Opcode, Response, encode_add, encode_read
 from labkit.worlds.live.net import split_frames
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
 from tests.fuzz.harness import Target
@@ -49,7 +49,7 @@ async def _endpoint(bookie: str) -> Endpoint:
 
 async def _say_in_version_2(data: bytes) -> None:
     """Check that each request is completed exactly once."""
-    network, told = _Hostile(), list[tuple[int, Answer | BKException | None]]()
+    network, told = _Hostile(), list[tuple[int, Response | BKException | None]]()
     client = PerChannelBookieClientV2("b1", network, _endpoint, 60.0)
 
     def on_added(numbers: Sequence[int], error: BKException | None) -> None:
@@ -57,7 +57,7 @@ async def _say_in_version_2(data: bytes) -> None:
 
     client.add(LEDGER, 3, encode_add(MASTER_KEY, ENTRY), on_added, 0)
 
-    def on_answer(number: int, answer: Answer | BKException) -> None:
+    def on_answer(number: int, answer: Response | BKException) -> None:
         told.append((number, answer))
 
     for number, entry_id in enumerate((3, 9, 9), 1):

@@ -20,18 +20,18 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.model.message_id import MessageId
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.model.wire import (
-    ANSWER,
+    RESPONSE,
     BatchReadRequest,
     Code,
     Flag,
     Opcode,
-    decode_answers,
     decode_requests,
+    decode_responses,
     encode_add,
-    encode_answer,
     encode_read,
+    encode_response,
 )
-from labkit.system.trace.events import reported
+from labkit.system.trace.events import unnumbered_event
 from labkit.worlds.live.net import split_frames
 from labkit.worlds.live.trace_stream import decode_rows
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY, PASSWORD, entry_bytes
@@ -49,11 +49,14 @@ REQUESTS = (
     encode_batch_read(BATCH),
 )
 ANSWERS = (
-    encode_answer(Opcode.ADD, Code.OK, 5, 3),
-    encode_answer(Opcode.READ, Code.OK, 5, 3, ENTRY),
-    encode_answer(Opcode.READ, Code.NO_ENTRY, 5, 9),
+    encode_response(Opcode.ADD, Code.OK, 5, 3),
+    encode_response(Opcode.READ, Code.OK, 5, 3, ENTRY),
+    encode_response(Opcode.READ, Code.NO_ENTRY, 5, 9),
 )
-ROWS = [reported(1, "b0", "node.started"), reported(2, "b0", "memtable.put", 5, 3)]
+ROWS = [
+    unnumbered_event(1, "bookie-1", "node.started"),
+    unnumbered_event(2, "bookie-1", "memtable.put", 5, 3),
+]
 GARBLED = (LabkitError, ValueError)
 """Input of another protocol raises ValueError, which closes the connection."""
 
@@ -100,8 +103,8 @@ def _requests_3() -> tuple[bytes, ...]:
 
 def _request_3(data: bytes) -> None:
     request = wire_v3.decode_request(data)
-    if wire_v3.is_possible(request):
-        wire_v3.encode_response(request.header, pb.EOK, wire_v3.answer_to(request, pb.EOK))
+    if wire_v3.is_valid(request):
+        wire_v3.encode_response(request.header, pb.EOK, wire_v3.response_to(request, pb.EOK))
     else:
         wire_v3.encode_response(request.header, pb.EBADREQ)
 
@@ -110,7 +113,7 @@ def responses_3() -> tuple[bytes, ...]:
     """Return a response of each kind."""
     requests = [wire_v3.decode_request(body) for body in _requests_3()]
     return tuple(
-        wire_v3.encode_response(r.header, pb.EOK, wire_v3.answer_to(r, pb.EOK)) for r in requests
+        wire_v3.encode_response(r.header, pb.EOK, wire_v3.response_to(r, pb.EOK)) for r in requests
     )
 
 
@@ -129,11 +132,11 @@ WIRE_TARGETS = (
     Target("frames", split_frames, (framed(REQUESTS),), GARBLED),
     Target("frames in pieces", _in_pieces, (bytes(range(16)) + framed(REQUESTS) * 20,)),
     Target("requests", _several(decode_requests), (framed(REQUESTS),), GARBLED),
-    Target("answers", _several(decode_answers), (framed(ANSWERS),), (*GARBLED, struct.error)),
+    Target("answers", _several(decode_responses), (framed(ANSWERS),), (*GARBLED, struct.error)),
     Target(
         "batch read's answer",
         find_batch_entries,
-        (batch_answer(BATCH, Code.OK, [ENTRY, ENTRY])[ANSWER.size :],),
+        (batch_answer(BATCH, Code.OK, [ENTRY, ENTRY])[RESPONSE.size :],),
     ),
     Target("version 3 request", _request_3, _requests_3(), GARBLED),
     Target("version 3 response", _response_3, responses_3(), GARBLED),

@@ -22,9 +22,9 @@ from labkit.system.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
 from labkit.system.model.protobuf_spans import FieldNames
 from labkit.system.model.wire import (
     ADD_REQUEST,
-    ANSWER,
     MASTER_KEY_SIZE,
     READ_REQUEST,
+    RESPONSE,
     Flag,
     Opcode,
     packet_header,
@@ -104,7 +104,7 @@ class Frame:
         if self.is_pulsars:
             return self._pulsar_spans()
         opcode = Opcode(self.body[1])
-        layout = ANSWER
+        layout = RESPONSE
         if self.is_request:
             layout = ADD_REQUEST if opcode == Opcode.ADD else READ_REQUEST
         spans = [_in_hex(span) for span in layout.spans(self.body)]

@@ -279,7 +279,7 @@ class Auditor:
                 segments = tuple((s.first_entry_id, s.ensemble) for s in violating)
                 self._recorder.record("placement.unmet", ledger_id, segments=segments)
             if self._config.repaired_placement_policy_not_adhering_bookie_enabled and any(
-                policy.better(s.ensemble, writable, quorum) for s in violating
+                policy.replace_to_adhere(s.ensemble, writable, quorum) for s in violating
             ):
                 await self._mark(ledger_id, [])
         await self._manager.record_check(recorded_at)

@@ -194,7 +194,7 @@ class ReplicationWorker:
         writable = await self.client.writable_bookies()
         problem = ""
         for fragment in fragments_of(ledger.metadata, ledger.last_confirmed):
-            targets = policy.better(fragment.ensemble, writable, fragment.write_quorum)
+            targets = policy.replace_to_adhere(fragment.ensemble, writable, fragment.write_quorum)
             try:
                 if targets:
                     await self.replicator.move(ledger, fragment, targets)

@@ -1,4 +1,4 @@
-"""A bookie: a storage node, which stores and returns entries, and leaves all decisions to clients.
+"""A bookie: a storage node that stores and returns entries, and leaves all decisions to clients.
 
     receive  decode all frames that arrived together into requests
     add      check the master key and the fence -> memtable and journal -> wait for the sync
@@ -8,7 +8,7 @@
              responses, with one write per connection (group commit)
 
 A bookie's port accepts two protocols; the first frame of a connection determines which one the
-connection uses.  Version 2 has only adds and reads; busy clusters use it.  Version 3 has more
+connection uses.  Version 2, which busy clusters use, has only adds and reads.  Version 3 has more
 operations on the same store:
 
     deferred add   the response is sent after the write, before the sync
@@ -18,19 +18,19 @@ operations on the same store:
     queries        which entries of a ledger are stored here, and how much disk space is free
 
 Requests and responses are handled in batches, without a task or future per entry.  Adds are
-processed on arrival.  All other requests share a bounded part of each iteration of the event loop;
-if more arrive than fit, the clients are served in turn.  A bookie stops reading from a client that
-does not read its responses.
+processed on arrival.  All other requests share a limited amount of time in each iteration of the
+event loop; if there are too many of them, the clients are served in turn.  A bookie stops reading
+from a client that does not read its responses.
 
 Invariants:
-  - No add, fencing read or explicit LAC is acknowledged before its journal record is durable; only
-    adds with deferred sync are an exception.
+  - No add, fencing read or explicit LAC is acknowledged before its journal record is durable.  The
+    only exception is adds with deferred sync.
   - A bookie responds "no such ledger" or "no such entry" only if that is certain; every other
     failure to read is reported as an I/O error.
 
-A bookie notices that a ledger was deleted when it collects garbage.  From then on it responds to
-every add to the ledger, even from recovery, as if the ledger were fenced, and to all other requests
-with "no such ledger".  As in BookKeeper, a writer whose ledger was deleted may still receive
+A bookie notices that a ledger was deleted when it collects garbage.  From then on, it rejects every
+add to the ledger, even during recovery, as if the ledger were fenced, and responds "no such ledger"
+to all other requests.  As in BookKeeper, a writer whose ledger was deleted may still receive
 acknowledgements
   - before the next collection (`gcWaitTime`), if the ledger is not fenced;
   - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
@@ -61,11 +61,12 @@ Differences from BookKeeper:
     (`minUsableSizeForHighPriorityWrites` is ignored).
   - A bookie that has no disk space for the replayed entries starts read-only, serves reads from
     memory, and flushes the entries as soon as space is available (BookKeeper does not start).
-  - An invalid frame closes a version 3 connection, whereas BookKeeper would try to read it as
-    version 2.  TLS is not supported, and authentication is reported as disabled.
+  - An invalid frame closes a version 3 connection; BookKeeper would try to decode it as version 2.
+  - TLS is not supported, and authentication is reported as disabled.
   - The response that lists a ledger's entries encodes a striped ledger as a single group with
-    a period.  The response to a long poll does not contain the time at which LastAddConfirmed
-    advanced (`lacUpdateTimestamp`).
+    a repeat interval.
+  - The response to a long poll does not contain the time at which LastAddConfirmed advanced
+    (`lacUpdateTimestamp`).
 
 Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `refusals`, `batch_read`, `commit`,
 `checkpoints`, `disk_monitor`, `garbage_collection`; then `protocol_v3`, `long_poll`.

@@ -1,4 +1,4 @@
-"""A batch read, which returns as many consecutive entries as fit into one response.
+"""Serves batch reads, which return as many consecutive entries as fit into one response.
 
 In BookKeeper: `proto/BatchedReadEntryProcessor.java`.
 """
@@ -11,14 +11,14 @@ from labkit.system.storage.entry_batch import EntryBatch, read_entries
 from labkit.system.storage.store import LedgerStore
 
 MAX_ENTRIES = 1000
-"""The limit per response, so that other clients need not wait long."""
+"""The maximum per response, so that other clients do not have to wait long."""
 
 
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """Read entries until one does not fit or cannot be read.  Raises what `read`, the bookie's
-    method, raises for the first entry.
+    """Read entries until one does not fit or cannot be read.  If the first entry cannot be read,
+    raise the error of `read`, which is a method of the bookie.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id
     entry = read(ledger_id, first)

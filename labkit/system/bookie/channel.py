@@ -18,7 +18,7 @@ from labkit.system.storage.log_mark import LogMark
 REQUEST_COST = 4096
 """The cost of a request besides the size of its response; the unit is the time to copy a byte."""
 MAX_DELAYED_COST = 1024 * 1024
-"""While the cost of a channel's delayed responses is at least this, the channel is not served."""
+"""A channel is not served while its delayed responses cost at least this much."""
 
 R = TypeVar("R")
 Serve = Callable[["Batch", R], None]
@@ -26,7 +26,7 @@ Serve = Callable[["Batch", R], None]
 
 
 class Pause(Enum):
-    """Why a bookie has stopped reading from a client."""
+    """The reason why a bookie has stopped reading from a client."""
 
     TURN = "its requests wait for their turn, or it does not read its responses"
     SPACE = "the memtable or the journal is full"
@@ -46,9 +46,7 @@ class Channel:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the delayed responses cost so much that no more requests of the channel are
-        processed.
-        """
+        """Whether the delayed responses cost so much that the channel is not served for now."""
         return self._delayed_cost >= MAX_DELAYED_COST
 
     @property
@@ -60,7 +58,7 @@ class Channel:
             self.waiting.append((serve, request))
 
     def add_delayed_cost(self, cost: int) -> None:
-        """Add the cost of a response that is sent later, such as after a journal sync."""
+        """Count the cost of a response that is sent later, for example after a journal sync."""
         self._delayed_cost += cost
 
     def remove_delayed_cost(self, cost: int) -> None:
@@ -74,7 +72,7 @@ class Channel:
         self._pauses.add(why)
 
     def resume(self, why: Pause) -> None:
-        """Remove a reason for the pause, and resume reading after the last one."""
+        """Remove a reason for pausing; if none is left, resume reading."""
         if why in self._pauses:
             self._pauses.remove(why)
             if not self._pauses:
@@ -87,11 +85,11 @@ class Channel:
 
 @dataclass(slots=True)
 class Batch:
-    """The responses to some of the requests on one channel.
+    """Responses to a batch of requests on one channel.
 
     `responses` can be sent immediately.  `deferred` adds wait until they are written to the
     journal; `adds` and `others` (fences, explicit LACs, forces) wait until the journal is synced.
-    `cost` is the cost of all requests except the adds.
+    `cost` is the cost of all requests except adds.
     """
 
     channel: Channel
@@ -111,7 +109,7 @@ class Batch:
     ) -> None:
         """Add a response that is sent after a journal sync, and count its cost until then.
 
-        A request without `entry_ids` has no journal record.
+        Pass no `entry_ids` if the request has no journal record.
         """
         cost = REQUEST_COST + len(body)
         self.cost += cost
@@ -119,13 +117,15 @@ class Batch:
         ids = [ledger_id]
         self.others += (
             Pending(self.channel.connection, [body], ids, entry_ids, [b""], mark),
-            Pending(_Paid(self.channel, cost), (), ids, (), (), mark),
+            Pending(_CostRelease(self.channel, cost), (), ids, (), (), mark),
         )
 
 
 @dataclass(slots=True)
-class _Paid:
-    """Subtracts the cost of the response that was queued before it."""
+class _CostRelease:
+    """Takes the place of a connection in a `Pending` that is queued after a response.  It subtracts
+    the response's cost.
+    """
 
     channel: Channel
     cost: int

@@ -1,7 +1,8 @@
-"""Flushes the memtable to disk when the memtable is full or the flush interval is over.
+"""Flushes the memtable to disk when the memtable is full or the flush interval has elapsed.
 
 A checkpoint that runs out of disk space is retried after the next interval.  Until it succeeds, the
-entries remain readable in memory, their journals are kept, and the bookie accepts no more adds.
+entries remain readable in memory, their journal files are kept, and the bookie accepts no more
+adds.
 After any other disk failure, the contents of the disk are unknown, so the bookie stops.
 
 In BookKeeper: `bookie/SyncThread.java`.
@@ -17,7 +18,7 @@ from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.store import LedgerStore
 
 OnSpace = Callable[[OSError | None], None]
-"""Called with an error if a checkpoint runs out of space, and with None once one succeeds."""
+"""Called with the error if a checkpoint runs out of space, and with None once one succeeds."""
 
 
 class Checkpoints:
@@ -29,7 +30,7 @@ class Checkpoints:
         on_flushed: Callable[[], None],
         on_space: OnSpace,
     ) -> None:
-        """Call `on_flushed` after each checkpoint."""
+        """`on_flushed` is called after each checkpoint."""
         self._store = store
         self._run_blocking = run_blocking
         self._on_flushed = on_flushed
@@ -47,7 +48,7 @@ class Checkpoints:
         while True:
             self._interval.begin()
             await self._wanted.wait()
-            # A checkpoint of a full memtable also restarts the interval.
+            # Restart the interval even if a full memtable is the reason for this checkpoint.
             self._interval.end()
             self._wanted.clear()
             lack_of_space = await self._checkpoint()
@@ -56,11 +57,11 @@ class Checkpoints:
                 self._on_space(lack_of_space)
 
     def _is_worthwhile(self) -> bool:
-        # If the disk was full, only another attempt shows whether it still is.
+        # Only another attempt shows whether a disk that was full has space again.
         return not self._has_space or self._store.mark_can_advance
 
     async def _checkpoint(self) -> OSError | None:
-        """Return the error if the checkpoint ran out of disk space."""
+        """Return None, or the error if the checkpoint ran out of disk space."""
         checkpoint = self._store.begin_checkpoint()
         try:
             await self._run_blocking(partial(self._store.flush, checkpoint))

@@ -31,7 +31,7 @@ class RunBlocking(Protocol):
 
 
 class Sink(Protocol):
-    """Represents a client's connection."""
+    """Accepts responses; usually a client's connection."""
 
     def send(self, bodies: Sequence[bytes]) -> None: ...
 
@@ -39,8 +39,8 @@ class Sink(Protocol):
 class Pending(NamedTuple):
     """Responses that may be sent once their journal records are durable.
 
-    `records` are the bodies of the journal records, one per entry.  The records are contiguous in
-    the journal that these ledgers share, and the first one is at `mark`.
+    `records` contains the bodies of the journal records, one per entry.  The records are contiguous
+    in the journal that these ledgers share, and the first one is at `mark`.
     """
 
     connection: Sink
@@ -69,7 +69,7 @@ class GroupCommit:
         config: StorageConfig,
         on_synced: Callable[[], None],
     ) -> None:
-        """Call `on_synced` after each group."""
+        """`on_synced` is called after each group."""
         self._journal = journal
         self._run_blocking = run_blocking
         self._recorder = recorder
@@ -78,15 +78,15 @@ class GroupCommit:
         self._waiting: list[Pending] = []
         self._deferred: list[Pending] = []
         self._unsynced: JournalGroup | None = None
-        """The last group, if it is written but not synced."""
+        """The last group, if it has been written but not synced."""
         self._to_report: list[Pending] = []
-        """Acknowledged adds that are not synced, while the trace has a listener."""
+        """Acknowledged adds that have not been synced; empty unless the trace has a listener."""
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 
     def wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
-        """Send responses: of `pending` once all records appended so far are durable, of `deferred`
-        once their records are written.
+        """Send the responses in `pending` once all records appended so far are durable, and those
+        in `deferred` once their records have been written.
         """
         self._waiting += pending
         self._deferred += deferred
@@ -104,7 +104,7 @@ class GroupCommit:
             await self._something_waits.wait()
             if not self._config.journal_flush_when_queue_empty:
                 await self._gather()
-            # Requests that arrive during the write set it again.
+            # Clear the event before the write, because requests that arrive during it set it again.
             self._something_waits.clear()
             group = self._journal.seal()
             ready, self._waiting = self._waiting, []
@@ -121,7 +121,7 @@ class GroupCommit:
     async def _write_then_sync(
         self, group: JournalGroup | None, deferred: list[Pending], *, must_sync: bool
     ) -> None:
-        """Send the responses of `deferred` after the write and before the sync."""
+        """Send the responses in `deferred` after the write and before the sync."""
         if group is not None:
             await self._run_blocking(partial(self._journal.write_unsynced, group))
             self._unsynced = group
@@ -151,7 +151,7 @@ class GroupCommit:
 
 
 def _send(ready: list[Pending]) -> None:
-    # Connections need not be hashable.
+    # Use ids as keys, because a connection may not be hashable.
     by_connection: dict[int, tuple[Sink, list[bytes]]] = {}
     for pending in ready:
         connection = pending.connection

@@ -18,11 +18,13 @@ Usages = Callable[[], Mapping[str, float]]
 """Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Receives True if the bookie becomes read-only, False if writable, and the reason."""
+"""Called with True when the bookie becomes read-only, or False when it becomes writable, and with
+the reason.
+"""
 
 
 class Space(Enum):
-    """The disk space in the fullest ledger directory."""
+    """How much space is left in the fullest ledger directory."""
 
     ENOUGH = "enough"
     ALMOST_FULL = "almost full"
@@ -68,17 +70,17 @@ class DiskConfig:
             if not 0 < value <= threshold <= 1:
                 raise InvalidSettingException(
                     self,
-                    f"{{{name}}} and {{disk_usage_threshold}}; allowed is"
+                    f"{{{name}}} and {{disk_usage_threshold}}; expected"
                     f" 0 < {{{name}.name}} <= {{disk_usage_threshold.name}} <= 1",
                 )
         if self.force_read_only_bookie and not self.read_only_mode_enabled:
             raise InvalidSettingException(
-                self, "{force_read_only_bookie.name} needs {read_only_mode_enabled.name}"
+                self, "{force_read_only_bookie.name} requires {read_only_mode_enabled.name}"
             )
 
     @property
     def low_water_mark(self) -> float:
-        """After all directories were full, one is usable again below this usage."""
+        """The usage below which a directory becomes usable again after all have been full."""
         lwm = self.disk_usage_lwm_threshold
         return self.disk_usage_threshold if lwm is None else lwm
 
@@ -123,7 +125,8 @@ class DiskMonitor:
 
     async def run(self) -> None:
         """Check forever.  Raises `OSError` if the usage of a directory cannot be read, and
-        `NoWritableLedgerDirException` if the bookie would have to become read-only but may not.
+        `NoWritableLedgerDirException` if the bookie would have to become read-only, but is not
+        allowed to.
         """
         while True:
             self.check()
@@ -133,7 +136,7 @@ class DiskMonitor:
             self._check_due.clear()
 
     def check(self) -> None:
-        """Check every directory once, like `run`."""
+        """Check every directory once.  Raises the same errors as `run`."""
         self._checked_usages = self._usages()
         usages = list(self._checked_usages.values())
         self._full = full_directories(usages, self._all_are_full, self._config)
@@ -147,7 +150,7 @@ class DiskMonitor:
         self._report_changes()
 
     def on_checkpoint(self, lack_of_space: OSError | None) -> None:
-        """After a checkpoint that ran out of space, the bookie lacks space until one succeeds."""
+        """Keep the bookie read-only after a checkpoint runs out of space, until one succeeds."""
         self._failed_checkpoint = str(lack_of_space or "")
         self._check_due.set()
         if self._config.read_only_mode_enabled:

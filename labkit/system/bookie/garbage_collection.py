@@ -1,10 +1,10 @@
 """Schedules garbage collections, and limits the rate of compactions.
 
-Each collection removes deleted ledgers, and from time to time also over-replicated ledgers, in
-whose metadata other bookies have replaced this one.
+Each collection removes deleted ledgers.  Some collections also remove over-replicated ledgers, that
+is, ledgers stored on this bookie whose metadata no longer lists it.
 
 A compaction needs disk space before it frees any, so compactions are suspended when the ledger
-directories are nearly full.  Deleted ledgers, and logs without live entries, are always removed.
+directories are nearly full.  Deleted ledgers and logs without live entries are removed even then.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
 """
@@ -29,8 +29,8 @@ ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
 """Returns the ids of all existing ledgers, or raises `MetadataError` if it cannot be certain."""
 
 DropOverreplicated = Callable[[Sequence[int], Callable[[int], None]], Awaitable[None]]
-"""Calls its second argument for each ledger that is certainly over-replicated, or raises
-`MetadataError`.
+"""Calls the second argument for each of these ledgers that is certain to be over-replicated, or
+raises `MetadataError`.
 """
 
 _DAY_S = 86_400
@@ -46,9 +46,10 @@ class GarbageConfig:
     A log is compacted if the live fraction of its bytes is below a threshold.  Minor compactions
     are frequent and have a low threshold; major compactions are rare and have a high one.  An
     interval of 0 disables that kind of compaction.  Over-replicated ledgers are removed every
-    `gc_overreplicated_ledger_wait_time_ms` (0: never).  The rates are per second;
-    `is_throttle_by_bytes` selects the one that limits compactions.  With
-    `is_force_gc_allow_when_no_space`, a lack of space makes every collection start a compaction.
+    `gc_overreplicated_ledger_wait_time_ms` (0: never).  Compactions copy at most
+    `compaction_rate_by_bytes` bytes per second if `is_throttle_by_bytes` is set, and otherwise at
+    most `compaction_rate_by_entries` entries per second.  With `is_force_gc_allow_when_no_space`,
+    every collection starts a compaction while space is low.
 
     Raises `BKIncorrectParameterException`.
     """
@@ -71,15 +72,15 @@ class GarbageConfig:
         if not 0 < self.minor_compaction_threshold < self.major_compaction_threshold <= 1:
             raise InvalidSettingException(
                 self,
-                "{minor_compaction_threshold} and {major_compaction_threshold}; allowed is"
+                "{minor_compaction_threshold} and {major_compaction_threshold}; expected"
                 " 0 < minor < major <= 1",
             )
         for name in ("minor_compaction_interval_s", "major_compaction_interval_s"):
             if 0 < getattr(self, name) * 1000 < self.gc_wait_time_ms:
                 raise InvalidSettingException(
                     self,
-                    f"{{{name}}}, which is shorter than {{gc_wait_time_ms.name}},"
-                    " {gc_wait_time_ms.value}: logs are compacted only when garbage is collected",
+                    f"{{{name}}}, which is shorter than {{gc_wait_time_ms.name}}"
+                    " ({gc_wait_time_ms.value}); compactions run only when garbage is collected",
                 )
 
 
@@ -108,7 +109,8 @@ def is_forced(config: GarbageConfig, space: Space) -> bool:
 
 
 def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
-    """If directories are full, all compactions are suspended; if almost full, only major ones.
+    """Return whether compactions of this kind are suspended: all of them if a directory is full,
+    and major ones also if one is almost full.
 
     In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
     """
@@ -132,7 +134,7 @@ class GarbageCollection:
         run_blocking: RunBlocking,
         config: GarbageConfig,
     ) -> None:
-        """`run_blocking` must also run the store's flushes, because both write entry logs."""
+        """`run_blocking` must also run the store's flushes, because they write entry logs, too."""
         self._store = store
         self._existing_ledgers = existing_ledgers
         self._drop_overreplicated = drop_overreplicated
@@ -170,14 +172,14 @@ class GarbageCollection:
                 self._recorder.record("garbage.kept", explanation=str(error))
 
     async def collect(self) -> None:
-        """Remove deleted ledgers, and the logs that contain no entries of other ledgers.
+        """Remove deleted ledgers, and logs that contain only entries of deleted ledgers.
 
         Raises `MetadataError`, and removes nothing, if it is uncertain which ledgers exist.
         """
-        # List these before the existing ones, so that a new ledger does not look deleted.
+        # List the stored ledgers before the existing ones, so that a new one does not look deleted.
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
-        # Do this before deleting the indexes, so that no add can recreate a ledger.
+        # Remember the ledgers before deleting their indexes, so that no add can recreate them.
         self._store.collected.advance_to(asyncio.get_running_loop().time())
         self._store.collected.add(deleted)
         for ledger_id in deleted:
@@ -190,7 +192,7 @@ class GarbageCollection:
             self._recorder.record("log.removed", file=log_name(log_id))
 
     async def drop_overreplicated(self) -> None:
-        """Delete the entries of over-replicated ledgers that received none since the last call.
+        """Delete over-replicated ledgers that have received no entries since the last call.
 
         Raises `MetadataError`.
         """
@@ -219,7 +221,7 @@ class GarbageCollection:
                 return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)
-            # Flushes run in the same thread and must not wait for a whole log.
+            # Copy in batches: flushes run in the same thread and must not wait for a whole log.
             while (copied := await self._run_blocking(next_batch)) is not None:
                 batch_pause_s = pause_s(copied, self._config)
                 await asyncio.sleep(batch_pause_s)

@@ -1,7 +1,7 @@
 """Long polls: readers that wait until a ledger's LastAddConfirmed exceeds the value they know.
 
-A poll ends when LastAddConfirmed advances, the ledger is fenced (its writer cannot confirm anything
-more), the timeout expires, there are too many polls, or the connection is closed.
+A poll ends when LastAddConfirmed advances, the ledger is fenced (so its writer can no longer
+confirm anything), the timeout expires, there are too many polls, or the connection is closed.
 
 In BookKeeper: `proto/LongPollReadEntryProcessorV3.java`, `common/util/Watchable.java`.
 """
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from labkit.system.model.net import Connection
 
 MAX_POLLS = 10_000
-"""With more polls, the oldest one of the connection with the most polls is answered early, so that
-one client cannot displace many polls of others.
+"""If there are more polls, the connection with the most polls receives an early response to its
+oldest one, so that one client cannot displace many polls of others.
 """
 
 
@@ -23,12 +23,12 @@ class _Poll(NamedTuple):
     connection: Connection
     ledger_id: int
     previous_lac: int
-    answer: Callable[[], None]
+    respond: Callable[[], None]
     timer: asyncio.TimerHandle
 
 
 class LongPolls:
-    """Each poll is answered exactly once, unless its connection closes."""
+    """Pending long polls.  Each gets exactly one response, unless its connection closes."""
 
     def __init__(self) -> None:
         self._last_number = self._count = 0
@@ -48,14 +48,14 @@ class LongPolls:
         ledger_id: int,
         previous_lac: int,
         timeout_ms: int,
-        answer: Callable[[], None],
+        respond: Callable[[], None],
     ) -> None:
-        """Call `answer` once LastAddConfirmed exceeds `previous_lac`, or after `timeout_ms`."""
+        """Call `respond` once LastAddConfirmed exceeds `previous_lac`, or after `timeout_ms`."""
         self._last_number += 1
         number = self._last_number
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(timeout_ms / 1000, self._answer, connection, number)
-        poll = _Poll(connection, ledger_id, previous_lac, answer, timer)
+        timer = loop.call_later(timeout_ms / 1000, self._end, connection, number)
+        poll = _Poll(connection, ledger_id, previous_lac, respond, timer)
         self._by_ledger.setdefault(ledger_id, {})[number] = poll
         if connection not in self._by_connection:
             self._by_connection[connection] = {}
@@ -64,24 +64,23 @@ class LongPolls:
         self._count += 1
         if self._count > MAX_POLLS:
             busiest = max(self._by_connection, key=lambda each: len(self._by_connection[each]))
-            self._answer(busiest, next(iter(self._by_connection[busiest])))
+            self._end(busiest, next(iter(self._by_connection[busiest])))
 
     def advance(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Answer the polls of a ledger whose readers know only a smaller LastAddConfirmed."""
-        # Iterate over a copy, because answering a poll removes it.
+        """End the ledger's polls whose readers know only a lower LastAddConfirmed."""
+        # Iterate over a copy, because ending a poll removes it.
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > poll.previous_lac:
-                self._answer(poll.connection, number)
+                self._end(poll.connection, number)
 
-    def fenced(self, ledger_id: int) -> None:
-        """Answer all polls of a ledger."""
+    def end_all(self, ledger_id: int) -> None:
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
-            self._answer(poll.connection, number)
+            self._end(poll.connection, number)
 
-    def _answer(self, connection: Connection, number: int) -> None:
+    def _end(self, connection: Connection, number: int) -> None:
         poll = self._by_connection[connection].pop(number)
         self._forget(number, poll)
-        poll.answer()
+        poll.respond()
 
     def _closed(self, connection: Connection) -> None:
         for number, poll in self._by_connection.pop(connection).items():

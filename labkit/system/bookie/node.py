@@ -35,7 +35,7 @@ class Bookie:
         disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         """`write_journals` has one element per journal.  `disk_space` returns the total and free
-        bytes of the ledger directories' file systems.
+        bytes of the file systems that contain the ledger directories.
         """
         self.disk_space = disk_space
         self._store = store
@@ -55,8 +55,8 @@ class Bookie:
         self._read_only = False
 
     async def run(self) -> None:
-        """Serve until cancelled.  Raises `OSError` if a disk fails, or `StorageDamagedException` if
-        a checkpoint reads corrupt data; then the bookie must stop.
+        """Serve until cancelled.  Raises `OSError` if a disk fails, and `StorageDamagedException`
+        if a checkpoint reads corrupt data; in both cases, the bookie must stop.
         """
         failed: list[BaseException] = []
         try:
@@ -67,11 +67,11 @@ class Bookie:
         except* UNREADABLE as errors:
             failed += errors.exceptions
         if failed:
-            raise failed[0]  # `except*` might wrap the error in a group.
+            raise failed[0]  # Inside `except*`, this would be wrapped in a group.
 
     @property
     def read_only(self) -> bool:
-        """Whether all adds except high-priority ones, which let a recovery finish, are rejected."""
+        """Whether adds are rejected, except high-priority ones, which recoveries use."""
         return self._read_only
 
     @read_only.setter
@@ -80,7 +80,7 @@ class Bookie:
         self._resume_clients()
 
     def accept(self, connection: Connection) -> OnBodies:
-        """Accept a client, and return the callback that receives its frames, the first of which
+        """Accept a client, and return the callback that receives its frames.  The first frame
         determines the protocol version.
         """
         channel = self._turns.open(connection)
@@ -101,13 +101,13 @@ class Bookie:
             raise UnauthorizedAccessException("a fencing read needs the ledger's master key")
         mark = self._store.fence(ledger_id, master_key)
         self._recorder.record("ledger.fenced", ledger_id)
-        self._polls.fenced(ledger_id)
+        self._polls.end_all(ledger_id)
         return mark
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         where = ""
         if self._recorder.listening:
-            # A flush may end during the read.
+            # Look this up before the read, because a flush may end during the read.
             where = source_of(self._store, ledger_id, entry_id)
         entry = self._store.read_entry(ledger_id, entry_id)
         if where and entry_id >= 0:
@@ -135,7 +135,7 @@ class Bookie:
     def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Make each response wait for the journal that contains its ledger's records."""
         count = len(self._commits)
-        if count == 1:  # The fast path of most bookies.
+        if count == 1:  # A fast path: most bookies have one journal.
             self._commits[0].wait(pending, deferred)
             return
         for number, commit in enumerate(self._commits):
@@ -146,7 +146,9 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait; never on a read-only bookie, which rejects adds."""
+        """Whether clients must wait for space.  On a read-only bookie, which rejects adds, they
+        never do.
+        """
         return self._store.is_overfull and not self._read_only
 
     def _resume_clients(self) -> None:

@@ -1,4 +1,4 @@
-"""Polls a condition for which there is no notification.
+"""Polls a condition that does not trigger an event when it becomes true.
 
 In BookKeeper: tasks of a `ScheduledExecutorService` at a fixed rate.
 """
@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 
 class Poll:
-    """Calls `holds`, which has no side effects, at intervals until it is true, and then `act`.
+    """Calls `holds` at intervals until it returns True, and then calls `act`.
 
-    A simulated event loop may skip calls if nothing has changed.
+    `holds` must have no side effects, because a simulated event loop skips calls if nothing has
+    changed.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from labkit.system.bookie.channel import Batch
 from labkit.system.bookie.commit import Pending
 from labkit.system.bookie.refusals import REFUSALS, UNREADABLE, code_of
 from labkit.system.bookie.turns import Turns
-from labkit.system.model.batch_read import encode_batch_answer
+from labkit.system.model.batch_read import encode_batch_response
 from labkit.system.model.errors import LedgerFencedException, UnauthorizedAccessException
 from labkit.system.model.wire import (
     AddBatch,
@@ -23,9 +23,9 @@ from labkit.system.model.wire import (
     Opcode,
     ReadRequest,
     decode_requests,
-    encode_answer,
     encode_bad_request,
     encode_no_authentication,
+    encode_response,
 )
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
@@ -40,7 +40,7 @@ class BookieOperations(Protocol):
 
     @property
     def read_only(self) -> bool:
-        """Whether adds are rejected, except high-priority adds."""
+        """Whether adds are rejected, except high-priority ones."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Fence the ledger; respond only after the journal is synced up to the returned mark.
@@ -49,10 +49,10 @@ class BookieOperations(Protocol):
         """
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
-        """Raise what `LedgerStore.read_entry` raises."""
+        """Raises the same errors as `LedgerStore.read_entry`."""
 
     def disk_space(self) -> tuple[int, int]:
-        """Return total and free bytes."""
+        """Return the total and the free disk space in bytes."""
 
 
 class ProtocolV2:
@@ -63,7 +63,7 @@ class ProtocolV2:
         self._has_one_journal = len(store.journals) == 1
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve adds immediately, other requests in turn."""
+        """Serve adds immediately and other requests in turn."""
         for request in decode_requests(bodies):
             if isinstance(request, AddBatch):
                 for add in [request] if self._has_one_journal else request.by_ledger():
@@ -76,7 +76,7 @@ class ProtocolV2:
     def _add(self, batch: Batch, add: AddBatch) -> None:
         flags, master_key, ledger_ids, entry_ids, entries = add
         if self._bookie.read_only and not flags & _HIGH_PRIORITY:
-            batch.responses += add.answers(Code.READ_ONLY)
+            batch.responses += add.responses(Code.READ_ONLY)
             return
         recovery = bool(flags & _RECOVERY_ADD)
         try:
@@ -86,13 +86,13 @@ class ProtocolV2:
         except (LedgerFencedException, UnauthorizedAccessException, *UNREADABLE) as error:
             ledgers = add.by_ledger()
             if len(ledgers) == 1:
-                batch.responses += add.answers(code_of(error))
+                batch.responses += add.responses(code_of(error))
             else:
-                # Only some of the ledgers may be refused.
+                # Add to each ledger separately, because perhaps only some of them reject the adds.
                 for each in ledgers:
                     self._add(batch, each)
         else:
-            connection, done = batch.channel.connection, add.answers(_OK)
+            connection, done = batch.channel.connection, add.responses(_OK)
             batch.adds.append(Pending(connection, done, ledger_ids, entry_ids, entries, mark))
 
     def _read(self, batch: Batch, request: ReadRequest | BatchReadRequest) -> None:
@@ -104,20 +104,20 @@ class ProtocolV2:
                 mark = self._bookie.fence(ledger_id, request.master_key)
             if isinstance(request, ReadRequest):
                 entry = self._bookie.read(ledger_id, request.entry_id)
-                response = encode_answer(_READ, _OK, ledger_id, request.entry_id, entry)
+                response = encode_response(_READ, _OK, ledger_id, request.entry_id, entry)
             else:
                 pieces, count = read_batch(self._bookie.read, self._store, request)
-                response = encode_batch_answer(request, _OK, pieces)
+                response = encode_batch_response(request, _OK, pieces)
         except REFUSALS + UNREADABLE as error:
             code = code_of(error)
             if isinstance(request, ReadRequest):
-                response = encode_answer(_READ, code, ledger_id, request.entry_id)
+                response = encode_response(_READ, code, ledger_id, request.entry_id)
             else:
-                response = encode_batch_answer(request, code, ())
+                response = encode_batch_response(request, code, ())
         if mark is None:
             batch.respond(response, count)
         else:
-            # An error response also implies that the ledger is fenced.
+            # Even an error response implies that the ledger is fenced.
             batch.respond_when_synced(response, ledger_id, mark)
 
 

@@ -27,11 +27,11 @@ from labkit.system.model.wire import AUTH_DISABLED
 from labkit.system.model.wire_v3 import (
     DEFERRED_SYNC,
     STATUSES,
-    answer_to,
     decode_request,
     encode_response,
     is_flagged,
-    is_possible,
+    is_valid,
+    response_to,
 )
 from labkit.system.storage.last_add_confirmed import last_add_confirmed
 from labkit.system.storage.store import LedgerStore
@@ -70,7 +70,7 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve even adds in turn, because decoding one takes as long as an add."""
+        """Serve even adds in turn, because decoding an add takes as long as storing it."""
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)
 
@@ -84,8 +84,8 @@ class ProtocolV3:
             batch.channel.connection.close()
             return
         operation = self._operations.get(request.header.operation)
-        if operation is None or not is_possible(request):
-            # START_TLS ends here, for example, because the bookie has no certificate.
+        if operation is None or not is_valid(request):
+            # This rejects START_TLS, for example, because the bookie has no certificate.
             batch.respond(encode_response(request.header, pb.EBADREQ))
         elif request.header.version != pb.VERSION_THREE:
             batch.respond(encode_response(request.header, pb.EBADVERSION))
@@ -95,9 +95,9 @@ class ProtocolV3:
                 batch.respond(_encoded(request, part))
 
     def wake(self, ledger_ids: Iterable[int]) -> None:
-        """Answer the long polls of these ledgers if their LastAddConfirmed has advanced enough."""
+        """End the long polls of these ledgers if their LastAddConfirmed has advanced enough."""
         for ledger_id in filter(self._polls.is_waited_for, ledger_ids):
-            # If LastAddConfirmed cannot be read now, the polls end with their timeouts.
+            # If LastAddConfirmed cannot be read now, the polls last until their timeouts.
             with suppress(*REFUSALS, *UNREADABLE):
                 self._polls.advance(ledger_id, last_add_confirmed(self._store, ledger_id))
 
@@ -106,7 +106,7 @@ class ProtocolV3:
     def _add(self, batch: Batch, request: pb.Request) -> Message | None:
         add, body = request.addRequest, request.addRequest.body
         if self._bookie.read_only and not request.header.priority:
-            return answer_to(request, pb.EREADONLY)
+            return response_to(request, pb.EREADONLY)
         recovery = is_flagged(add, pb.AddRequest.RECOVERY_ADD)
         mark = self._store.add_entry(
             add.ledgerId, add.entryId, body, add.masterKey, recovery=recovery
@@ -139,18 +139,22 @@ class ProtocolV3:
             return self._poll_result(request)
         batch.cost += REQUEST_COST
         channel = batch.channel
-        end = partial(self._turns.serve_or_queue_alone, channel, self._answer_poll, request)
-        self._polls.begin(channel.connection, read.ledgerId, read.previousLAC, read.timeOut, end)
+        respond = partial(self._turns.serve_or_queue_alone, channel, self._respond_to_poll, request)
+        self._polls.begin(
+            channel.connection, read.ledgerId, read.previousLAC, read.timeOut, respond
+        )
         return None
 
     def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
-        """Even an error response implies that the ledger is fenced, so it waits for the sync."""
+        """Send even an error response after the sync, because it implies that the ledger is
+        fenced.
+        """
         read = request.readRequest
         mark = self._bookie.fence(read.ledgerId, read.masterKey)
         part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
         batch.respond_when_synced(_encoded(request, part), read.ledgerId, mark)
 
-    def _answer_poll(self, batch: Batch, request: pb.Request) -> None:
+    def _respond_to_poll(self, batch: Batch, request: pb.Request) -> None:
         result = _run_or_refuse(request, partial(self._poll_result, request))
         batch.respond(_encoded(request, result))
 
@@ -169,7 +173,7 @@ class ProtocolV3:
     def _found(self, request: pb.Request) -> pb.ReadResponse:
         read = request.readRequest
         found = self._entry(request, read.entryId)
-        # The entry is returned even if LastAddConfirmed, in the last entry, cannot be read.
+        # Return the entry even if the last entry, which contains LastAddConfirmed, is unreadable.
         with suppress(*UNREADABLE):
             found.maxLAC = last_add_confirmed(self._store, read.ledgerId)
         return found
@@ -184,14 +188,14 @@ class ProtocolV3:
     def _write_lac(self, batch: Batch, request: pb.Request) -> Message | None:
         write = request.writeLacRequest
         if self._bookie.read_only:
-            return answer_to(request, pb.EREADONLY)
+            return response_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         batch.respond_when_synced(_done(request), write.ledgerId, mark)
         self.wake([write.ledgerId])
         return None
 
     def _read_lac(self, batch: Batch, request: pb.Request) -> Message:
-        """Return the explicit LAC and the last entry, or if there is neither, "no such entry"."""
+        """Return the explicit LAC and the last entry, or "no such entry" if there is neither."""
         ledger_id = request.readLacRequest.ledgerId
         found = pb.ReadLacResponse(status=pb.ENOENTRY, ledgerId=ledger_id)
         ledger = self._store.ledger(ledger_id)
@@ -205,9 +209,9 @@ class ProtocolV3:
     # Queries
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """Read a ledger's whole index in the thread of checkpoints, for one request at a time."""
+        """Read a ledger's whole index in the checkpoint thread, for one request at a time."""
         batch.cost += REQUEST_COST
-        # Count the cost now, so that a client cannot queue an unlimited number of lists.
+        # Count the cost now, so that a client cannot queue an unlimited number of these requests.
         batch.channel.add_delayed_cost(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None
@@ -247,7 +251,7 @@ def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Messa
     try:
         return operation()
     except REFUSALS + UNREADABLE as error:
-        return answer_to(request, STATUSES[code_of(error)])
+        return response_to(request, STATUSES[code_of(error)])
 
 
 def _encoded(request: pb.Request, part: Message) -> bytes:
@@ -255,4 +259,4 @@ def _encoded(request: pb.Request, part: Message) -> bytes:
 
 
 def _done(request: pb.Request) -> bytes:
-    return _encoded(request, answer_to(request, pb.EOK))
+    return _encoded(request, response_to(request, pb.EOK))

@@ -1,4 +1,4 @@
-"""The response codes for requests that fail.
+"""Maps errors to response codes.
 
 In BookKeeper: `proto/ReadEntryProcessor.java`, `proto/WriteEntryProcessor.java`.
 """

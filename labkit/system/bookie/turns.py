@@ -1,13 +1,13 @@
-"""Schedules requests: the requests of each channel are served in order, and the channels in turn.
+"""Schedules requests: each channel's requests are served in order, and the channels take turns.
 
-    version 2 adds   are served on arrival, because they are cheap and the memtable bounds them
+    version 2 adds   are served on arrival, because they are cheap and the memtable limits them
     all others       are served on arrival while the current turn of the event loop has time left;
                      otherwise they wait, and each channel gets a share of every following turn,
                      starting with the channel that has waited longest
 
 So large reads by one client do not delay the adds of other clients, which are received between
-turns.  The bookie stops reading from a channel that has waiting requests or whose client does not
-read its responses, which bounds the memory per client.
+turns.  To limit the memory per client, the bookie stops reading from a channel that has waiting
+requests, or whose client does not read its responses.
 
 In BookKeeper: `proto/BookieRequestProcessor.java` (thread pools by kind of request,
 `maxPendingReadRequestsPerThread`), `proto/PacketProcessorBase.java` (sendResponseAndWait).
@@ -24,9 +24,9 @@ from labkit.system.model.net import Connection
 R = TypeVar("R")
 
 TURN_COST = 1024 * 1024
-"""The maximum cost of a turn, which takes about a millisecond."""
+"""The maximum cost of a turn; a turn takes about a millisecond."""
 SHARE_COST = TURN_COST // 4
-"""The maximum cost for one waiting channel."""
+"""The maximum cost of the requests that a waiting channel may run in one turn."""
 
 
 class Turns:
@@ -45,7 +45,7 @@ class Turns:
         return channel
 
     def serve_or_queue(self, batch: Batch, serve: Serve[R], request: R) -> None:
-        """Serve a request if the turn has time left and none is waiting; otherwise queue it."""
+        """Serve a request if the turn has time left and no request waits; otherwise, queue it."""
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
             channel.wait(serve, request)
@@ -92,7 +92,7 @@ class Turns:
             if channel.may_be_served:
                 self._serve_share(Batch(channel))
             self._wake(channel)
-        # The loop above also serves channels that are woken meanwhile.
+        # Reset this only now: the loop above also serves channels that are woken during the turn.
         self._is_next_due = False
         if self._queue:
             self._schedule_next()

@@ -98,7 +98,7 @@ def check_all(
     events = sorted(recorded, key=attrgetter("time_us"))
     judge = Judge(events, checks, getattr(trace, "answers", ()))
     for event in events:
-        judge.take(event)
+        judge.handle(event)
     return [
         explain(each, recorded) if each.outcome is Outcome.INVALID else each
         for each in judge.verdicts()
@@ -109,7 +109,7 @@ class Judge:
     """Passes events to checks, in order, while the system runs or afterwards.
 
     Checks search `events` for the causes of a broken promise, so the list must contain every event
-    that was passed to `take`. `answers` are checked after the last event.
+    that was passed to `handle`. `answers` are checked after the last event.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Judge:
             for kind, method in receiver.handlers:
                 self._handlers.setdefault(kind, []).append(getattr(receiver, method))
 
-    def take(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         for handle in self._handlers.get(event.kind, ()):
             handle(event)
 

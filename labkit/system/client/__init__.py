@@ -9,16 +9,16 @@
                   starts
     confirmed     an entry is confirmed if it has Qa acknowledgements and all earlier entries are
                   confirmed; LastAddConfirmed (LAC) is the last such entry, and readers stop there
-    fence         an order to a bookie to reject further adds from a ledger's writer
+    fence         a mark that makes a bookie reject further adds from a ledger's writer
     digest        a checksum (or a MAC, keyed with the ledger's password) stored with each entry
 
-How an entry travels:
+The path of an entry:
 
     step                    module           what happens
     add                     writer           assign the next entry id, pack the entry with the
                                              current LAC, and send it to its write set
-    response                fence_check      decide whether an acknowledgement counts: only if the
-                                             bookie cannot have forgotten a fence
+    response                fence_check      count the acknowledgement, but only if the bookie
+                                             cannot have forgotten a fence
     confirm                 writer           advance LAC over the entries that have Qa
                                              acknowledgements
     a bookie fails          ensemble_change  replace it from entry LAC + 1 on: compare-and-set the
@@ -37,10 +37,10 @@ response proves that a bookie does not have an entry. A closed ledger contains e
 ever confirmed.
 
 If the metadata store is unavailable or the client's session expires, a writer can continue on its
-connections, because nothing that it owns in the store is ephemeral. Until the store responds again,
-the writer can neither connect to a bookie nor replace one. It ends if an add can no longer get Qa
-acknowledgements, or if the store does not respond to the compare-and-set of an ensemble change,
-because it is then unknown whether the new ensemble was stored.
+existing connections, because nothing that it owns in the store is ephemeral. Until the store
+responds again, the writer can neither connect to a bookie nor replace one. The writer ends if an
+add can no longer get Qa acknowledgements, or if the store does not respond to the compare-and-set
+of an ensemble change, because it is then unknown whether the new ensemble was stored.
 
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger
@@ -54,14 +54,15 @@ Differences from BookKeeper:
 
 - If a failed bookie cannot be replaced, the writer continues as long as Qa bookies are left.
   BookKeeper's writer fails, unless `delayEnsembleChange` is set.
-- A writer that fails leaves its ledger open, for its owner to close or recover.  BookKeeper's
+- A writer that fails leaves its ledger open, for its owner to close or recover. BookKeeper's writer
   closes it immediately.
 - Recovery does not report its progress to readers (`RecoveryWriter.lac_to_piggyback` explains why).
-- A writer ignores acknowledgements from a bookie that may have lost the fence. BookKeeper's counts
-  them, so it can confirm entries beyond the last entry that a recovery has determined.
+- A writer ignores acknowledgements from a bookie that may have lost the fence. BookKeeper's writer
+  counts them, so it can confirm entries beyond the last entry that a recovery has determined.
 - Recovery asks all bookies of a write set at once, not one after another.
-- During an ensemble change, new entries are sent to the old ensemble, and after it also to the new
-  bookies. BookKeeper sends them to the ensemble that is in the metadata at that moment.
+- During an ensemble change, new entries are sent to the old ensemble; after the change, they are
+  also sent to the new bookies. BookKeeper sends them to the ensemble that is in the metadata at
+  that moment.
 - Not supported: placement by region or by free space, and counting acknowledgements per rack
   (`enforceMinNumFaultDomainsForWrite`).
 """

@@ -17,12 +17,12 @@ from labkit.system.model.errors import (
     BKException,
 )
 from labkit.system.model.ledger import LedgerMetadata
-from labkit.system.model.wire import MAX_FRAME_SIZE, Answer, BatchReadRequest, Opcode
+from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest, Opcode, Response
 
 
 class BatchReads:
-    """Sends batch reads until a connection is lost during one: a bookie that does not support them
-    closes the connection.
+    """Sends batch reads.  Once a connection has been lost during a batch read, no more are sent,
+    because a bookie that does not support them closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
@@ -35,11 +35,11 @@ class BatchReads:
     async def read(
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
-        """Return up to `count` entries of one segment from `first` on, or [] if no bookie returns a
-        batch: then read single entries.
+        """Return up to `count` entries of one segment from `first` on.  Return [] if no bookie
+        returns a batch; the caller must then read single entries.
         """
         end = end_of_segment(metadata, first)
-        # The bookies of this ensemble need not have entries of the next segment.
+        # The bookies of this ensemble may not have entries of the next segment.
         count = count if end is None else min(count, end - first)
         ensemble = metadata.ensemble_at(first)
         sizes = metadata.ensemble_size, metadata.write_quorum
@@ -52,11 +52,11 @@ class BatchReads:
 
     async def ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
         """Like `read`, but ask only this bookie, and return [] after an error."""
-        answered: asyncio.Future[Answer | BKException] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Response | BKException] = asyncio.get_running_loop().create_future()
 
-        def on_answer(answer: Answer | BKException) -> None:
-            if not answered.done():
-                answered.set_result(answer)
+        def on_response(response: Response | BKException) -> None:
+            if not future.done():
+                future.set_result(response)
 
         size = min(max_size, MAX_FRAME_SIZE)
         # The entry id also serves as the request id.
@@ -64,17 +64,17 @@ class BatchReads:
         record = self._context.recorder.record
         record("read.sent", self._ledger_id, first, peer=bookie)
         channel = self._context.bookie_client.get(bookie)
-        channel.ask(Opcode.BATCH_READ, self._ledger_id, first, body, on_answer)
-        answer = await answered
+        channel.ask(Opcode.BATCH_READ, self._ledger_id, first, body, on_response)
+        response = await future
         try:
-            if isinstance(answer, BKException):
-                raise answer
-            bounds = find_batch_entries(answer.entry)[:count]
+            if isinstance(response, BKException):
+                raise response
+            bounds = find_batch_entries(response.entry)[:count]
         except BKException as error:
             self.is_supported = not isinstance(error, BKBookieHandleNotAvailableException)
             record("read.failed", self._ledger_id, first, peer=bookie, error=type(error).__name__)
             return []
-        return self._decode(bookie, first, answer.entry, bounds)
+        return self._decode(bookie, first, response.entry, bounds)
 
     def _decode(
         self, bookie: str, first: int, data: bytes, bounds: list[tuple[int, int]]

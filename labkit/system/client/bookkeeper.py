@@ -102,7 +102,7 @@ class BookKeeper:
         `BKNotEnoughBookiesException` if fewer than E bookies are writable.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        # Do this first, so that no ledger id is wasted if there are too few bookies.
+        # Choose the ensemble first, so that no ledger id is wasted if there are too few bookies.
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,
@@ -130,7 +130,7 @@ class BookKeeper:
                 deferred_sync=deferred_sync,
             )
             self.recorder.record("ensemble.set", ledger_id, 0, ensemble=ensemble)
-            # There is no hook for deferred sync: it ignores the `writer_class` of a subclass.
+            # A subclass cannot replace the writer for deferred sync.
             writer_class = DeferredSyncWriter if deferred_sync else self.writer_class
             writer = writer_class(ledger_id, metadata, version, self.context)
             # The ledger was OPEN at some moment after the request was sent.
@@ -144,7 +144,7 @@ class BookKeeper:
     async def open_ledger(
         self, ledger_id: int, *, digest_type: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> LedgerReader:
-        """Recover the ledger unless it is closed, which fences its writer, and return a reader.
+        """Return a reader.  If the ledger is not closed, recover it first, which fences its writer.
 
         `digest_type` is used only with metadata of version 1, which stores neither the digest type
         nor the password.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`,
@@ -176,7 +176,7 @@ class BookKeeper:
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
-        # Record this first: the ledger may be deleted even if the response is lost.
+        # Record the event first, because the ledger may be deleted even if the response is lost.
         self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)
         self.recorder.record("ledger.deleted", ledger_id)
@@ -188,7 +188,7 @@ class BookKeeper:
         return await writable_bookies(self.store)
 
     def close(self) -> None:
-        """Close all connections to bookies, but no ledgers."""
+        """Close all connections to bookies.  Open ledgers are not closed."""
         self.context.bookie_client.close()
 
     async def _read_metadata(
@@ -196,7 +196,8 @@ class BookKeeper:
     ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
-            # Bookies reject a wrong password; with a wrong digest type, no digest is correct.
+            # These cannot be checked here.  Bookies reject a wrong password, and if the digest type
+            # is wrong, no digest matches.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"wrong password for ledger {ledger_id}")

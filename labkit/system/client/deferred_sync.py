@@ -1,13 +1,13 @@
-"""A writer whose bookies acknowledge entries before syncing them, which needs fewer syncs.
+"""A writer whose bookies acknowledge entries before syncing them, so that fewer syncs are needed.
 
 A bookie acknowledges an entry as soon as it is written, so a power failure may lose it.  Readers
 read only up to LastAddConfirmed, and `close` makes it the last entry.  Therefore LastAddConfirmed
 does not advance until `force` has made every bookie of the ensemble sync.
 
 A bookie that fails cannot be replaced: it may have lost entries that it acknowledged but never
-synced, and the writer no longer has them.  So the writer ends if a bookie fails, or was
-disconnected between an add and the force, because it may have lost entries then.  (BookKeeper does
-not check this.)
+synced, and the writer no longer has them.  So the writer ends if a bookie fails.  It also ends if
+the connection to a bookie was lost between an add and the force, because the bookie may have
+restarted and lost entries.  (BookKeeper does not check this.)
 
 In BookKeeper: `client/api/WriteFlag.java` (DEFERRED_SYNC), `client/ForceLedgerOp.java`.
 """
@@ -38,7 +38,8 @@ class _NoEnsembleChange(EnsembleChange):
 
 
 class DeferredSyncWriter(LedgerWriter):
-    """A `LedgerWriter` whose adds complete with Qa acknowledgements, before they are confirmed.
+    """A `LedgerWriter` whose adds complete when they have Qa acknowledgements, before they are
+    confirmed.
 
     Invariant: every bookie of the ensemble has synced all entries up to LastAddConfirmed.
     """
@@ -55,28 +56,29 @@ class DeferredSyncWriter(LedgerWriter):
         self._v3_channels = [context.bookie_client.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
         """By ensemble index: the connection of the first acknowledgement since the last force."""
-        # A concurrent force would not see the connections that the first one has set aside.
+        # Only one `force` may run, because another one would not see the connections that the first
+        # one has set aside.
         self._force_lock = asyncio.Lock()
 
     async def force(self) -> None:
         """Make all acknowledged entries durable, and advance LastAddConfirmed to the last of them.
 
-        Raises the error that ended this writer, or a `BKException` if a bookie could not sync; then
-        the next force may succeed.
+        If this writer has ended, raises the error that ended it.  If a bookie cannot sync, raises a
+        `BKException`; in this case, the next `force` may succeed.
         """
         async with self._force_lock:
             self._check_open()
             last, length = self.last_add_acknowledged, self._length_acknowledged
             if last == self.last_add_confirmed:
                 return
-            # Adds that are acknowledged during this force belong to the next one.
+            # Adds that are acknowledged during this call belong to the next one.
             unsynced, self._connections = self._connections, {}
             try:
                 await asyncio.gather(
                     *(channel.force_ledger(self.ledger_id) for channel in self._v3_channels)
                 )
             except BKException:
-                # Keep the older connection: the entries acknowledged on it are not synced yet.
+                # Keep the older connection, because entries acknowledged on it are not synced yet.
                 self._connections |= unsynced
                 raise
             self._end_if_reconnected(unsynced)
@@ -104,7 +106,8 @@ class DeferredSyncWriter(LedgerWriter):
             raise self.ended_by
 
     def request_of(self, entry: bytes) -> bytes:
-        return entry  # The frame contains a number that depends on the connection.
+        # `send` creates the request, because it contains a number that depends on the connection.
+        return entry
 
     def acking_channel(self, index: int) -> PerChannelBookieClient:
         return self._v3_channels[index]
@@ -123,7 +126,8 @@ class DeferredSyncWriter(LedgerWriter):
         if error is None:
             self._connections.setdefault(index, self._v3_channels[index].connection_count)
         assert error is None or isinstance(error, BKException)
-        # The unused version 2 channel identifies the bookie, which is never replaced.
+        # Version 2 channels are not used here, but they identify the bookies, which are never
+        # replaced.
         self.on_responses(index, self.channels[index], [pending], error)
 
     def complete_adds(self) -> None:

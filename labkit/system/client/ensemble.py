@@ -1,4 +1,4 @@
-"""How a ledger's segments follow one another when bookies fail.
+"""Computes a ledger's segments when failed bookies are replaced.
 
 In BookKeeper: `client/EnsembleUtils.java`, `LedgerHandle.ensembleChangeLoop`.
 """
@@ -19,7 +19,7 @@ def first_of_new_segment(last_add_confirmed: int) -> int:
 
 
 def end_of_segment(metadata: LedgerMetadata, entry_id: int) -> int | None:
-    """Return where the segment after this entry's segment starts, if there is one."""
+    """Return the first entry of the next segment, or None if this entry is in the last segment."""
     starts = (s.first_entry_id for s in metadata.segments)
     return next((start for start in starts if start > entry_id), None)
 

@@ -49,7 +49,7 @@ _RETRY_AFTER_S = 1.0
 class WriterInterface(Protocol):
     """The part of `LedgerWriter` that an ensemble change uses.
 
-    It is a protocol, because this module cannot import `writer`, which imports this module.
+    This module cannot import `writer`, because `writer` imports this module.
 
     Only `worlds/sim/variants` and the course's exercises use `last_add_pushed`.
     """
@@ -84,8 +84,8 @@ class EnsembleChange:
         self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}
-        """By ensemble index: the bookies that the running change replaces in its next round, or
-        that the next change replaces.
+        """The bookies to replace, by ensemble index: in the next round of the running change, or,
+        if none is running, in the next change.
         """
         self.last_failure: BKException | None = None
         self._watcher = context.watcher
@@ -93,7 +93,9 @@ class EnsembleChange:
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._given_up: dict[str, None] = {}
-        """All bookies that this writer has tried to replace (an ordered set), its last choice."""
+        """An ordered set of all bookies that this writer has tried to replace.  As replacements,
+        they are its last choice.
+        """
         self._retry_at = 0.0
         self._changes_left = context.config.max_allowed_ensemble_changes
 
@@ -121,7 +123,7 @@ class EnsembleChange:
             is_read_only = isinstance(error, BKWriteOnReadOnlyBookieException)
             if was_acknowledged or not (is_blocked or is_read_only):
                 return
-            # Earlier failures to store this entry did not start a change.
+            # Include the bookies that failed to store this entry earlier and were not replaced.
             for other_index, channel in enumerate(self.writer.channels):
                 if pending.failed >> other_index & 1:
                     self.failed[other_index] = channel.bookie_id
@@ -174,7 +176,7 @@ class EnsembleChange:
         return False
 
     def send_to_replacements(self) -> None:
-        """Resend pending entries, unchanged, but only to the new bookies of their write sets."""
+        """Resend the pending entries, unchanged, to the new bookies of their write sets."""
         replaced = self.switch_to_new_ensemble()
         metadata = self.writer.metadata
         for pending in self.writer.pending:
@@ -205,7 +207,7 @@ class EnsembleChange:
         writer, shortage = self.writer, None
         try:
             while shortage is None and not writer.is_ended:
-                # Skip bookies that an earlier round has replaced, but that failed an add again.
+                # Skip bookies that have failed another add, but were replaced by an earlier round.
                 failed, self.failed = still_in_ensemble(writer.ensemble, self.failed), {}
                 if not failed:
                     break
@@ -213,8 +215,8 @@ class EnsembleChange:
                 shortage = await self._replace(failed)
         except LabkitError as error:
             writer.end(error)
-        # Reset these before sending: a response may start the next change.  A bookie that has not
-        # been replaced is recorded again when it fails its next add.
+        # Reset these before sending, because a response may start the next change.  A bookie that
+        # has not been replaced is recorded again when it fails its next add.
         self._task, self.failed = None, {}
         self.send_to_replacements()
         if shortage is not None:
@@ -227,8 +229,8 @@ class EnsembleChange:
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
         """Store an ensemble in which as many failed bookies as possible are replaced.
 
-        If some cannot be replaced, return the error with which to end the writer in case it cannot
-        continue without them; otherwise, return None.  Raises what `store_ensemble` raises.
+        Return None if all of them were replaced.  Otherwise, return the error with which the writer
+        ends if it cannot continue without the others.  Raises the errors of `store_ensemble`.
         """
         writer = self.writer
         while failed:

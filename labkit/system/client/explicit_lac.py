@@ -1,6 +1,6 @@
 """Sends a ledger's LastAddConfirmed to the bookies even if no further entry carries it.
 
-Otherwise, the newest entry of an idle writer would look unconfirmed to readers.
+Without this, the newest entry of an idle writer would look unconfirmed to readers.
 
 In BookKeeper: `client/ExplicitLacFlushPolicy.java`, `client/PendingWriteLacOp.java`.
 """
@@ -50,6 +50,6 @@ class ExplicitLacSender:
     ) -> None:
         if written.exception() is None:
             acks.append(index)
-            # As for an entry, a reader that asks enough bookies asks one of these Qa.
+            # As with an entry, a reader that asks enough bookies asks at least one of these Qa.
             if len(acks) == self._writer.metadata.ack_quorum:
                 self._stored = max(self._stored, lac)

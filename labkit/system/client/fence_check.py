@@ -12,14 +12,14 @@ responding.  The rule:
     an acknowledgement counts if the metadata was OPEN after its connection was made
 
 Acknowledgements also count if the connection was made up to 5 ms after the metadata was OPEN,
-because a recovery and a restart of a fenced bookie take longer.  That saves a read of the metadata
+because a recovery and a restart of a fenced bookie take longer.  This saves a read of the metadata
 for the first connections of a new ledger.
 
 The check calls `sync` first, because a ZooKeeper server that lags behind the others could still
 return OPEN.  A watch is not enough, because it may report the change after the acknowledgement, and
 neither is the bookie's cookie, which changes only if the disks are emptied.  The metadata is read
-once for each new connection; creating the ledger and each ensemble change prove that it is OPEN,
-too.
+once for each new connection; creating the ledger and each ensemble change also prove that it is
+OPEN.
 
 BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """
@@ -59,7 +59,9 @@ class FenceCheck:
         self._expected: dict[PerChannelBookieClient, None] = {}
         """Channels that are connecting (an ordered set)."""
         self._held: list[tuple[float, Callable[[], None]]] = []
-        """For each response on hold: when its connection was made, and how to count it."""
+        """For each response that is held back, when its connection was made, and a function that
+        counts it.
+        """
         self._task: asyncio.Task[None] | None = None
 
     def passed(self, channel: PerChannelBookieClient) -> bool:
@@ -73,7 +75,7 @@ class FenceCheck:
             channel.after_connecting(partial(self._connected, channel))
 
     def hold(self, channel: PerChannelBookieClient, count: Callable[[], None]) -> None:
-        """Call `count` once acknowledgements on this connection count."""
+        """Call `count` as soon as this connection has passed the check."""
         self._held.append((channel.connected_at, count))
         self._start()
 
@@ -123,7 +125,9 @@ class FenceCheck:
 
 
 class NoFenceCheck(FenceCheck):
-    """Counts every acknowledgement, for recovery, whose adds are accepted despite the fence."""
+    """Counts every acknowledgement.  Recovery uses this, because bookies accept its adds despite
+    the fence.
+    """
 
     def passed(self, channel: PerChannelBookieClient) -> bool:
         return True

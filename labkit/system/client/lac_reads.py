@@ -1,7 +1,7 @@
-"""Reads LastAddConfirmed in protocol version 3, which has explicit LACs and long polls.
+"""Reads LastAddConfirmed with protocol version 3, which has explicit LACs and long polls.
 
 A LastAddConfirmed, whether it comes from an entry or is explicit, counts only if its digest is
-correct: what a bookie merely claims proves nothing.
+correct, because a bookie may report a wrong value.
 
 In BookKeeper: `client/PendingReadLacOp.java`, `client/ReadLastConfirmedAndEntryOp.java`.
 """
@@ -72,7 +72,7 @@ class LacReads:
                     if isinstance(reply, BKException):
                         raise reply
                     if reply.last_add_confirmed > lac_before:
-                        # The response contains no digest.
+                        # Read it again, because the response contains no digest.
                         lac = await self._verified_lac(ensemble[index])
                         if lac > lac_before:
                             return lac, self._entry_of(reply, ensemble[index], lac_before + 1)
@@ -83,9 +83,10 @@ class LacReads:
         return lac_before, None
 
     async def _poll(self, lac_before: int, deadline: float, bookie: str) -> LongPollResult:
-        """Poll one bookie until it reports progress; until its first entry, it rejects polls.
+        """Poll one bookie until it reports progress.
 
-        Each poll is short, because Apache's bookie sometimes forgets a waiting reader.
+        A bookie that has no entry of the ledger yet rejects polls, so they are retried.  Each poll
+        is short, because Apache's bookie sometimes forgets a waiting reader.
         """
         loop = asyncio.get_running_loop()
         channel = self._bookie_client.get_v3(bookie)
@@ -124,7 +125,9 @@ class LacReads:
 def _asked_in_parallel(
     bookies: Sequence[str], ask: Callable[[str], Awaitable[T]]
 ) -> Iterator[asyncio.Queue[tuple[int, T | BKException]]]:
-    """Ask all bookies; yield a queue of their indices and replies.  Cancel the rest on exit."""
+    """Ask all bookies, and yield a queue that receives their indices and replies.  On exit, cancel
+    the requests that are still pending.
+    """
     replies: asyncio.Queue[tuple[int, T | BKException]] = asyncio.Queue()
 
     async def ask_one(index: int, bookie: str) -> None:

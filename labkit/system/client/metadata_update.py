@@ -17,11 +17,11 @@ async def compare_and_set(
     wanted: LedgerMetadata,
     context: ClientContext,
 ) -> tuple[bool, LedgerMetadata, int]:
-    """Store `wanted` if the stored metadata still has this version, that of `current`.
+    """Store `wanted` if the stored metadata still is `current`, which has this version.
 
     Returns whether `wanted` was stored, the metadata that is now stored, and its version.  Raises
-    what `LedgerManager.write` raises, except `BKMetadataVersionException`; after
-    `MetadataUnavailableError` it is unknown whether `wanted` was stored.
+    the errors of `LedgerManager.write`, except `BKMetadataVersionException`.  After
+    `MetadataUnavailableError`, it is unknown whether `wanted` was stored.
     """
     try:
         version = await context.manager.write(ledger_id, wanted, version)
@@ -29,7 +29,7 @@ async def compare_and_set(
         stored, version = await context.manager.read(ledger_id)
         if not stored.has_password:
             stored = replace(stored, digest_type=current.digest_type, password=current.password)
-        # A new ensemble may be this client's own, stored by a write whose response was lost.
+        # This client may have stored a new ensemble itself, if the response to its write was lost.
         _record_new_ensembles(ledger_id, current.segments, stored, context)
         return False, stored, version
     _record_new_ensembles(ledger_id, current.segments, wanted, context)

@@ -15,7 +15,7 @@ class PendingAdd:
     request: bytes
     """Kept so that exactly the same bytes can be sent to a replacement bookie."""
     future: asyncio.Future[int]
-    """Resolves to the entry id when the entry is confirmed (with deferred sync: acknowledged)."""
+    """Resolves to the entry id when the entry is confirmed or, with deferred sync, acknowledged."""
     acked: int = 0
     """Bit mask of the ensemble indices whose bookies have acknowledged the entry."""
     failed: int = 0

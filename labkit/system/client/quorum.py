@@ -36,8 +36,8 @@ class Verdict(Enum):
 def is_covered(
     responded: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> bool:
-    """Return whether, in each write set, fewer than Qa bookies are missing from `responded`, the
-    ensemble indices of the bookies that returned an entry or denied having one.
+    """Return whether fewer than Qa bookies of each write set are missing from `responded`, which
+    contains the ensemble indices of the bookies that have returned an entry or denied having one.
     """
     return all(
         sum((first + i) % ensemble_size not in responded for i in range(write_quorum)) < ack_quorum
@@ -51,7 +51,7 @@ async def collect_until_covered(
     replies: "asyncio.Queue[tuple[int, T | BKException]]",
     is_response: Callable[[BKException], bool],
 ) -> dict[int, T | BKException]:
-    """Collect responses of the last ensemble, by ensemble index, until they cover it.
+    """Collect responses from the last ensemble, by ensemble index, until they cover it.
 
     `is_response` decides whether an error counts.  Raises `BKReadException` if too few bookies
     respond.
@@ -75,16 +75,16 @@ async def collect_until_covered(
     )
 
 
-def judge(answers: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
+def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
     """Judge whether an entry was stored, from the responses of its write set so far."""
-    if any(isinstance(answer, Entry) for answer in answers):
+    if any(isinstance(response, Entry) for response in responses):
         return Verdict.FOUND
-    denied = sum(isinstance(answer, PROVES_ABSENCE) for answer in answers)
+    denied = sum(isinstance(response, PROVES_ABSENCE) for response in responses)
     if write_quorum - denied < ack_quorum:
         return Verdict.NEVER_ACKNOWLEDGED
     return Verdict.UNKNOWN
 
 
 def most_informative(errors: Sequence[BKException]) -> BKException:
-    """Prefer an error that is not a denial, because the entry may exist."""
+    """Return the first error that is not a denial, if any, because then the entry may exist."""
     return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

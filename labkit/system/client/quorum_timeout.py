@@ -1,8 +1,8 @@
 """Ends a writer whose adds do not get enough acknowledgements in time.
 
-If a bookie does not respond within `request_timeout_s`, it is replaced, and so may be its
-replacements.  This timeout limits the total time, for callers that would rather switch to a new
-ledger.
+If a bookie does not respond within `request_timeout_s`, it is replaced, and its replacement may not
+respond either.  The timeout in this module limits the total time, for callers that would rather
+switch to a new ledger.
 
 In BookKeeper: `LedgerHandle.monitorPendingAddOps`, `PendingAddOp.maybeTimeout`.
 """
@@ -15,7 +15,9 @@ from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKAddEntryQuorumTimeoutException
 
 _CHECKS = 8
-"""Checks per timeout: adds have no timers of their own, so they may time out an eighth late."""
+"""The number of checks per timeout.  Adds have no timers of their own, so they may time out up to
+an eighth of the timeout late.
+"""
 
 
 class QuorumTimeoutMonitor:

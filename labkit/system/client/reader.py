@@ -26,7 +26,8 @@ _CHUNK_SIZE = 256
 
 
 class LedgerReader:
-    """Reads entries up to LastAddConfirmed, and notices ensemble changes and the ledger's close.
+    """Reads entries up to LastAddConfirmed, and notices when the ensemble changes or the ledger is
+    closed.
 
     Invariant: every returned entry was confirmed and has a correct digest, so all later readers get
     the same entry.
@@ -45,11 +46,11 @@ class LedgerReader:
         self.is_watching = False
         """Whether a watch is set, so that `metadata` is up to date."""
         self._changed: asyncio.Future[None] | None = None
-        """Done when the metadata has changed, if a call waits for that."""
+        """Set while a call waits for the metadata to change; done once it has changed."""
 
     @property
     def is_closed(self) -> bool:
-        """`check_closed` rereads the metadata if necessary."""
+        """Whether `metadata` is that of a closed ledger; `check_closed` rereads it if necessary."""
         return self.metadata.state is LedgerState.CLOSED
 
     # LastAddConfirmed
@@ -78,7 +79,7 @@ class LedgerReader:
             _, reply = await replies.get()
             has_response = has_response or isinstance(reply, (Entry, *PROVES_ABSENCE))
             if isinstance(reply, Entry) and reply.last_add_confirmed > self.last_add_confirmed:
-                self._advance_to(reply.last_add_confirmed, detail="the first answer")
+                self._advance_to(reply.last_add_confirmed, detail="the first response")
                 return self.last_add_confirmed
         if not has_response:
             raise BKReadException(
@@ -93,7 +94,7 @@ class LedgerReader:
         """Wait until an entry is confirmed and read it; return LastAddConfirmed and the entry.
 
         The entry is None if the ledger is closed at an earlier entry, or if `timeout_s` expires.
-        Raises what `read_entry` and `LacReads.long_poll` raise.
+        Raises the errors of `read_entry` and `LacReads.long_poll`.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
@@ -116,7 +117,8 @@ class LedgerReader:
             return None
         loop = asyncio.get_running_loop()
         lac_before = self.last_add_confirmed
-        # If the metadata changes, stop: the ledger was closed, or there are other bookies to poll.
+        # Stop if the metadata changes, because the ledger was closed, or other bookies must be
+        # polled.
         changed = self._changed = loop.create_future()
         poll = loop.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
         try:
@@ -185,7 +187,7 @@ class LedgerReader:
 
         Returns between one and `max_count` entries (0: no limit), with at most `max_size` bytes of
         payload in total, unless the first entry alone is larger.  If a batch read is not possible,
-        the entries are read one by one.  Raises what `read_entry` raises.
+        the entries are read one by one.  Raises the errors of `read_entry`.
         """
         self._check_readable(first)
         available = self.last_add_confirmed - first + 1

@@ -19,7 +19,7 @@ from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
 from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKUnauthorizedAccessException
 from labkit.system.model.ledger import LedgerMetadata
-from labkit.system.model.wire import Answer, Opcode, encode_read
+from labkit.system.model.wire import Opcode, Response, encode_read
 
 OnReply = Callable[[str, int, Entry | BKException], None]
 """Called with the bookie, the requested entry id, and the reply."""
@@ -57,9 +57,9 @@ class BookieReads:
             kind, entry = ("fence.sent", -1) if is_fence_request else ("read.sent", entry_id)
             context.recorder.record(kind, ledger_id, entry, peer=bookie)
         body = encode_read(ledger_id, entry_id, fence_key, flags)
-        on_answer = partial(self._on_answer, bookie, entry_id, on_reply, is_fence_request)
+        on_response = partial(self._on_response, bookie, entry_id, on_reply, is_fence_request)
         channel = context.bookie_client.get(bookie)
-        channel.ask(_READ, ledger_id, entry_id, body, on_answer, fences=carries_fence_flag)
+        channel.ask(_READ, ledger_id, entry_id, body, on_response, fences=carries_fence_flag)
 
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
@@ -96,25 +96,27 @@ class BookieReads:
     # Hook: overridden by `worlds/sim/variants`.
 
     def is_denial(self, error: BKException) -> bool:
-        """Return whether the error counts as a response: the bookie denies having the entry."""
+        """Return whether the error counts as a response, because the bookie denies having the
+        entry.
+        """
         return isinstance(error, PROVES_ABSENCE)
 
     # Replies
 
-    def _on_answer(
+    def _on_response(
         self,
         bookie: str,
         entry_id: int,
         on_reply: OnReply,
         is_fence_request: bool,
-        answer: Answer | BKException,
+        response: Response | BKException,
     ) -> None:
         reply: Entry | BKException
-        if isinstance(answer, BKException):
-            reply = answer
+        if isinstance(response, BKException):
+            reply = response
         else:
             try:
-                reply = decode_entry(answer.entry, self._digest, self.ledger_id, entry_id)
+                reply = decode_entry(response.entry, self._digest, self.ledger_id, entry_id)
             except BKException as error:
                 reply = error
         if self.context.recorder.listening:
@@ -141,11 +143,12 @@ class BookieReads:
 
 
 class SequenceRead:
-    """Reads several entries in parallel, each from one bookie of its write set after another.
+    """Reads several entries in parallel.  The bookies of an entry's write set are asked one after
+    another.
 
-    The next bookie is asked if all that were asked have failed, and, whenever
-    `speculative_read_timeout_ms` has elapsed, if none of them has returned any entry during this
-    read.  One that has returned other entries is slow, not dead, so the read waits for it.
+    The next bookie is asked once all bookies asked so far have failed.  It is also asked whenever
+    `speculative_read_timeout_ms` has elapsed, unless one of the bookies asked so far has returned
+    another entry during this read: such a bookie is slow, not dead, so the read waits for it.
 
     In BookKeeper: `PendingReadOp.SequenceReadRequest`.
     """

@@ -66,7 +66,7 @@ class RecoveryEnsembleChange(EnsembleChange):
         self.stored = writer.metadata
         """The metadata as it is stored, without the new ensembles."""
         self.new_ensembles: dict[int, tuple[str, ...]] = {}
-        """By first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
+        """The new ensembles, by first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
 
     async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
         first, writer = first_entry_id, self.writer
@@ -136,7 +136,7 @@ class LedgerRecovery:
     ) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
-        """Determines from which bookies entries are read, so it is fixed from the fence on."""
+        """Determines from which bookies entries are read, so it does not change after the fence."""
         self._version = version
         self._context = context
         self.recorder = context.recorder
@@ -186,15 +186,15 @@ class LedgerRecovery:
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 
     def fence_key_of_reads(self) -> bytes:
-        """Return the key with which each read also fences the ledger (b"": none).
+        """Return the key with which each read fences the ledger, or b"" if reads do not fence it.
 
         A bookie that `fence` has not fenced must not accept an entry from the writer after it has
         denied having the entry (BookKeeper issue 2614).
         """
         return self.master_key
 
-    def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-        return judge(answers, self.metadata.write_quorum, self.metadata.ack_quorum)
+    def judge(self, responses: Sequence[Entry | BKException]) -> Verdict:
+        return judge(responses, self.metadata.write_quorum, self.metadata.ack_quorum)
 
     # The steps
 
@@ -227,7 +227,7 @@ class LedgerRecovery:
     async def _write_back(self, writer: RecoveryWriter) -> None:
         while (entry := await self._read(writer.last_add_pushed + 1)) is not None:
             writer.write_back(entry)
-            # There may be millions of entries to write back.
+            # Limit the number of pending adds: there may be millions of entries to write back.
             await writer.drain()
         await writer.all_confirmed()
 
@@ -248,14 +248,14 @@ class LedgerRecovery:
             flags=Flag.HIGH_PRIORITY,
         )
         # Judge after each response, instead of waiting for a bookie that may be down.
-        answers: dict[str, Entry | BKException] = {}
+        responses: dict[str, Entry | BKException] = {}
         for _ in bookies:
-            index, answer = await replies.get()
-            answers[bookies[index]] = answer
-            if self.judge([*answers.values()]) is not Verdict.UNKNOWN:
-                return next((each for each in answers.values() if isinstance(each, Entry)), None)
-        errors = [each for each in answers.values() if isinstance(each, BKException)]
-        unclear = ", ".join(b for b in bookies if not isinstance(answers[b], PROVES_ABSENCE))
+            index, response = await replies.get()
+            responses[bookies[index]] = response
+            if self.judge([*responses.values()]) is not Verdict.UNKNOWN:
+                return next((each for each in responses.values() if isinstance(each, Entry)), None)
+        errors = [each for each in responses.values() if isinstance(each, BKException)]
+        unclear = ", ".join(b for b in bookies if not isinstance(responses[b], PROVES_ABSENCE))
         raise BKLedgerRecoveryException(
             f"ledger {self.ledger_id} could not be recovered: it is unknown whether entry"
             f" {entry_id} was stored; no valid response from {unclear}"
@@ -267,7 +267,7 @@ class LedgerRecovery:
         """Return the length that is stored in the ledger's last entry.
 
         If the entry cannot be read, return the length that the fenced bookies reported, as
-        BookKeeper does.  It may include entries that were not recovered, or be 0.
+        BookKeeper does.  This length may include entries that were not recovered, or be 0.
         """
         if entry_id == NO_ENTRY_ID:
             return 0

@@ -39,7 +39,7 @@ _OVERHEAD = 128
 MAX_PAYLOAD_SIZE = MAX_FRAME_SIZE - _OVERHEAD
 
 _FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
-"""Errors that end the writer at once, because replacing the bookie would not help."""
+"""Errors that end the writer immediately, because replacing the bookie would not help."""
 
 
 class LedgerWriter:
@@ -50,10 +50,10 @@ class LedgerWriter:
     bookie cannot have forgotten a fence (`fence_check`).  Nothing is confirmed during an ensemble
     change, so a new segment starts after all confirmed entries.
 
-    A failed bookie is replaced at once, unless the failed add already had Qa acknowledgements (then
-    the next `add` starts the replacement), or `delay_ensemble_change` is set and Qa
+    A failed bookie is replaced immediately, unless the failed add already had Qa acknowledgements
+    (then the next `add` starts the replacement), or `delay_ensemble_change` is set and Qa
     acknowledgements are still possible.  If no writable bookie is left, the writer continues
-    without a replacement while Qa acknowledgements are possible; BookKeeper's fails, unless
+    without a replacement while Qa acknowledgements are possible; BookKeeper's writer fails, unless
     `delayEnsembleChange` is set.
 
     The writer ends, without closing the ledger, when another client has fenced or closed the
@@ -118,7 +118,7 @@ class LedgerWriter:
         entry = pack_entry(self.ledger_id, entry_id, lac, self.length, payload, self._digest)
         future = self._loop.create_future()
         pending = PendingAdd(entry_id, self.length, self.request_of(entry), future)
-        # Do this before sending it: an ensemble change resends everything in `pending`.
+        # Append it before sending it, because an ensemble change resends everything in `pending`.
         self.pending.append(pending)
         if self.recorder.listening:
             checksum = f"{zlib.crc32(payload):08x}"
@@ -131,7 +131,7 @@ class LedgerWriter:
         return future
 
     async def drain(self) -> None:
-        """Wait until fewer than `max_pending_adds` adds are unconfirmed; raise the errors of adds.
+        """Wait until fewer than `max_pending_adds` adds are unconfirmed.  Raises an add's error.
 
         If nothing else limits the number of pending adds, await this before each add.
         """
@@ -141,7 +141,7 @@ class LedgerWriter:
             await asyncio.shield(self.pending[excess].future)
 
     async def all_confirmed(self) -> None:
-        """Wait until all entries pushed so far are confirmed.  Raises the errors of the adds."""
+        """Wait until all entries pushed so far are confirmed.  Raises an add's error."""
         if self.pending:
             await asyncio.shield(self.pending[-1].future)
         elif self.ended_by is not None and self.last_add_confirmed < self.last_add_pushed:
@@ -156,7 +156,7 @@ class LedgerWriter:
         return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
-        """Make all acknowledged entries durable; they are already, except with deferred sync."""
+        """Make all acknowledged entries durable.  Without deferred sync, they already are."""
 
     async def close(self) -> None:
         """Close the ledger with LastAddConfirmed as its last entry, even if it is IN_RECOVERY: the
@@ -289,7 +289,7 @@ class LedgerWriter:
     async def update_metadata(self, metadata: LedgerMetadata) -> bool:
         """Compare-and-set the metadata and return whether it was stored.
 
-        After a conflict, `self.metadata` is what another client stored.
+        After a conflict, `self.metadata` is the metadata that another client has stored.
         """
         # The ledger was OPEN at some moment after the request was sent.
         requested_at = self._loop.time()
@@ -304,7 +304,7 @@ class LedgerWriter:
         """Reject further adds with this error and fail the pending ones; the ledger stays open."""
         if self.ended_by is None:
             self.ended_by = error
-        # A caller whose add fails may use this writer immediately.
+        # Clear `pending` first, because a caller whose add fails may use this writer immediately.
         abandoned, self.pending = self.pending, deque()
         for pending in abandoned:
             if pending.future.done():

@@ -9,10 +9,10 @@
     /ledgers/idgen-long/HOB-<high bits>/ID-   the same for ids from 4294967296 on
     /ledgers/00/0000/L0007           the metadata of ledger 7, updated by compare-and-set
     /ledgers/underreplication/       nodes of `labkit.system.autorecovery`
-    /bookies                         Pulsar's rack of each bookie
+    /bookies                         the rack of each bookie, written by Pulsar's tools
 
-`store` is the port to this tree: ZooKeeper in the live world, a simulated store in the simulated
-world.  All other modules use only the port.
+`store` is the port to this tree.  The live world implements it with ZooKeeper, and the simulated
+world with a small store of its own.  All other modules use only the port.
 
 Invariants:
   - Every change to a node changes its version, and a client can update a ledger only if it knows
@@ -20,10 +20,10 @@ Invariants:
   - No ledger id is assigned twice.
   - A server counts as alive while its session exists: its registrations expire with the session,
     and the server renews them in its next session.
-  - A watch reports only once that something has changed, and not what, so the caller must read and
-    watch again.
-  - If a cluster is missing or has a different instance id than before, it does not count as an
-    empty cluster: no ledger is deleted or marked because it is not listed there.
+  - A watch fires only once, and does not report what has changed, so the caller must read the node
+    and set the watch again.
+  - A cluster that is missing, or whose instance id has changed, does not count as an empty cluster:
+    no ledger is deleted or marked as under-replicated because it is not listed there.
   - A bookie starts only if it has all the directories that it had when it joined the cluster.
 
 `/ledgers` is the default root.  Not supported: etcd as a metadata store, access control lists.

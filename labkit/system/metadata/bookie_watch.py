@@ -1,4 +1,4 @@
-"""A cache of the registered bookies, read again when a watch reports a change.
+"""A cache of the registered bookies, refreshed when a watch reports a change.
 
 In BookKeeper: `discover/ZKRegistrationClient.java` (`watchWritableBookies`,
 `watchReadOnlyBookies`).
@@ -15,7 +15,9 @@ from labkit.system.metadata.store import MetadataStore, NoNodeError
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBookies:
-    """Sorted bookie ids; a bookie that is changing its state may be in both lists."""
+    """Sorted ids of the registered bookies.  A bookie may be in both lists while it changes its
+    state.
+    """
 
     writable: tuple[str, ...]
     read_only: tuple[str, ...]
@@ -26,7 +28,9 @@ class RegisteredBookies:
 
 
 class BookieWatch:
-    """The registered bookies.  Several tasks may call `now`, but only one may wait for changes."""
+    """Reads the registered bookies and watches them.  Several tasks may call `now`, but only one
+    task may wait for changes.
+    """
 
     def __init__(self, store: MetadataStore) -> None:
         self._changed = asyncio.Event()
@@ -34,9 +38,10 @@ class BookieWatch:
         self._read_only = _Children(store, store.location.read_only, self._changed.set)
 
     async def now(self) -> RegisteredBookies:
-        """Return a snapshot, in which no bookie is missing because it moves between the lists.
+        """Return a snapshot of the registered bookies, including any that are just changing their
+        state.
 
-        Raises `MetadataUnavailableError`, or `NoClusterError` if there is no list of bookies.
+        Raises `MetadataUnavailableError`, or `NoClusterError` if the list of bookies is missing.
         """
         while not (self._writable.is_fresh and self._read_only.is_fresh):
             await self._writable.refresh()
@@ -47,7 +52,9 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Wait until the registered bookies may differ from the last result of `now`, if any."""
+        """Wait until `now` may return a different result.  Return immediately if it has not been
+        called yet.
+        """
         if self._writable.is_fresh and self._read_only.is_fresh:
             self._changed.clear()
             await self._changed.wait()

@@ -1,4 +1,4 @@
-"""Creates a cluster's nodes in the metadata store, and formats a cluster.
+"""Creates and formats a cluster in the metadata store.
 
 In BookKeeper: `discover/ZKRegistrationManager.java` (`initNewCluster`, `format`),
 `meta/ZkLayoutManager.java`.
@@ -29,7 +29,8 @@ class ClusterInUseError(LabkitError):
 class NoClusterError(MetadataUnavailableError):
     """The metadata store contains no cluster, or a different one than before.
 
-    Ledgers and bookies that it does not list may still exist: delete and mark nothing.
+    Ledgers and bookies that the store does not list may still exist, so do not delete or mark
+    anything.
     """
 
 
@@ -38,9 +39,9 @@ async def init_cluster(
 ) -> str:
     """Create the cluster's missing nodes, and return its instance id.
 
-    `instance_id`, a fresh UUID, and `layout` (default: that of the metadata store's URI, or
-    hierarchical) are used only if the cluster has none yet.  Raises `ForeignLayoutError` if the
-    cluster's layout is unknown or is not the requested one.
+    `instance_id`, a new UUID, and `layout` are used only if the cluster has none yet.  The default
+    layout is the one in the metadata store's URI, or else hierarchical.  Raises
+    `ForeignLayoutError` if the cluster's layout is unknown or is not the requested one.
     """
     location = store.location
     if layout is not None and location.layout not in (None, layout):
@@ -120,7 +121,7 @@ async def init_new_cluster(
 async def format_cluster(
     store: MetadataStore, instance_id: str, layout: LedgerLayout | None = None
 ) -> None:
-    """Delete all ledgers, cookies and marks of a cluster, if it exists, and create a new one.
+    """Delete all ledgers, cookies and marks of the cluster, if there is one, and create a new one.
 
     All entries are lost.  Raises `ClusterInUseError` if bookies are registered.
     """
@@ -143,7 +144,7 @@ async def format_cluster(
 
 
 async def _delete_tree(store: MetadataStore, path: str) -> None:
-    """Delete a node and its descendants, including those that are added in the meantime."""
+    """Delete a node and its descendants, including any that are created in the meantime."""
     with suppress(NoNodeError):
         for name in await store.children(path):
             await _delete_tree(store, f"{path}/{name}")

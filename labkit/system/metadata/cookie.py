@@ -1,18 +1,18 @@
-"""The cookie of a set of directories identifies the bookie and the cluster to which they belong.
+"""Cookies identify the bookie and the cluster to which a set of directories belongs.
 
-A bookie starts only if the copies in each directory (file `VERSION`) and in the metadata store
-agree.  Otherwise, a bookie whose disk was replaced by an empty one would respond "no such entry"
-for entries that it had acknowledged.
+A bookie starts only if the copies of its cookie in each directory (file `VERSION`) and in the
+metadata store agree.  Otherwise, a bookie whose disk was replaced by an empty one would respond
+"no such entry" for entries that it had acknowledged.
 
 When a bookie starts for the first time, it writes the cookie in three steps, so that an interrupted
 start can be resumed and is not mistaken for a lost disk:
 
-    1. write VERSION.new to each directory    if interrupted, the next start begins anew
-    2. create the node in the metadata store  from now on each directory must have one of the files
+    1. write VERSION.new to each directory    if interrupted, the next start starts over
+    2. create the node in the metadata store  from now on, each directory must have one of the files
     3. rename VERSION.new to VERSION          if interrupted, the next start renames the others
 
 BookKeeper writes VERSION before it creates the node, so if a first start is interrupted between
-these steps, an operator must intervene.
+these two steps, an operator must intervene.
 
 In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
 """
@@ -32,7 +32,7 @@ from labkit.system.storage.other_storages import refuse_other_storages
 LAYOUT_VERSION = 5
 _FOLDER = "current"
 _MAX_SIZE = 1024 * 1024
-"""The number of bytes to read from a file; real cookies are far shorter."""
+"""The maximum number of bytes to read from a cookie file; real cookies are far shorter."""
 _VERSION_FILE = f"{_FOLDER}/VERSION"
 _NEW_NAME = "VERSION.new"
 _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
@@ -58,7 +58,9 @@ class Cookie:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "Cookie":
-        """Raise `InvalidCookieException`, whose message begins with `where`, if it is corrupt."""
+        """Raise `InvalidCookieException` if the cookie is corrupt or not supported; the message
+        begins with `where`.
+        """
         version, _, text = data.decode(errors="replace").partition("\n")
         if version not in ("4", "5"):
             raise InvalidCookieException(
@@ -79,7 +81,7 @@ class Cookie:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> CookieFormat:
-    # A start reads the same text from every directory.
+    # Cached, because a starting bookie reads the same text from every directory.
     return text_format.Parse(text, CookieFormat())
 
 
@@ -90,7 +92,7 @@ async def check_cookie(
 
     `disks` contains the journal directory, followed by the ledger directories in the order of the
     cookie.  With `allow_expansion`, empty ledger directories may be added.  Raises
-    `InvalidCookieException` if a cookie does not match, and what `refuse_other_storages` raises.
+    `InvalidCookieException` if a cookie does not match, and the errors of `refuse_other_storages`.
     """
     refuse_other_storages(disks)
     registered = await read_cookie(store, cookie.bookie_id)
@@ -122,7 +124,7 @@ async def check_cookie(
 async def _expand(
     store: MetadataStore, registered: Cookie, cookie: Cookie, disks: Sequence[Disk]
 ) -> None:
-    """Replace the cookie in all directories by one that lists more ledger directories.
+    """Replace the cookie in all directories with one that lists more ledger directories.
 
     If this is interrupted, the next start with `allow_expansion` resumes it.
     """
@@ -137,12 +139,12 @@ async def _expand(
             _verify_expands(_read(disk, stamp), cookie, stamp)
         elif disk not in new or disk.names(_FOLDER):
             raise InvalidCookieException(
-                f"a directory of bookie {cookie.bookie_id} has no {_VERSION_FILE}, and it is not a"
-                " new and empty ledger directory: a disk is missing or was replaced"
+                f"a directory of bookie {cookie.bookie_id} has no {_VERSION_FILE} and is not a new,"
+                " empty ledger directory: a disk is missing or was replaced"
             )
     for disk in disks:
         _prepare(disk, cookie)
-    # All directories must have the new cookie first, so that the next start can resume this.
+    # Do this after all directories have the new cookie, so that the next start can resume this.
     _, version = await store.get(node)
     await store.set(node, cookie.encode(), version)
     for disk in disks:
@@ -174,8 +176,8 @@ def _verify_first_start(
 ) -> None:
     if any(name != _NEW_NAME for disk in unstamped for name in disk.names(_FOLDER)):
         raise InvalidCookieException(
-            f"a directory of new bookie {cookie.bookie_id} is not empty and has no {_VERSION_FILE};"
-            " use an empty directory"
+            f"a directory of the new bookie {cookie.bookie_id} is not empty and has no"
+            f" {_VERSION_FILE}; use an empty directory"
         )
     if len(unstamped) < len(disks):
         raise InvalidCookieException(

@@ -42,7 +42,7 @@ class LedgerIdGenerator:
                 f"all ledger ids below {SHORT_ID_LIMIT} are used up, and the cluster's layout does"
                 " not support longer ids"
             )
-        # Nothing deletes it, because a cluster with long ids must not return to short ones.
+        # This node is never deleted, because a cluster with long ids must not return to short ones.
         with suppress(NodeExistsError):
             await self._store.create(self._long_folder, b"")
         return await self._next_long_id()

@@ -29,7 +29,11 @@ class ForeignLayoutError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class LedgerLayout:
-    """A ledger manager; `shapes` are the sizes of the digit groups of short and of long ids."""
+    """A ledger manager.
+
+    `shapes[0]` contains the sizes of the digit groups for short ids, and `shapes[-1]` those for
+    long ids.
+    """
 
     name: str
     factory: str
@@ -38,7 +42,7 @@ class LedgerLayout:
     long_ids: bool
 
     def path_of(self, ledger_id: int) -> str:
-        """Return the path relative to the root of all ledgers.
+        """Return the path of a ledger's node, relative to the root path of the ledgers.
 
         Raises `BKIncorrectParameterException` if the id has more digits than the layout supports.
         """

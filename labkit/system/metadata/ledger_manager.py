@@ -30,7 +30,10 @@ from labkit.system.model.ledger import (
 
 
 class LedgerManager:
-    """Every method raises `ForeignLayoutError` if labkit does not support the cluster's layout."""
+    """Creates, reads, updates, deletes and lists the metadata of ledgers.
+
+    Every method raises `ForeignLayoutError` if labkit does not support the cluster's layout.
+    """
 
     def __init__(self, store: MetadataStore) -> None:
         self.store = store
@@ -39,7 +42,7 @@ class LedgerManager:
         self._ids: LedgerIdGenerator | None = None
 
     async def layout(self) -> LedgerLayout:
-        """Return the cluster's layout, which never changes, or the default."""
+        """Return the cluster's layout, or the default while the node LAYOUT is missing."""
         if self._layout is None:
             self._layout = await read_layout(self.store)
         return self._layout or HIERARCHICAL
@@ -54,10 +57,10 @@ class LedgerManager:
         return await self._ids.next_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
-        """Store the metadata of a new ledger, and return their version.
+        """Store the metadata of a new ledger, and return its version.
 
-        A retry after a lost response recognizes its ledger by the creation token.  Raises
-        `BKLedgerExistException` if another client created the ledger.
+        If the response is lost, a retry recognizes this client's ledger by its creation token.
+        Raises `BKLedgerExistException` if another client has created the ledger.
         """
         try:
             await self.store.create(await self._path(ledger_id), encode_ledger_metadata(metadata))
@@ -68,9 +71,9 @@ class LedgerManager:
     async def read(
         self, ledger_id: int, on_change: OnChange | None = None
     ) -> tuple[LedgerMetadata, int]:
-        """Return metadata and version; call `on_change` when they change or are deleted.
+        """Return the metadata and its version; call `on_change` when it is changed or deleted.
 
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and then never calls `on_change`.
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException`; in this case, no watch is set.
         """
         try:
             data, version = await self.store.get(await self._path(ledger_id), on_change)
@@ -79,9 +82,9 @@ class LedgerManager:
         return decode_ledger_metadata(data), version
 
     async def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> int:
-        """Replace the metadata if they still have this version, and return the new version.
+        """Replace the metadata if it still has this version, and return the new version.
 
-        Raises `BKMetadataVersionException` if another client has changed them.
+        Raises `BKMetadataVersionException` if another client has changed it.
         """
         try:
             data = encode_ledger_metadata(metadata)
@@ -110,12 +113,12 @@ class LedgerManager:
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
     async def ids_in(self, instance_id: str) -> list[int]:
-        """Return all ids, for a bookie that will delete all other ledgers.
+        """Return the ids of all ledgers, for a bookie that then deletes all other ledgers.
 
-        Raises `NoClusterError` if the metadata store contains another cluster, as it may if it has
-        lost its data.
+        Raises `NoClusterError` if the metadata store contains another cluster, for example because
+        its data was lost.
         """
-        # The store may lose its data before it lists the ledgers.
+        # Check the id after listing the ledgers, because the data may be lost just before that.
         found = await self.ids()
         await check_instance_id(self.store, instance_id)
         return found
@@ -125,7 +128,8 @@ class LedgerManager:
 
         Ledgers created or deleted in the meantime may be missing.  Raises `NoClusterError`.
         """
-        # If a ZooKeeper server lagged behind, bookies would delete the newest ledgers.
+        # Otherwise, a lagging ZooKeeper server could omit new ledgers, and bookies would delete
+        # them.
         await self.store.sync()
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):
@@ -166,7 +170,7 @@ class LedgerManager:
         parent = path.rpartition("/")[0]
         with suppress(NotEmptyError):
             while parent != self._root:
-                with suppress(NoNodeError):  # Another client that deletes a ledger was faster.
+                with suppress(NoNodeError):  # Another client has already deleted it.
                     await self.store.delete(parent)
                 parent = parent.rpartition("/")[0]
 

@@ -34,8 +34,10 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\s]+)*")
 
 @dataclass(frozen=True, slots=True)
 class MetadataLocation:
-    """`servers` is a list of "host:port" items, separated by commas.  `ledgers_root` is relative to
-    `chroot`.  If `layout` is set, only a cluster with this layout is accepted.
+    """The ZooKeeper servers and the paths of a cluster's metadata.
+
+    `servers` lists "host:port" items, separated by commas.  `ledgers_root` is relative to `chroot`.
+    If `layout` is set, only a cluster with this layout is accepted.
     """
 
     servers: str

@@ -1,4 +1,4 @@
-"""The rack of each bookie, as written by an operator to one of Pulsar's nodes.
+"""Reads the rack of each bookie from a node that operators edit with Pulsar's tools.
 
     /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "b0"}, ...}, ...}
 

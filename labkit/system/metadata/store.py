@@ -1,6 +1,7 @@
 """The port to the metadata store: a tree of versioned nodes, as in ZooKeeper.
 
-After any error but `MetadataUnavailableError`, the request was certainly not carried out.
+After any error except `MetadataUnavailableError`, it is certain that the request was not carried
+out.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ class NodeExistsError(MetadataError): ...
 
 
 class BadVersionError(MetadataError):
-    """Another client has changed the node since the expected version."""
+    """The node does not have the expected version, because another client has changed it."""
 
 
 class NotEmptyError(MetadataError):
@@ -28,7 +29,7 @@ class NotEmptyError(MetadataError):
 
 
 class NodeTooLargeError(MetadataError):
-    """The request is not sent: ZooKeeper would close the session."""
+    """The request was not sent, because ZooKeeper would close the session."""
 
 
 class MetadataUnavailableError(MetadataError):
@@ -38,22 +39,23 @@ class MetadataUnavailableError(MetadataError):
 ANY_VERSION = -1
 
 MAX_NODE_BYTES = 1_000_000
-"""Maximum bytes of a path and its data; ZooKeeper's limit is 1,048,575 (`jute.maxbuffer`)."""
+"""Maximum size of a path and its data; ZooKeeper's limit is 1,048,575 (`jute.maxbuffer`)."""
 
 
 def check_node(path: str, data: bytes) -> None:
-    """Raise `NodeTooLargeError`; stores call this before each write."""
+    """Raise `NodeTooLargeError` if the node is too large.  Stores call this before each write."""
     if len(path) + len(data) > MAX_NODE_BYTES:
         raise NodeTooLargeError(
-            f"node {path[:200]} with {len(data)} bytes is too large; at most {MAX_NODE_BYTES} fit"
+            f"node {path[:200]} with {len(data)} bytes is too large; the limit, including"
+            f" the path, is {MAX_NODE_BYTES} bytes"
         )
 
 
 OnChange = Callable[[], None]
-"""A watch: called once, from the event loop, at the next change or when a lost session has been
-replaced by a new one, before any request that sees the change returns.
+"""A watch, which is called once, from the event loop: either at the next change, before any request
+that sees the change returns, or when a new session has replaced a lost one.
 
-After a short loss of the connection, it may be called although nothing has changed.
+After a brief disconnection, it may be called although nothing has changed.
 """
 
 
@@ -70,12 +72,12 @@ class MetadataStore(Protocol):
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node and missing ancestors, and return its path, which ends with a number if it
-        is `sequential`.  Raises `NodeExistsError`.
+        """Create a node and its missing ancestors, and return the node's path.  If the node is
+        `sequential`, the store appends a number to the path.  Raises `NodeExistsError`.
         """
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        """Return the data and their version; call `on_change` if they change or are deleted.
+        """Return the node's data and version; call `on_change` if the node is changed or deleted.
 
         Raises `NoNodeError`; in this case, no watch is set.
         """
@@ -103,13 +105,13 @@ class MetadataStore(Protocol):
     async def sync(self) -> None:
         """Wait until this client's reads see every change that was made before the call.
 
-        The ZooKeeper server that serves them may lag behind the others, so call this before you
-        read a list if you are going to delete what is not on the list.
+        The ZooKeeper server that serves this client may lag behind the others, so call this before
+        you read a list if you are going to delete everything that is not on the list.
         """
 
     @property
     def session_timeout_s(self) -> float:
-        """After this time without a request from its owner, a session expires."""
+        """The time after which a session expires if its owner sends no request."""
 
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` whenever a new session has replaced a lost one, whose ephemeral nodes and
@@ -117,13 +119,15 @@ class MetadataStore(Protocol):
         """
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` whenever the store responds after a silence of half of `session_timeout_s`.
+        """Call `action` whenever the store responds after a silence of at least half of
+        `session_timeout_s`.
 
         During such a silence, any session may have expired.  `action` is called before the response
-        that ends it is delivered.  From the first call on, the store is polled to notice silences.
+        that ends the silence is delivered.  Once this method has been called, the store is polled
+        so that silences are noticed.
         """
 
 
 class MetadataSession(MetadataStore, Protocol):
     async def stop(self) -> None:
-        """Close the session, which deletes its ephemeral nodes, such as locks, at once."""
+        """Close the session, which immediately deletes its ephemeral nodes, such as locks."""

@@ -1,7 +1,7 @@
-"""The set of a ledger's entries that a bookie has, which an auditor compares with the metadata.
+"""Encodes which entries of a ledger a bookie has, for an auditor to compare with the metadata.
 
-With striping, a bookie has `size` entries in each `period`, so a single group of 24 bytes can
-describe the whole ledger.  An irregular gap starts a new group.
+With striping, a bookie has `size` entries in a row out of every `period` entries, so a single group
+of 24 bytes can describe the whole ledger.  An irregular gap starts a new group.
 
 In BookKeeper: `util/AvailabilityOfEntriesOfLedger.java`.
 """
@@ -24,7 +24,7 @@ AVAILABILITY_GROUP = Layout(
     Field("first sequence start", "q", "the first entry"),
     Field("last sequence start", "q", "the first entry of the last sequence"),
     Field("sequence size", "i", "entries in each sequence"),
-    Field("sequence period", "i", "from one sequence's start to the next; 0: there is one only"),
+    Field("sequence period", "i", "from one sequence's start to the next; 0: only one sequence"),
 )
 
 _VERSION = 0
@@ -33,7 +33,9 @@ _LONGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Runs of `size` entries, one every `period` entries, from `first` to `last`."""
+    """Runs of `size` entries.  The first run starts at entry `first`, the next ones start every
+    `period` entries, and the last one starts at entry `last`.
+    """
 
     first: int
     last: int
@@ -55,7 +57,7 @@ class AvailabilityOfEntries:
 
 
 def availability_of(entry_ids: Iterable[int]) -> AvailabilityOfEntries:
-    """The ids must be in ascending order."""
+    """Describe these entries, whose ids must be in ascending order."""
     groups: list[Sequences] = []
     for run in _runs(entry_ids):
         merged = _merge(groups[-1], run) if groups else None
@@ -69,7 +71,7 @@ def availability_of(entry_ids: Iterable[int]) -> AvailabilityOfEntries:
 def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
     first = end = -1
     for entry_id in entry_ids:
-        # The size is an i32, so a longer run is split.
+        # Split longer runs, because the size is an i32.
         if entry_id != end or end - first == _LONGEST:
             if first >= 0:
                 yield Sequences(first, first, end - first, 0)
@@ -80,7 +82,7 @@ def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
 
 
 def _merge(group: Sequences, run: Sequences) -> Sequences | None:
-    """Return None if the run does not match the pattern of the group."""
+    """Append the run to the group; return None if the run does not match the group's pattern."""
     period = run.first - group.last
     if run.size != group.size or period > _LONGEST or group.period not in (0, period):
         return None
@@ -104,8 +106,8 @@ def decode_availability(data: bytes) -> AvailabilityOfEntries:
         raise ValueError(f"not a list of entries: {error}") from None
     if version != _VERSION or len(rows) != count:
         raise ValueError(
-            f"not a list of entries: version {version}, and {len(rows)} groups where {count} were"
-            " announced"
+            f"not a list of entries: expected version {_VERSION} and {count} groups, got version"
+            f" {version} and {len(rows)} groups"
         )
     groups = tuple(Sequences(*row) for row in rows)
     for group in groups:

@@ -1,7 +1,7 @@
 """Batch reads of wire protocol version 2: several entries in one response.
 
-A response contains at least one entry, or an error code; it ends before an entry that does not fit,
-or that the bookie does not have.
+A response contains either an error code or at least one entry.  It ends before the first entry that
+does not fit or that the bookie does not have.
 
 In BookKeeper (from 4.17 on): `proto/BatchedReadEntryProcessor.java`.
 """
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from labkit.system.model.errors import BKReadException
 from labkit.system.model.wire import (
-    ANSWER,
     BATCH_READ_REQUEST,
     MAX_FRAME_SIZE,
+    RESPONSE,
     BatchReadRequest,
     Code,
     Opcode,
@@ -22,7 +22,7 @@ from labkit.system.model.wire import (
 
 _REQUEST_ID = struct.Struct(">q")
 _ENTRY_SIZE = struct.Struct(">i")
-_ANSWER_OVERHEAD = 4 + ANSWER.size + _REQUEST_ID.size
+_RESPONSE_OVERHEAD = 4 + RESPONSE.size + _REQUEST_ID.size
 """Bytes of a response frame without entries."""
 
 
@@ -33,7 +33,7 @@ def encode_batch_read(request: BatchReadRequest) -> bytes:
 
 def room_for(request: BatchReadRequest) -> int:
     """Return how many bytes of entries, including length fields, the response can contain."""
-    return min(request.max_size, MAX_FRAME_SIZE) - _ANSWER_OVERHEAD
+    return min(request.max_size, MAX_FRAME_SIZE) - _RESPONSE_OVERHEAD
 
 
 def room_taken(entry: bytes) -> int:
@@ -44,17 +44,17 @@ def encode_size(entry: bytes) -> bytes:
     return _ENTRY_SIZE.pack(len(entry))
 
 
-def encode_batch_answer(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
-    """`pieces`, joined, are length-prefixed entries."""
+def encode_batch_response(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
+    """`pieces`, when joined, must be length-prefixed entries."""
     head = packet_header(Opcode.BATCH_READ)
-    answer = ANSWER.struct.pack(head, code, request.ledger_id, request.first_entry_id)
-    return b"".join((answer, _REQUEST_ID.pack(request.request_id), *pieces))
+    header = RESPONSE.struct.pack(head, code, request.ledger_id, request.first_entry_id)
+    return b"".join((header, _REQUEST_ID.pack(request.request_id), *pieces))
 
 
 def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
-    """Return the start and end of each entry in the part of a response after the ids.
+    """Return the start and end of each entry in `data`, the rest of a response after its header.
 
-    Raises `BKReadException` if it ends within an entry.
+    Raises `BKReadException` if `data` ends within an entry.
     """
     at, end, found = _REQUEST_ID.size, len(data), list[tuple[int, int]]()
     while at < end:

@@ -7,9 +7,11 @@ from labkit.system.model.layout import Span
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`offset` and the offsets of `spans` are relative to the start of `file`.  The first
-    `safe_size` bytes are certain to survive a power failure.  `lined_up` is the offset of a byte
-    that starts a row, so that pieces can be compared row by row.  `absent` says why there is no
+    """A range of bytes, with a span for each field in it.
+
+    `offset` and the offsets of `spans` are relative to the start of `file`.  The first `safe_size`
+    bytes are certain to survive a power failure.  `lined_up` is the offset of a byte that is shown
+    at the start of a row, so that pieces can be compared row by row.  `absent` says why there is no
     data.
     """
 
@@ -33,5 +35,5 @@ class Piece:
 
     @property
     def words(self) -> str:
-        """A short description of the state; "" for bytes that are not in a file."""
+        """A short description of the state, or "" for bytes that are not in a file."""
         return self.absent or (self.state if self.file else "")

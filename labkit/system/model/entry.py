@@ -27,7 +27,7 @@ ENTRY_HEADER = Layout(
     ),
     Field("length", "q", "payload bytes in the ledger so far, this entry included"),
 )
-"""The digest, whose size depends on its type, and the payload follow."""
+"""Followed by the digest, whose size depends on its type, and the payload."""
 _HEADER_SIZE = ENTRY_HEADER.size
 
 LAC_HEADER = Layout(
@@ -35,14 +35,16 @@ LAC_HEADER = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("last add confirmed", "q", "the newest acknowledged entry"),
 )
-"""A digest of these 16 bytes follows."""
+"""Followed by a digest of these 16 bytes."""
 
 NO_ENTRY_ID = -1
-"""As LastAddConfirmed: no entry is confirmed yet.  In a read request: the bookie's last entry."""
+"""As a LastAddConfirmed, this means that no entry is confirmed yet; in a read request, it means the
+bookie's last entry of the ledger.
+"""
 
 
 MAX_ENTRY_ID = 2**40 - 1
-"""Its offset in the ledger's index file is 8 TiB, within the limits of file systems."""
+"""This entry's location is at offset 8 TiB of the index file, which file systems still allow."""
 
 
 class DigestType(IntEnum):
@@ -64,14 +66,14 @@ class Digest:
 
 
 def make_digest(digest_type: DigestType, password: bytes) -> Digest:
-    """The password matters only to HMAC."""
+    """Only HMAC uses the password."""
     if digest_type is DigestType.CRC32C:
         return Digest(digest_type, 4, _crc32c)
     if digest_type is DigestType.CRC32:
         return Digest(digest_type, 8, _crc32)
     if digest_type is DigestType.DUMMY:
         return Digest(digest_type, 0, lambda header, payload: b"")
-    # This is not the master key, which bookies receive: they must not compute digests.
+    # Not the master key: bookies receive that key, but must not be able to compute digests.
     key = hashlib.sha1(b"mac" + password).digest()
     return Digest(
         digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")
@@ -93,7 +95,10 @@ def make_master_key(password: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`length` is the total payload size of the ledger up to and including this entry."""
+    """An unpacked entry.
+
+    `length` is the total payload size of the ledger up to and including this entry.
+    """
 
     ledger_id: int
     entry_id: int
@@ -121,7 +126,7 @@ def pack_entry(
     payload: bytes,
     digest: Digest,
 ) -> bytes:
-    """Like `encode_entry`, but without an object, because a writer does this for each entry."""
+    """Like `encode_entry`, but without creating an object: a writer calls this for each entry."""
     header = ENTRY_HEADER.struct.pack(ledger_id, entry_id, last_add_confirmed, length)
     return header + digest.compute(header, payload) + payload
 
@@ -134,10 +139,10 @@ def decode_entry(
     start: int = 0,
     end: int | None = None,
 ) -> Entry:
-    """Check and decode a stored entry: all of the bytes, or those from `start` to `end`.
+    """Check and decode the entry in `data[start:end]`.
 
-    `NO_ENTRY_ID` as `entry_id` accepts any entry.  Raises `BKDigestMatchException` if the digest or
-    the ids do not match.
+    If `entry_id` is `NO_ENTRY_ID`, any entry of the ledger is accepted.  Raises
+    `BKDigestMatchException` if the digest or the ids do not match.
     """
     digest_at = start + _HEADER_SIZE
     payload_at = digest_at + digest.size

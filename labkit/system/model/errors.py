@@ -42,7 +42,7 @@ class BKLedgerRecoveryException(BKException):
 
 
 class BKLedgerClosedException(BKException):
-    """The ledger (or this handle of it) is closed."""
+    """The ledger, or this handle to it, is closed."""
 
 
 class BKWriteException(BKException):
@@ -110,11 +110,11 @@ class BookieException(LabkitError):
 
 
 class NoLedgerException(BookieException):
-    """This bookie has no entries of the ledger; this proves absence."""
+    """This bookie certainly has no entries of the ledger."""
 
 
 class NoEntryException(BookieException):
-    """This bookie has the ledger, but not this entry; this proves absence."""
+    """This bookie has the ledger, but certainly not this entry."""
 
 
 class LedgerFencedException(BookieException):
@@ -126,7 +126,7 @@ class UnauthorizedAccessException(BookieException):
 
 
 class NoWritableLedgerDirException(BookieException):
-    """All ledger directories are full, and the bookie may not become read-only."""
+    """All ledger directories are full, and the bookie is not allowed to become read-only."""
 
 
 class StorageDamagedException(BookieException):

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`code` is a `struct` format: ``q`` is an i64, ``504x`` are zeros."""
+    """A field of fixed size.  `code` is its `struct` format: ``q`` is an i64, and ``504x`` is a
+    sequence of zeros.
+    """
 
     name: str
     code: str
@@ -44,7 +46,7 @@ class Layout:
         self.size = self.struct.size
 
     def spans(self, data: bytes, offset: int = 0) -> Iterator[Span]:
-        """Label the fields of `data[offset:]`; raise `struct.error` if it is too short."""
+        """Yield a span for each field at `offset`; raise `struct.error` if `data` is too short."""
         values = iter(self.struct.unpack_from(data, offset))
         for field in self.fields:
             filler = field.code.endswith("x")

@@ -1,13 +1,14 @@
 """A ledger's metadata: its ensembles, its quorums and its state.
 
-New ledgers use format version 3; an update keeps the version that was read, so that the software
-that created the ledger can still read it:
+There are three format versions:
 
-    1    since BookKeeper 4.0   lines of text; Qa is Qw, and there is no password
+    1    since BookKeeper 4.0   lines of text; Qa equals Qw, and there is no password
     2    since 4.2              protobuf's text format
     3    since 4.9              a length, then protobuf's bytes
 
-Each starts with a line of `BookieMetadataFormatVersion`, a tab and the version number.
+Each starts with a line that contains `BookieMetadataFormatVersion`, a tab and the version number.
+New ledgers use version 3.  An update keeps the version that was read, so that the software that
+created the ledger can still read its metadata.
 
 In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`.
 """
@@ -33,11 +34,13 @@ _NEWEST = 3
 _VERSIONS = {_VERSION_LINE + b"%d\n" % version: version for version in (1, 2, _NEWEST)}
 _CLOSED = "CLOSED"
 _IN_RECOVERY_MARK = "-102"
-"""In version 1, replaces a closed ledger's last entry id while the ledger is in recovery."""
+"""Version 1 has no state IN_RECOVERY; it stores CLOSED with this number as the last entry id."""
 
 
 class LedgerState(IntEnum):
-    """IN_RECOVERY: a client determines the last entry.  CLOSED: the entries never change again."""
+    """IN_RECOVERY means that a client is determining the last entry, and CLOSED means that the
+    ledger never changes again.
+    """
 
     OPEN = 1
     IN_RECOVERY = 2
@@ -46,7 +49,7 @@ class LedgerState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From `first_entry_id` on, entries are stored on these bookies (their order matters)."""
+    """Entries from `first_entry_id` on are stored on these bookies, whose order matters."""
 
     first_entry_id: int
     ensemble: tuple[str, ...]
@@ -54,12 +57,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
-    bookies; segments ascend; `last_entry_id` and `length` are meaningful only if CLOSED.
+    """Where a ledger's entries are stored, and where it ends if it is closed.
 
-    A creator recognises its own ledger by `c_token`.  `ctime_ms` is the wall-clock time of
-    creation, if other software stored it.  Without `has_password` (version 1), the client that
-    opens the ledger must supply password and digest type.
+    Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
+    bookies; the segments are in ascending order of their first entries.  `last_entry_id` and
+    `length` are meaningful only if the state is CLOSED.
+
+    A client recognizes a ledger that it has created by `c_token`.  `ctime_ms` is the wall-clock
+    time of creation, which only other software stores.  If `has_password` is False (version 1), the
+    client that opens the ledger must supply the password and the digest type.
     """
 
     ensemble_size: int
@@ -81,7 +87,7 @@ class LedgerMetadata:
         return next(s.ensemble for s in reversed(self.segments) if s.first_entry_id <= entry_id)
 
     def closed(self, last_entry_id: int, length: int) -> "LedgerMetadata":
-        """Return closed metadata, without the creation token, which every update removes."""
+        """Return the metadata of the closed ledger.  Like every update, this removes the token."""
         state = LedgerState.CLOSED
         return replace(self, state=state, last_entry_id=last_entry_id, length=length, c_token=0)
 
@@ -91,33 +97,33 @@ def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> Non
     if not ensemble_size >= write_quorum >= ack_quorum >= 1:
         raise BKIncorrectParameterException(
             f"ensemble_size {ensemble_size}, write_quorum {write_quorum}, ack_quorum {ack_quorum}:"
-            " allowed is ensemble_size >= write_quorum >= ack_quorum >= 1"
+            " expected ensemble_size >= write_quorum >= ack_quorum >= 1"
         )
 
 
 def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
-    """Encode the metadata in its own format version, which may omit some fields."""
+    """Encode the metadata in its format version.  Older versions omit some of the fields."""
     header = _VERSION_LINE + b"%d\n" % metadata.format_version
     if metadata.format_version == 1:
         return header + "\n".join(_version_1_lines(metadata)).encode()
     message = _to_message(metadata)
     if metadata.format_version == 2:
         return header + text_format.MessageToString(message, as_utf8=False).encode()
-    # Readers of version 2 reject unknown fields.
+    # Version 2 has no token, because its readers reject unknown fields.
     message.cToken = metadata.c_token
     body = message.SerializeToString(deterministic=True)
     return header + _varint(len(body)) + body
 
 
 def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
-    """Raise `BKMetadataSerializationException` for versions other than 1 to 3, and for data that
-    violates the invariants of `LedgerMetadata`.
+    """Raise `BKMetadataSerializationException` if the format version is not 1, 2 or 3, or if the
+    metadata violates the invariants of `LedgerMetadata`.
     """
     line, end, body = data.partition(b"\n")
     version = _VERSIONS.get(line + end)
     if version is None:
         raise BKMetadataSerializationException(
-            f"ledger metadata begins with {line[:40]!r}; format versions 1 to 3 are read"
+            f"ledger metadata begins with {line[:40]!r}; expected format version 1, 2 or 3"
         )
     try:
         if version == 1:
@@ -234,9 +240,12 @@ def _check_invariants(metadata: LedgerMetadata) -> None:
     check_quorums(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
     firsts = [segment.first_entry_id for segment in metadata.segments]
     if not firsts or firsts[0] != 0 or any(a >= b for a, b in pairwise(firsts)):
-        raise ValueError(f"segments begin at entries {firsts}; expected 0 and then ascending")
+        raise ValueError(
+            f"segments begin at entries {firsts}; the first must begin at entry 0, and the others"
+            " must follow in ascending order"
+        )
     if any(len(segment.ensemble) != metadata.ensemble_size for segment in metadata.segments):
-        raise ValueError("an ensemble is larger or smaller than E")
+        raise ValueError(f"not every ensemble has {metadata.ensemble_size} bookies")
 
 
 def _varint(value: int) -> bytes:

@@ -26,7 +26,7 @@ _MEANINGS = {
     "password": "its bytes, as they are",
     "ackQuorumSize": "Qa: acknowledgements that confirm an entry",
     "ctime": "when it was made, in milliseconds",
-    "customMetadata": "a key and a value of the application's own",
+    "customMetadata": "a key and a value that the application has set",
     "cToken": "by which its creator recognises the ledger",
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 
 LENGTH_SIZE = 4
-"""The size of the length, a u32."""
+"""The size of the length field, a u32."""
 
 _LENGTH = struct.Struct(">I")
 
@@ -17,8 +17,8 @@ def join_with_lengths(bodies: Sequence[bytes]) -> bytes:
 
 
 def join_in_parts(bodies: Sequence[bytes], part_size: int) -> Iterator[bytes]:
-    """Join as many length-prefixed bodies as fit into `part_size` bytes (without their lengths), or
-    a single one that is larger, into each part.
+    """Join the bodies into parts of at most `part_size` bytes, not counting the length fields.  A
+    body that is larger gets a part of its own.
     """
     ends = [*accumulate(map(len, bodies))]
     first = begin = 0

@@ -29,8 +29,8 @@ _LARGEST = (1 << 63) - 1
 @dataclass(frozen=True, slots=True)
 class MessageId:
     """Ids within a partition sort in the order in which their messages were stored; the id of a
-    whole entry sorts before the ids of its messages.  Comparing the order of ids from different
-    partitions raises `TypeError`, except with `EARLIEST` and `LATEST`.
+    whole entry sorts before the ids of its messages.  Comparing ids from different partitions with
+    `<` raises `TypeError`, unless one of them is `EARLIEST` or `LATEST`.
 
     The id of a chunked message is that of its last chunk; `first_chunk` is that of its first one.
     Comparisons ignore `batch_size` and `first_chunk`.
@@ -72,8 +72,8 @@ class MessageId:
         # `int` also accepts spellings that `str` never produces, such as "+1" and "1_0".
         if parsed is None or str(parsed) != text or not parsed._is_printed:
             raise BKIncorrectParameterException(
-                f"{text!r} is not a MessageID; it is written ledgerId:entryId:partition:batchIndex"
-                " with ids from 0, and -1 for no partition or no batch"
+                f"{text!r} is not a MessageID; expected ledgerId:entryId:partition:batchIndex with"
+                " ids of at least 0, and with -1 if there is no partition or no batch"
             )
         return parsed
 
@@ -111,7 +111,8 @@ class MessageId:
             is_id = False
         if not is_id:
             raise BKIncorrectParameterException(
-                f"{data.hex() or 'no bytes'}: this is not a MessageID as Pulsar's clients store it"
+                f"expected a MessageID in the encoding of Pulsar's clients, got"
+                f" {data.hex() or 'no bytes'}"
             )
         return cls._from_data(parsed)
 

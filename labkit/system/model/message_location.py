@@ -17,8 +17,8 @@ class ChainLink:
 
 @dataclass(frozen=True, slots=True)
 class EntryCopy:
-    """`piece` has the stored bytes, starting with the entry's length field, or `piece.absent` says
-    why the copy is missing.
+    """A bookie's copy of an entry.  `piece` contains the stored bytes, starting with the entry's
+    length field, or `piece.absent` says why the copy is missing.
     """
 
     bookie: str
@@ -31,8 +31,8 @@ class Lineage:
 
     `topic` is the full name of the partition, or of a topic that is not partitioned
     (`partition_count` is 0).  `batch_size` is 0 if the entry is a single message instead of a
-    batch.  In each copy, the message occupies `size` bytes, starting at `offset`.  `copies` has the
-    order of the write set.
+    batch.  In each copy, the message occupies `size` bytes, starting at `offset`.  `copies` are in
+    the order of the write set.
     """
 
     message_id: MessageId

@@ -27,12 +27,12 @@ _NAMES = {
     "producer_name": "who sent it",
     "sequence_id": "the producer's own count: deduplication goes by it",
     "publish_time": "the producer's clock, in milliseconds since 1970",
-    "properties": "a key and a value of the application's own",
-    "partition_key": "what chose the partition; Key_Shared goes by it",
+    "properties": "a key and a value that the application has set",
+    "partition_key": "determines the partition, and the consumer of a Key_Shared subscription",
     "num_messages_in_batch": "present: the payload is a batch, even of one message",
-    "event_time": "the application's own time",
-    "compression": "of the payload as a whole: the broker never looks into it",
-    "uncompressed_size": "bytes of the payload once it is unpacked",
+    "event_time": "a time that the application has set",
+    "compression": "of the whole payload: the broker never unpacks it",
+    "uncompressed_size": "size of the payload after unpacking, in bytes",
     "payload_size": "bytes of this message, after its metadata",
     "broker_timestamp": "the broker's clock",
     "index": "a counter without holes: what Kafka calls an offset",
@@ -44,8 +44,10 @@ _SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
 
 @dataclass(frozen=True, slots=True)
 class MessageFrame:
-    """`message_count` is 0 if the entry is a single message instead of a batch.  The selected
-    message starts at `offset` and is `size` bytes long, including its own metadata in a batch.
+    """The fields of an entry's payload, and the bytes of the selected message.
+
+    `message_count` is 0 if the entry is a single message instead of a batch.  The selected message
+    starts at `offset` and is `size` bytes long; in a batch, this includes the message's metadata.
     """
 
     spans: tuple[Span, ...]
@@ -84,15 +86,15 @@ def _head_spans(payload: bytes) -> Iterator[Span]:
     """Yield the spans up to and including the size of the message metadata."""
     at = 0
     if payload.startswith(_BROKER_MAGIC):
-        yield Span("broker magic", 0, 2, "0e02", "the broker has put something in front")
+        yield Span("broker magic", 0, 2, "0e02", "metadata of the broker follows")
         (size,) = _SIZE.unpack_from(payload, 2)
         yield Span("broker metadata size", 2, 4, str(size), "bytes of the broker's metadata")
         at = 6 + size
         yield from _BROKER.spans(payload, 6, at)
     if payload[at : at + 2] != _MAGIC:
         raise BKDigestMatchException(
-            f"this entry is not a Pulsar message: at offset {at}, its payload has"
-            f" {payload[at : at + 2].hex() or 'nothing'}, not 0e01"
+            f"this entry is not a Pulsar message: expected 0e01 at offset {at} of its payload, got"
+            f" {payload[at : at + 2].hex() or 'nothing'}"
         )
     yield Span("magic", at, 2, "0e01", "Pulsar's: a checksum follows")
     checksum = payload[at + 2 : at + 6].hex()

@@ -1,6 +1,7 @@
-"""The error for a missing or unsuitable prerequisite, such as no Java or a port already in use.
+"""The error for a missing or unsuitable prerequisite, for example if Java is not installed or a
+port is already in use.
 
-The message is the same everywhere, because `labkit doctor` calls the same checks.
+`labkit doctor` prints the same messages, because it calls the same checks.
 """
 
 

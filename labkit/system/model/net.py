@@ -36,15 +36,15 @@ class Connection(Protocol):
         """Close the connection; `on_close` is called on both ends."""
 
     def when_closed(self, on_close: OnClose) -> None:
-        """Also call `on_close` once when the connection is closed."""
+        """Call `on_close` once when the connection is closed, in addition to other callbacks."""
 
 
 class Network(Protocol):
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        """Open a connection that calls `on_close` once when it ends.
+        """Open a connection that calls `on_close` once when it is closed.
 
-        Raises an `OSError`, such as `ConnectionRefusedError`, `TimeoutError`, or
-        `ConnectionResetError` (after calling `on_close`) if it is closed before this call returns.
+        Raises an `OSError`, such as `ConnectionRefusedError` or `TimeoutError`.  If the connection
+        is closed before this call returns, calls `on_close` and raises `ConnectionResetError`.
         """

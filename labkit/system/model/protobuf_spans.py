@@ -1,7 +1,7 @@
 """Labels the bytes of a protobuf message with field names, for the byte X-ray.
 
-An encoded field starts with a key, which contains the field number and the type of encoding.  The
-value follows, with a length prefix if it is text, bytes or a message.
+An encoded field starts with a key, which contains the field number and the wire type.  The value
+follows, with a length prefix if it is text, bytes or a message.
 """
 
 from collections.abc import Iterator, Mapping

@@ -8,8 +8,8 @@
         def __post_init__(self) -> None:
             check_ranges(self)
 
-Each key and range is declared once, next to its field.  `InvalidSettingException` names fields;
-code that reads the settings from a file replaces the field names with the file's keys.
+Each key and range is declared once, next to its field.  The message of `InvalidSettingException`
+names fields; code that reads the settings from a file replaces these names with the file's keys.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,10 @@ _SETTING = "setting"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`key` is "" if a configuration file cannot set the field.  `unit` is the factor from the
-    file's value to the field's: 1000 if the file uses s and the field ms.
+    """The configuration file key and the range of a field.
+
+    `key` is "" if a configuration file cannot set the field.  The value in the file is multiplied
+    by `unit`, for example by 1000 if the file uses seconds and the field uses milliseconds.
     """
 
     key: str
@@ -34,7 +36,7 @@ class Setting:
     at_most: float | None = None
     multiple_of: int = 1
     or_else: float | None = None
-    """One more allowed value outside the range, such as -1 for "no limit"."""
+    """An additional allowed value outside the range, such as -1 for "no limit"."""
 
     def allows(self, value: Any) -> bool:
         return value == self.or_else or (
@@ -78,8 +80,8 @@ def check_ranges(settings: Any) -> None:
 
 
 class Named(NamedTuple):
-    """In a rule, `{field}` is replaced with "name is value", `{field.name}` with the name, and
-    `{field.value}` with the value.
+    """How an error message refers to a field.  In a rule, `{field}` is replaced with "name is
+    value", `{field.name}` with the name, and `{field.value}` with the value.
     """
 
     name: str
@@ -101,7 +103,7 @@ class InvalidSettingException(BKIncorrectParameterException):
         return self.message({})
 
     def message(self, named: Mapping[str, Named]) -> str:
-        """Return the message with `named` in place of some fields."""
+        """Return the message; `named` overrides the names and values of some fields."""
         own = {
             it.name: Named(it.name, getattr(self.settings, it.name)) for it in fields(self.settings)
         }

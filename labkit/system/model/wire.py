@@ -1,4 +1,4 @@
-"""BookKeeper's wire protocol, version 2: requests of clients and responses of bookies.
+"""BookKeeper's wire protocol, version 2: the requests from clients and the responses from bookies.
 
 A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body starts with
 one i32 that combines version, opcode and flags.  A response is matched to its request by (ledger,
@@ -47,7 +47,7 @@ class Opcode(IntEnum):
 
 
 class Flag(IntEnum):
-    """This is not an IntFlag, because that creates an object for each test of a flag."""
+    """Not an IntFlag, because testing a flag of an IntFlag creates an object."""
 
     FENCE = 1
     RECOVERY_ADD = 2
@@ -71,7 +71,7 @@ ADD_REQUEST = Layout(
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
     Field("master key", "20s", "proves the ledger's password"),
 )
-"""The entry follows, as the bookie stores it."""
+"""Followed by the entry, in the form in which the bookie stores it."""
 
 READ_REQUEST = Layout(
     "read request",
@@ -92,14 +92,14 @@ BATCH_READ_REQUEST = Layout(
 )
 """Followed by the master key if the flag FENCE is set."""
 
-ANSWER = Layout(
-    "answer",
+RESPONSE = Layout(
+    "response",
     Field("packet header", "i", "that of the request, flags 0"),
     Field("code", "i", "0: success; otherwise the reason for the failure"),
     Field("ledger id", "q", "as requested"),
     Field("entry id", "q", "as requested"),
 )
-"""The entry follows if the read succeeded."""
+"""Followed by the entry if a read has succeeded."""
 
 _HEAD = struct.Struct(">i")
 _ADD_BEGIN = struct.Struct(">i20sqq")
@@ -111,7 +111,7 @@ _SMALLEST_ADD = _ADD_HEADER_SIZE + 32
 
 
 class AddBatch(NamedTuple):
-    """The add requests of one receive call that have the same flags and master key, in order."""
+    """Add requests that were received together and have the same flags and master key, in order."""
 
     flags: int
     master_key: bytes
@@ -119,10 +119,12 @@ class AddBatch(NamedTuple):
     entry_ids: list[int]
     entries: list[bytes]
 
-    def answers(self, code: Code) -> list[bytes]:
+    def responses(self, code: Code) -> list[bytes]:
         """Return the bodies of the responses, one per entry."""
-        pack, ids = ANSWER.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
-        return [pack(_ADD_ANSWERED, code, ledger_id, entry_id) for ledger_id, entry_id in ids]
+        pack, ids = RESPONSE.struct.pack, zip(self.ledger_ids, self.entry_ids, strict=True)
+        return [
+            pack(_ADD_RESPONSE_HEADER, code, ledger_id, entry_id) for ledger_id, entry_id in ids
+        ]
 
     def by_ledger(self) -> list["AddBatch"]:
         if self.ledger_ids.count(self.ledger_ids[0]) == len(self.ledger_ids):
@@ -166,7 +168,7 @@ class BadRequest(NamedTuple):
     code: Code
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A bookie's response; `entry` is empty except after a successful read."""
 
     opcode: int
@@ -183,7 +185,7 @@ def packet_header(opcode: Opcode, flags: int = 0) -> int:
     return VERSION << 24 | opcode << 16 | flags
 
 
-_ADD_ANSWERED = packet_header(Opcode.ADD)
+_ADD_RESPONSE_HEADER = packet_header(Opcode.ADD)
 _PLAIN_READ = packet_header(Opcode.READ)
 
 
@@ -207,10 +209,10 @@ def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: in
     return READ_REQUEST.struct.pack(head, ledger_id, entry_id) + fence_key
 
 
-def encode_answer(
+def encode_response(
     opcode: Opcode, code: Code, ledger_id: int, entry_id: int, entry: bytes = b""
 ) -> bytes:
-    return ANSWER.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
+    return RESPONSE.struct.pack(packet_header(opcode), code, ledger_id, entry_id) + entry
 
 
 def encode_no_authentication() -> bytes:
@@ -221,20 +223,20 @@ def encode_no_authentication() -> bytes:
 
 def encode_bad_request(request: BadRequest) -> bytes:
     # The ids may be undecodable, so return -1 for both.  Clear the flags.
-    return ANSWER.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
+    return RESPONSE.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
 
 
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
-    """Decode all requests of one receive call.
+    """Decode all requests that were received together.
 
-    An add request joins the batch of an earlier one with the same bytes before the ledger id, but
-    never moves past a request of another kind.
+    An add request joins the batch of an earlier one that has the same bytes before the ledger id,
+    but it never moves past a request of another kind.
     """
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ADD_HEADER_SIZE])
-        # The first add of the batch had the same first bytes, so only the ids are new.
+        # The first add of the batch has the same first bytes, so only the ids need to be decoded.
         if batch is not None and len(body) >= _SMALLEST_ADD:
             # A negative id, decoded as an unsigned number, also exceeds the limit.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
@@ -309,14 +311,14 @@ _DECODERS: dict[int, Callable[[bytes], Request | None]] = {
 }
 
 
-def decode_answers(bodies: Iterable[bytes]) -> list[Answer]:
+def decode_responses(bodies: Iterable[bytes]) -> list[Response]:
     """Raise `struct.error` if a body is too short."""
-    answers = []
+    responses = []
     for body in bodies:
-        head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
+        head, code, ledger_id, entry_id = RESPONSE.struct.unpack_from(body)
         opcode = head >> 16 & 0xFF
-        answers.append(Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :]))
-    return answers
+        responses.append(Response(opcode, code, ledger_id, entry_id, body[RESPONSE.size :]))
+    return responses
 
 
 EXCEPTIONS: dict[int, type[BKException]] = {
@@ -336,16 +338,17 @@ _MEANINGS: dict[int, str] = {
 }
 
 
-def error_of(answer: Answer, bookie: str) -> BKException:
+def error_of(response: Response, bookie: str) -> BKException:
     """Return the exception for a response whose code is not OK.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """
-    adding = answer.opcode == Opcode.ADD
+    adding = response.opcode == Opcode.ADD
     # An unknown code proves nothing, so it must not become "no such entry".
-    kind = EXCEPTIONS.get(answer.code, BKWriteException if adding else BKReadException)
-    meaning = _MEANINGS.get(answer.code, f"it failed with code {answer.code}")
+    kind = EXCEPTIONS.get(response.code, BKWriteException if adding else BKReadException)
+    meaning = _MEANINGS.get(response.code, f"it failed with code {response.code}")
     verb = "add" if adding else "read"
     return kind(
-        f"{bookie} did not {verb} entry {answer.entry_id} of ledger {answer.ledger_id}: {meaning}"
+        f"{bookie} did not {verb} entry {response.entry_id} of ledger {response.ledger_id}:"
+        f" {meaning}"
     )

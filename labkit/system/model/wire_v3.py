@@ -19,7 +19,7 @@ from labkit.system.model.wire import EXCEPTIONS, MASTER_KEY_SIZE, Code
 M = TypeVar("M", pb.Request, pb.Response)
 
 HIGH_PRIORITY = 100
-"""The `priority` of recovery; anything above 0 counts."""
+"""The `priority` of a recovery's requests; a bookie treats any value above 0 as high."""
 DEFERRED_SYNC = 1
 """The bit of `writeFlags` that requests a response before the sync."""
 
@@ -71,7 +71,7 @@ def encode_request(
 def encode_response(
     asked: pb.BKPacketHeader, status: pb.StatusCode, part: Message | None = None
 ) -> bytes:
-    """`asked` is the header of the request; without a `part`, the response has only a status."""
+    """`asked` is the request's header.  Without a `part`, the response contains only a status."""
     response = pb.Response(status=status)
     header = response.header
     header.version, header.operation = pb.VERSION_THREE, asked.operation
@@ -81,10 +81,10 @@ def encode_response(
     return response.SerializeToString()
 
 
-def answer_to(request: pb.Request, status: pb.StatusCode) -> Message:
+def response_to(request: pb.Request, status: pb.StatusCode) -> Message:
     """Return the operation's part of a response, with the status and the ids from the request.
 
-    Not for AUTH and START_TLS, whose parts have no status.
+    Do not call this for AUTH and START_TLS, whose parts have no status.
     """
     name, kind = _PARTS[request.header.operation]
     asked, part = getattr(request, f"{name}Request"), kind(status=status)
@@ -116,7 +116,10 @@ def _parsed(message: M, body: bytes) -> M:
 
 
 def is_version_3(body: bytes) -> bool:
-    """Return whether the body is a request of version 3: no protobuf message starts with a 2."""
+    """Return whether the body is a request of version 3.
+
+    A body of version 2 starts with a byte from 0 to 2, and no protobuf message does.
+    """
     try:
         decode_request(body)
     except ValueError:
@@ -124,8 +127,8 @@ def is_version_3(body: bytes) -> bool:
     return True
 
 
-def is_possible(request: pb.Request) -> bool:
-    """Return whether the request contains the operation's part with valid values."""
+def is_valid(request: pb.Request) -> bool:
+    """Return whether the request contains the part for its operation, with valid values."""
     operation = request.header.operation
     if operation not in _PARTS:
         return False
@@ -133,16 +136,16 @@ def is_possible(request: pb.Request) -> bool:
     if name not in (field.name for field, _ in request.ListFields()):
         return False
     if operation == pb.ADD_ENTRY:
-        return _is_possible_add(request.addRequest)
+        return _is_valid_add(request.addRequest)
     if operation == pb.READ_ENTRY:
-        return _is_possible_read(request.readRequest)
+        return _is_valid_read(request.readRequest)
     if operation == pb.WRITE_LAC:
-        return _is_possible_lac(request.writeLacRequest)
+        return _is_valid_lac(request.writeLacRequest)
     ledger_id: int = getattr(getattr(request, name), "ledgerId", 0)
     return ledger_id >= 0
 
 
-def _is_possible_add(add: pb.AddRequest) -> bool:
+def _is_valid_add(add: pb.AddRequest) -> bool:
     """Return whether the ids match the entry and are small enough to be indexed."""
     if len(add.body) < ENTRY_HEADER.size or len(add.masterKey) != MASTER_KEY_SIZE:
         return False
@@ -151,8 +154,8 @@ def _is_possible_add(add: pb.AddRequest) -> bool:
     return in_range and (ledger_id, entry_id) == (add.ledgerId, add.entryId)
 
 
-def _is_possible_read(read: pb.ReadRequest) -> bool:
-    """Return whether the ids are in range, and a request for a piggybacked entry also contains the
+def _is_valid_read(read: pb.ReadRequest) -> bool:
+    """Return whether the ids are in range.  A request for a piggybacked entry must also contain the
     LastAddConfirmed that the client knows.
     """
     if read.ledgerId < 0 or read.entryId < NO_ENTRY_ID:
@@ -163,7 +166,7 @@ def _is_possible_read(read: pb.ReadRequest) -> bool:
     return True
 
 
-def _is_possible_lac(write: pb.WriteLacRequest) -> bool:
+def _is_valid_lac(write: pb.WriteLacRequest) -> bool:
     """Return whether the ids match the body, and the digest is small enough to be stored."""
     size = len(write.body) - LAC_HEADER.size
     if not 0 <= size <= _LARGEST_DIGEST_SIZE or len(write.masterKey) != MASTER_KEY_SIZE:
@@ -193,4 +196,4 @@ def error_of(response: pb.Response, bookie: str) -> BKException | None:
         return None
     kind = _EXCEPTIONS.get(status, BKWriteException if operation in _WRITES else BKReadException)
     asked, why = pb.OperationType.Name(operation), pb.StatusCode.Name(status)
-    return kind(f"{bookie} answered {asked} with {why}")
+    return kind(f"{bookie} responded to {asked} with {why}")

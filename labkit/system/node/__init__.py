@@ -3,7 +3,7 @@
 A server runs the same code in the live world and in the simulated world; only the process around
 the server and its ports (`ServerPorts`, `BookiePorts`) differ.
 
-    bookie        begins with open disks and a listening socket
+    bookie        starts with open disks and a listening socket
                   checks how full the disks are, then registers
                   serves clients, remains registered, collects garbage, monitors the disks and,
                   if configured, repairs ledgers

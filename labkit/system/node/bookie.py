@@ -35,13 +35,13 @@ class BookieConfig:
 
 
 class BookieService:
-    """A bookie whose store is already open, from its registration until it stops.
+    """Runs a bookie whose store is already open, from its registration until it stops.
 
     Disk-space reports flow as follows:
 
         checkpoints --> disk monitor --> bookie and registration: read-only or writable
                             |
-                            +----------> garbage collection: how fast to compact
+                            +----------> garbage collection: whether to compact
     """
 
     registration_class: ClassVar[type[Registration]] = Registration
@@ -114,7 +114,7 @@ class BookieService:
         finally:
             for task in tasks:
                 task.cancel()
-            # Let the tasks clean up, because the caller will close the store and the ports.
+            # Wait until the tasks have ended, because the caller closes the store and the ports.
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _components(self) -> list[Coroutine[Any, Any, object]]:

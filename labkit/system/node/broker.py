@@ -11,14 +11,16 @@ from labkit.system.broker.broker import Broker
 from labkit.system.metadata.store import MetadataError
 
 _STOP_TIMEOUT_S = 8.0
-"""After this, the next owner recovers topics that could not be closed, for lack of bookies."""
+"""The time to wait for topics to be closed.  Topics that could not be closed by then, because too
+few bookies responded, are recovered by their next owner.
+"""
 
 
 async def serve_until_stopped(
     stopped: asyncio.Event, broker: Broker, stop_accepting: Callable[[], None]
 ) -> None:
-    """Run a broker until `stopped` is set or it fails, then stop accepting clients and close its
-    topics.  Raises the broker's error.
+    """Run a broker until `stopped` is set or the broker fails.  If it has failed, raise its error;
+    otherwise, stop accepting clients and close the broker's topics.
     """
     running = asyncio.create_task(broker.run())
     stopping = asyncio.create_task(stopped.wait())

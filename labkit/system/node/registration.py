@@ -20,8 +20,8 @@ class Registration:
 
     Invariants: whenever a session is lost after this object was created, the bookie registers
     again.  The bookie never registers with any cluster other than that of `instance_id`, because a
-    metadata store that has lost its data assigns ledger ids again, and this bookie already has
-    entries of ledgers with those ids.
+    metadata store that has lost its data would assign ledger ids for which this bookie already has
+    entries.
 
     `warn` logs a message for the operator.
     """
@@ -47,24 +47,26 @@ class Registration:
         self.listen()
 
     def listen(self) -> None:
-        """Listen for lost sessions, even of the first registration, so call this before it."""
+        """Listen for lost sessions.  Call this before the first registration, whose session may be
+        lost, too.
+        """
         self._store.on_new_session(self.renew)
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register the bookie for the first time, just after its cookie was compared with the one
-        in the metadata store. Raises `MetadataError`.
+        """Register the bookie for the first time.  Call this right after checking its cookie, which
+        proves that this is the bookie's cluster.  Raises `MetadataError`.
         """
         self._endpoints = list(endpoints)
         self._is_due.clear()
         await self._register()
 
     def renew(self) -> None:
-        """Make `run` re-register the bookie, which has lost its session or changed its mode."""
+        """Make `run` register the bookie again, for a new session or in a new mode."""
         self._is_due.set()
 
     async def run(self) -> NoReturn:
-        """Re-register the bookie whenever this is due, and retry until it succeeds. In the
-        meantime, the bookie keeps serving the clients that already know it.
+        """Register the bookie again after each call of `renew`, and retry until this succeeds.  In
+        the meantime, the bookie keeps serving the clients that already know it.
         """
         while True:
             await self._is_due.wait()
@@ -74,7 +76,7 @@ class Registration:
                 await self._register()
                 self._has_warned = False
             except MetadataError as error:
-                # Or `NodeExistsError`: the store may still execute a request of the lost session.
+                # This may be `NodeExistsError`, if the store still executes an earlier request.
                 self._is_due.set()
                 if isinstance(error, NoClusterError) and not self._has_warned:
                     self._has_warned = True

@@ -14,22 +14,23 @@
     start       replay: put the entry of every journal record after LastLogMark into the memtable
                 again
 
-An entry is put into the memtable before its record goes to the journal, so if a record is synced
-when the mark is taken, the flush that follows writes its entry.
+An entry is put into the memtable before its record is appended to the journal.  So if a record has
+been synced by the time the mark is taken, the flush that follows writes its entry.
 
-All code is synchronous and runs over the small `Disk` interface. File formats are byte for byte
-those of BookKeeper 4.17 in its default configuration (SortedLedgerStorage, journal version 6).
+All code is synchronous and accesses files through the small `Disk` interface. The file formats are
+byte for byte those of BookKeeper 4.17 in its default configuration (SortedLedgerStorage, journal
+version 6).
 
 Terms:
     entry log        the files that store the entries of all ledgers; not the journal
     location         the position of an entry in the entry logs: log id and offset
-    index            per ledger, a file that maps entry ids to locations
-    mark, LogMark    a position in the journal; LastLogMark is the one from which replay starts
-    flush            write the memtable to entry log and indexes
+    index            a ledger's file that maps entry ids to locations
+    mark, LogMark    a position in the journal; replay starts from LastLogMark
+    flush            to write the memtable to the entry log and the indexes
     checkpoint       a flush that also advances LastLogMark
     master key       a digest of the ledger's password, sent with every add
     LAC              LastAddConfirmed: all entries up to this one have been acknowledged
-    explicit LAC     a LAC that a writer sends without an entry
+    explicit LAC     an LAC that a writer sends without an entry
     fence            a flag that makes a bookie reject adds to a ledger, except recovery adds
     recovery add     an add by a client that recovers the ledger of a failed writer
 
@@ -38,8 +39,8 @@ per journal, and a thread for flushes and garbage collection; the simulated worl
     event loop       `protocol_v2`, `protocol_v3`: add, read, fence, explicit LAC
                      `checkpoints`: `begin_checkpoint`, `end_checkpoint`; when to run one
                      `disk_monitor`: `set_full_directories`; makes a bookie read-only
-                     `garbage_collection`: `take_settled`, `drop_entries`; also `remove_log`,
-                     because no read may be in progress
+                     `garbage_collection`: `take_settled`, `drop_entries`, and `remove_log`, which
+                     must not run during a read
     journal thread   `commit` (GroupCommit): `Journal.write_and_sync`, or `write_unsynced` and
                      `sync`; the event loop then sends the responses that waited for them
     flush thread     `LedgerStore.flush`, `GarbageCollector.collect` and `compact`; listing a
@@ -52,28 +53,28 @@ part of the write path: `xray` and `entry_locations` inspect the files, and `flu
 to the trace.
 
 Differences from BookKeeper (labkit and BookKeeper can read each other's files):
-  - The entry log is synced before the index is written, so an index never points to bytes that a
-    crash can remove (BookKeeper writes the index first, and replay repairs it after a crash).
+  - The entry log is synced before the index is written, so an index never points to bytes that are
+    lost in a crash (BookKeeper writes the index first, and replay repairs it after a crash).
   - Every memtable flush is a checkpoint and advances LastLogMark (BookKeeper advances it only when
     an entry log is full).
   - lastMark and a new ledger's index are written under a temporary name and then renamed, so that
     they are either complete or absent.
   - Replay skips an entry if the entry log and the index already contain it (BookKeeper writes the
     entry again).
-  - If a crash tears padding at a sector boundary, the journal ends there (BookKeeper does not
-    start). If a crash tears a master key, no ledger is created with it (BookKeeper keeps the wrong
-    key).
+  - If a crash tears padding at a sector boundary, replay treats this as the end of the journal
+    (BookKeeper does not start). If a crash tears a master key, no ledger is created with it
+    (BookKeeper keeps the wrong key).
   - Fencing a ledger that this bookie never stored also writes the master key to the journal, so the
-    fence survives a restart (BookKeeper drops it at replay).
+    fence survives a restart (BookKeeper drops it during replay).
   - The master key of a request is compared with the stored one even after a restart.
-  - If the disk is full at start, the replayed entries stay in memory until a checkpoint succeeds
-    (BookKeeper does not start).
+  - If the disk is full when the bookie starts, the replayed entries stay in memory until
+    a checkpoint succeeds (BookKeeper does not start).
   - An index file stays in its directory if the directory becomes full (BookKeeper moves it to
     another directory).
   - The largest entry id is 2**40 - 1 (BookKeeper accepts larger ones).
   - If a journal contains a record that no writer produces and that would corrupt the index, the
-    start fails with an error that names the file and the offset (BookKeeper accepts the record, and
-    later cannot read the index header).
+    start fails with an error that names the file and the offset (BookKeeper accepts the record, but
+    cannot read the index header later).
   - If any journal file that replay needs is missing, the start fails (BookKeeper only notices that
     the file that LastLogMark names is missing).
 """

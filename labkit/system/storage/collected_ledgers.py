@@ -1,11 +1,11 @@
-"""Ledgers that garbage collection has dropped. This bookie rejects every add to them.
+"""Remembers the ledgers that garbage collection has dropped, so that adds to them are rejected.
 
 Dropping a ledger deletes its index, which contains the fence. If the bookie then forgot the ledger,
 its old writer could recreate it here, and would receive acknowledgements for entries that the next
 collection drops.
 
-So a dropped ledger is remembered until seven days after the last request for it, or until the
-process exits. Each one takes about a hundred bytes.
+A dropped ledger is therefore remembered until seven days after the last request for it, or until
+the process exits. Each of these ledgers takes about a hundred bytes.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java` (recentlyFencedAndDeletedLedgers, from pull request
 4462), which remembers only ledgers that its process has written, fenced or replayed.
@@ -17,8 +17,10 @@ KEPT_S = 7 * 86_400
 
 
 class CollectedLedgers:
-    """Time advances only when `advance_to` is called, so a ledger may be forgotten too early, by up
-    to the interval between two calls.
+    """The dropped ledgers, with the time of the last request for each.
+
+    Time advances only when `advance_to` is called, so a ledger may be forgotten too early, by up to
+    the interval between two calls.
     """
 
     def __init__(self) -> None:
@@ -26,7 +28,7 @@ class CollectedLedgers:
         self._now_s = 0.0
 
     def advance_to(self, now_s: float) -> None:
-        """Set the time on a monotonic clock, and forget ledgers whose period is over."""
+        """Set the time, from a monotonic clock, and forget ledgers whose seven days are over."""
         self._now_s = now_s
         for ledger_id in [i for i, at_s in self._requested_at_s.items() if now_s - at_s >= KEPT_S]:
             del self._requested_at_s[ledger_id]
@@ -35,7 +37,9 @@ class CollectedLedgers:
         self._requested_at_s.update(dict.fromkeys(ledger_ids, self._now_s))
 
     def must_reject(self, ledger_id: int) -> bool:
-        """Return whether requests for the ledger must be rejected; if so, restart its period."""
+        """Return whether requests for the ledger must be rejected.  If so, remember the ledger for
+        another seven days.
+        """
         if ledger_id not in self._requested_at_s:
             return False
         self._requested_at_s[ledger_id] = self._now_s

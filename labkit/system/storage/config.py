@@ -15,11 +15,11 @@ class StorageConfig:
 
     By default, a group of journal records is written as soon as the previous group is synced. If
     `journal_flush_when_queue_empty` is off (BookKeeper's default), the group waits for more records
-    until its first record is `journal_max_group_wait_ms` old, or until the group exceeds one of its
-    two thresholds, one in bytes and one in records (0 disables a threshold).
+    until its first record is `journal_max_group_wait_ms` old, or until the group exceeds one of two
+    thresholds, one in bytes and one in records (0 disables a threshold).
 
     `page_limit` is the maximum number of index pages with unwritten changes (-1: labkit chooses the
-    limit). If the changes touch more pages than that, all indexes are written at once.
+    limit). If the changes affect more pages, all indexes are written immediately.
 
     `ledger_storage_class` names one of the two BookKeeper storages that write the same files as
     labkit.
@@ -31,8 +31,8 @@ class StorageConfig:
     file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
     journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
     journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
-    # At most half of the smallest preallocation, because preallocation writes the last block of a
-    # new file, which must not overwrite the file's header.
+    # The maximum is half of the smallest preallocation: preallocation writes the last block of
+    # a new file, which must not overwrite the file's header.
     journal_alignment_size: int = setting(
         512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
     )
@@ -64,7 +64,7 @@ class StorageConfig:
             raise InvalidSettingException(
                 self,
                 "{journal_format_version_to_write} and {file_info_format_version_to_write}; valid"
-                " combinations: 4 or 5 with 0, and 6 with 1, which store explicit LACs",
+                " combinations: 4 or 5 with 0, and 6 with 1 (which stores explicit LACs)",
             )
         if self.ledger_storage_class not in (_PACKAGE + name for name in _LEDGER_STORAGES):
             raise InvalidSettingException(

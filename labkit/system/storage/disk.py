@@ -1,12 +1,11 @@
 """A minimal interface through which the storage accesses a directory of files.
 
-`labkit.worlds.live.disk` implements it with real files. The simulated disk has the same methods,
-and when a crash is simulated, it determines which unsynced bytes survive. Paths are relative to the
-directory and use "/".
+`labkit.worlds.live.disk` implements it with real files. The simulated disk also determines which
+unsynced bytes survive a simulated crash. Paths are relative to the directory and use "/".
 
 The failed-sync rule: after a failed sync, or if a sync may have failed in an earlier process, the
-storage writes the bytes again. The operating system may report success for a second sync and return
-the bytes to readers, although it never writes them to the device.
+storage writes the bytes again. Syncing again is not enough, because the operating system may report
+success and return the bytes to readers, although it has never written them to the device.
 """
 
 import errno
@@ -20,16 +19,18 @@ class File(Protocol):
     """An open file. Writes are durable only after `sync` returns."""
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write `data` at `offset`; a gap after the previous end of the file reads as zeros."""
+        """Write `data` at `offset`; a gap between the old end of the file and `offset` reads as
+        zeros.
+        """
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return `size` bytes from `offset` on, or fewer if the file ends before that."""
+        """Return `size` bytes from `offset` on, or fewer if the file ends earlier."""
 
     def size(self) -> int: ...
 
     def next_data(self, offset: int) -> int:
-        """Return the offset of the first byte at or after `offset` that may be nonzero, or the file
-        size. A hole is skipped without being read.
+        """Return the offset of the first byte at or after `offset` that is not in a hole, or the
+        file size if there is none.
         """
 
     def sync(self) -> None:
@@ -42,14 +43,13 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """A directory. Creating, renaming or deleting a file is durable after `sync_folder`.
+    """A directory. The creation, renaming or deletion of a file is durable after `sync_folder`.
 
-    If a FIFO, a folder or a link has the name of an expected file, methods raise
-    `StorageDamagedException`.
+    Methods raise `StorageDamagedException` if an expected file is a FIFO, a folder or a link.
     """
 
     def create(self, path: str) -> File:
-        """Create or replace an empty file, and create its missing parent folders."""
+        """Create an empty file, replacing any existing one, and create missing parent folders."""
 
     def open(self, path: str) -> File:
         """Open for reading and writing. Raises `FileNotFoundError`."""
@@ -57,13 +57,15 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder, if it exists."""
+        """Return the sorted names in a folder; return [] if the folder does not exist."""
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """Return the sorted names of the files in a folder, if any, that end with `suffix`."""
+        """Return the sorted names of the files in a folder that end with `suffix`; return [] if the
+        folder does not exist.
+        """
 
     def path(self, name: str) -> str:
-        """Return the full path of a file or folder, for messages."""
+        """Return the full path of a file or folder, for use in messages."""
 
     def rename(self, old: str, new: str) -> None:
         """Rename atomically, replacing any existing file."""
@@ -74,8 +76,9 @@ class Disk(Protocol):
         """Return once the names in the folder are durable."""
 
     def sync_whole(self) -> bool:
-        """Sync all contents and names in one step, which is faster for many files; return False if
-        this is not supported. After `OSError`, it is unknown which writes are on the device.
+        """Sync the contents and names of all files in one step, which is faster if there are many;
+        return False if this is not supported. After `OSError`, it is unknown which writes are on
+        the device.
         """
 
 
@@ -106,7 +109,7 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
 
 
 def read_if_exists(disk: Disk, path: str, size: int, offset: int = 0) -> bytes:
-    """Return up to `size` bytes of a file."""
+    """Return up to `size` bytes of a file, or b"" if it does not exist."""
     if not disk.exists(path):
         return b""
     with closing(disk.open(path)) as file:

@@ -1,4 +1,4 @@
-"""Entry batches: consecutive entries of one ledger, each preceded by its length.
+"""Reads batches of consecutive entries of one ledger, each preceded by its length.
 
 The entry log and the response to a batch read use the same format, so entries that are consecutive
 in the entry log are sent as one slice of the file.
@@ -17,7 +17,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class EntryBatch(NamedTuple):
-    """Joined, the `pieces` are the entries, each preceded by its length."""
+    """The concatenated `pieces` consist of the entries, each preceded by its length."""
 
     pieces: list[bytes]
     entry_count: int
@@ -26,8 +26,9 @@ class EntryBatch(NamedTuple):
 def read_entries(
     store: LedgerStore, ledger_id: int, first: int, max_entries: int, max_bytes: int
 ) -> EntryBatch:
-    """Read the entries from id `first` on, up to the first one that is missing, unreadable or too
-    large; `max_bytes` includes the lengths.
+    """Read entries, starting with id `first`, until one is missing, unreadable or too large.
+
+    `max_bytes` limits the size of the result, including the length fields.
     """
     pieces: list[bytes] = []
     entry_id, end = first, first + max_entries
@@ -47,7 +48,7 @@ def _from_memory(
     store: LedgerStore, ledger_id: int, first: int, end: int, max_bytes: int
 ) -> EntryBatch:
     pieces: list[bytes] = []
-    # A flush may end during the loop.
+    # Keep both memtables, because a flush may end during the loop.
     newer, older = store.memtable, store.flushing_memtable
     for entry_id in range(first, end):
         data = newer.get(ledger_id, entry_id)
@@ -69,7 +70,7 @@ def _from_log(
     try:
         pieces, count = store.entry_logger.read_all(locations, ledger_id, first, max_bytes)
         if not count:
-            # The first entry may be larger than what was read of the log.
+            # The first entry may be larger than the part of the log that was read.
             data = store.entry_logger.read(locations[0], ledger_id, first)
             pieces, count = [_LENGTH.pack(len(data)) + data], 1
     except (StorageDamagedException, OSError):

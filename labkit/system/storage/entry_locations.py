@@ -1,8 +1,8 @@
-"""Finds one entry in a bookie's files: its copies in the journal and in the entry log, and its slot
+"""Finds an entry in a bookie's files: its copies in the journal and in the entry log, and its slot
 in the index.
 
-This works while the bookie is running, after it was stopped in the middle of a write, and on files
-that Apache BookKeeper wrote.
+This works while the bookie is running, after it has been stopped in the middle of a write, and on
+files that Apache BookKeeper has written.
 """
 
 from dataclasses import replace
@@ -26,8 +26,8 @@ def locate_entry(
     digest_size: int = 4,
     after_power_cut: tuple[Disk, Disk] | None = None,
 ) -> tuple[Piece, ...]:
-    """Return the entry as its client packed it, in the journal, in the entry log, and its index
-    slot.
+    """Return the entry's bytes as the client packed them, its copies in the journal and in the
+    entry log, and its index slot.
 
     `after_power_cut` contains the two disks as they would be after a power failure: only bytes that
     are also on these disks count as synced.
@@ -89,8 +89,9 @@ def _in_index(disk: Disk, ledger_id: int, entry_id: int) -> Piece:
 
 
 def _with_safe_size(piece: Piece, after: Disk) -> Piece:
-    """Set `safe_size` to the number of first bytes that would also be on the disk after a power
-    failure. Leading zeros alone do not count, because they were probably there before.
+    """Set `safe_size` to the number of leading bytes that would survive a power failure.
+
+    If only zeros would survive, they do not count, because they were probably preallocated.
     """
     if not piece.data:
         return piece

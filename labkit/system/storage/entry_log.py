@@ -1,11 +1,11 @@
-"""The entry log: the entries of all ledgers, in the order in which flushes wrote them.
+"""The entry log: the entries of all ledgers, in the order in which flushes have written them.
 
 A log file is named `<hex id>.log`. It starts with a 1024-byte header, followed by entries, each
-preceded by its i32 length. When a log is full, a ledgers map is appended, which says how many bytes
-of the log belong to each ledger. Logs of an earlier process are never appended to.
+preceded by its i32 length. When a log is full, a ledgers map is appended to it, which says how many
+bytes of the log belong to each ledger. A bookie never appends to logs of an earlier process.
 
-A location is an i64: the log id, and in its lower half the offset of the entry's first byte (after
-the length). Location 0 means "no entry".
+A location is an i64. Its upper half is the log id, and its lower half is the offset of the entry's
+first byte, which follows the length field. Location 0 means "no entry".
 
 In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.java`.
 """
@@ -51,7 +51,7 @@ LEDGERS_MAP_HEADER = Layout(
 LEDGERS_MAP_ITEM = Layout(
     "ledgers map item",
     Field("ledger id", "q", "the ledger"),
-    Field("bytes", "q", "what its entries take in this log, lengths included"),
+    Field("bytes", "q", "size of its entries in this log, with length fields"),
 )
 
 MAGIC = b"BKLO"
@@ -67,7 +67,7 @@ _MAX_READERS = 64
 
 
 class LogEntry(NamedTuple):
-    """`offset` is that of the length field."""
+    """An entry in a log; `offset` is that of its length field."""
 
     offset: int
     ledger_id: int
@@ -93,8 +93,8 @@ class EntryLogger:
     A log goes through these states: created ahead (an empty file), active, ended (complete, but its
     last sync is pending), finished (never written to again).
 
-    Invariants: `sync` makes every entry durable that was appended before. After a failed write or
-    sync, a log is never written to again, because the contents of the device are unknown; the
+    Invariants: `sync` makes every entry durable that has been appended so far. After a failed write
+    or sync, a log is never written to again, because the contents of the device are unknown; the
     entries that were not synced must be appended again.
     """
 
@@ -110,7 +110,7 @@ class EntryLogger:
         self._active: dict[int, OpenLog] = {}
         """By ledger id, or `_SHARED`."""
         self._ended: list[OpenLog] = []
-        # The id of a deleted log is not reused, because an index may still point to that log.
+        # Do not reuse the id of a deleted log, because an index may still point to that log.
         self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
         self._created_ahead: int | None = None
 
@@ -127,8 +127,8 @@ class EntryLogger:
             raise
 
     def sync(self) -> None:
-        """Make everything appended so far durable, and end logs over the size limit, and the oldest
-        active ones over the limit on their number.
+        """Make everything appended so far durable. End logs that exceed the size limit, and the
+        oldest logs if too many are active.
         """
         try:
             self._sync_logs()
@@ -139,7 +139,7 @@ class EntryLogger:
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
         """Raise `StorageDamagedException` if the complete entry is not at that location."""
         log_id, offset = location >> 32, location & 0xFFFFFFFF
-        # A location of which only the upper half was written points into the header.
+        # If only the upper half of a location was written, it points into the header.
         if offset > LOG_HEADER.size:
             data = self._reader(log_id).entry(offset, ledger_id, entry_id)
             if data is not None:
@@ -159,8 +159,8 @@ class EntryLogger:
         return self._reader(log_id).entries(offsets, ledger_id, first, max_bytes)
 
     def has_entry(self, location: int, ledger_id: int, entry_id: int) -> bool:
-        """Return whether the complete entry is at that location, which is not certain after a crash
-        of a bookie that syncs its indexes before its logs.
+        """Return whether the complete entry is at that location. It may be missing if a bookie that
+        syncs its indexes before its logs has crashed.
         """
         try:
             self.read(location, ledger_id, entry_id)
@@ -169,7 +169,7 @@ class EntryLogger:
         return True
 
     def finished_log_ids(self) -> list[int]:
-        """Return the logs that are never written to again, in ascending order."""
+        """Return the ids of the logs that are never written to again, in ascending order."""
         open_ids = {self._created_ahead, *(log.log_id for log in self._active.values())}
         open_ids.update(log.log_id for log in self._ended)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
@@ -189,7 +189,9 @@ class EntryLogger:
         return disk
 
     def remove(self, log_id: int) -> None:
-        """Delete a finished log without live entries, in the thread that runs the reads."""
+        """Delete a finished log that has no live entries. Call this in the thread that runs the
+        reads.
+        """
         reader = self._readers.pop(log_id, None)
         if reader is not None:
             reader.close()
@@ -198,14 +200,14 @@ class EntryLogger:
         disk.sync_folder("current")
 
     def close(self) -> None:
-        """Leave active logs without a ledgers map, as BookKeeper does."""
+        """Close all files. As in BookKeeper, active logs do not get a ledgers map."""
         for reader in self._readers.values():
             reader.close()
         for log in self._active.values():
             log.file.close()
 
     def open_log(self, file: File, log_id: int) -> "OpenLog":
-        """A subclass may use another class."""
+        """Create an `OpenLog`; a subclass may override this."""
         return OpenLog(log_id, file)
 
     def _sync_logs(self) -> None:
@@ -221,11 +223,11 @@ class EntryLogger:
             log.sync()
 
     def _abandon_logs(self) -> None:
-        """Stop writing to all logs in progress, and delete those without durable entries."""
+        """Stop writing to all open logs, and delete those without durable entries."""
         abandoned, self._active, self._ended = (*self._active.values(), *self._ended), {}, []
         for log in abandoned:
             log.file.close()
-            # Locations are set only after a sync.
+            # No index points into this log, because locations are set only after a sync.
             if not log.has_durable_entries:
                 self.remove(log.log_id)
 
@@ -239,7 +241,7 @@ class EntryLogger:
         return reader
 
     def _begin_log(self, owner: int) -> "OpenLog":
-        """Begin the log created ahead, unless its directory is full, and create the next one."""
+        """Activate the log created ahead, unless its directory is full, and create the next one."""
         log_id = self._created_ahead
         if log_id is None or self._is_on_full_directory(log_id):
             log_id = self._allocate()
@@ -272,20 +274,20 @@ class EntryLogger:
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
-        for each in self._disks:  # a start uses the highest of the surviving ids
+        for each in self._disks:  # the next start uses the highest of these ids
             write_last_id(each, log_id)
         return log_id
 
 
 class OpenLog:
-    """Entries are buffered, so read them only after `sync`."""
+    """A log that is being written. Entries are buffered, so they can be read only after `sync`."""
 
     def __init__(self, log_id: int, file: File) -> None:
         self.log_id = log_id
         self.file = file
         self.end = LOG_HEADER.size
         self.has_durable_entries = False
-        """If this is True, indexes may point into the log."""
+        """Whether indexes may point into the log."""
         self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
         self._written = self._synced_to = 0
         self._ledger_bytes: dict[int, int] = {}
@@ -344,7 +346,7 @@ def log_ids(disk: Disk) -> list[int]:
 
 
 def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
-    """Yield every entry in a log; a truncated entry ends the scan without an error.
+    """Yield every entry in a log. The scan ends without an error at a truncated entry.
 
     In BookKeeper: `DefaultEntryLogger.scanEntryLog`.
     """
@@ -364,7 +366,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
 
 
 def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
-    """Return the bytes per ledger, or None if there is no complete ledgers map.
+    """Return the number of bytes of each ledger, or None if there is no complete ledgers map.
 
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """

@@ -1,4 +1,4 @@
-"""Trace events of a flush: where each entry and its location were written."""
+"""Records the trace events of a flush: where each entry and its location were written."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class WrittenEntry(NamedTuple):
 def written_entries(
     runs: Sequence[LedgerEntries], locations: Sequence[Sequence[int]]
 ) -> Iterator[WrittenEntry]:
-    """`locations` has one sequence per run."""
+    """`locations` contains one sequence for each run."""
     for run, run_locations in zip(runs, locations, strict=True):
         entries = zip(run.entry_ids, run.entries, run_locations, strict=True)
         for entry_id, data, location in entries:

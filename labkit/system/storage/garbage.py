@@ -1,4 +1,4 @@
-"""Garbage collection and compaction: reclaiming the disk space of deleted ledgers.
+"""Garbage collection and compaction, which reclaim the disk space of deleted ledgers.
 
 Ledgers share the logs that store their entries. So garbage collection first removes the indexes of
 the deleted ledgers, and then the logs in which no remaining ledger has entries. A log that is
@@ -37,7 +37,7 @@ _BUCKETS = 10
 
 @dataclass(frozen=True, slots=True)
 class EntryLogMetadata:
-    """`ledger_bytes` has the bytes, with length fields, that each ledger still needs."""
+    """How many bytes of a log each existing ledger needs, including length fields."""
 
     log_id: int
     total_bytes: int
@@ -61,8 +61,8 @@ class Copied(NamedTuple):
 def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
     """Return the stored ledgers that no longer exist.
 
-    The caller must list `stored` before `existing`: otherwise, a ledger that is created in between
-    would be returned.
+    The caller must list `stored` before `existing`. Otherwise, a ledger that is created in between
+    would count as deleted.
     """
     return [ledger_id for ledger_id in stored if ledger_id not in existing]
 
@@ -109,33 +109,33 @@ class GarbageCollector:
         return list(self._logs.values())
 
     def drop_entries(self, ledger_id: int) -> bool:
-        """Drop all entries of a ledger, whose space is garbage for the next `collect`; return False
-        if it has none, or has received new ones since `take_settled`.
+        """Drop all entries of a ledger, so that the next `collect` treats them as garbage. Return
+        False if the ledger has no entries, or has received new ones since `take_settled`.
         """
         ledger = self.ledgers.get(ledger_id)
-        if ledger is None or ledger.got_entries or ledger.index.last_entry_id() < 0:
+        if ledger is None or ledger.has_new_entries or ledger.index.last_entry_id() < 0:
             return False
         self._emptied[ledger_id] = self.ledgers.empty(ledger_id)
         return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
-        """Drop these ledgers; return the logs without live entries, for `remove_log`."""
+        """Drop these ledgers; return the logs without live entries, for `remove_log` to delete."""
         for ledger_id in deleted:
-            # Otherwise, the loop below would flush the index of a deleted ledger.
+            # Without this, the loop below would flush the index of a deleted ledger.
             self._emptied.pop(ledger_id, None)
             self.ledgers.remove(ledger_id)
         # Write these indexes first: an index must not point into a deleted log.
         while self._emptied:
             ledger_id, index = next(iter(self._emptied.items()))
             index.flush()
-            # The next collection must retry a failed flush.
+            # Delete it only now, so that the next collection retries a failed flush.
             del self._emptied[ledger_id]
         for log_id in self.entry_logger.finished_log_ids():
-            # A finished log never changes, so its metadata is read only once.
+            # Read the metadata only once, because a finished log never changes.
             metadata = self._logs.get(log_id) or read_log_metadata(
                 self.entry_logger.disk_of(log_id), log_id
             )
-            # A fenced ledger keeps its file without entries.
+            # A ledger whose entries were dropped still has an index.
             dropped = [i for i in metadata.ledger_bytes if not self._has_entries(i)]
             self._logs[log_id] = metadata.without(dropped)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
@@ -158,15 +158,15 @@ class GarbageCollector:
                 moved.append((entry.ledger_id, entry.entry_id, old, new))
                 copied_bytes += len(entry.data)
             elif ledger is not None and location:
-                # A newer copy has replaced this one, but an earlier process may not have synced the
-                # index, so the location is written again (the failed-sync rule, see `disk`).
+                # A newer copy has replaced this one. Write its location again, because an earlier
+                # process may not have synced the index (the failed-sync rule, see `disk`).
                 ledger.index.set_locations([entry.entry_id], [location])
                 newer_logs[location >> 32] = None
             if len(moved) >= batch_entries:
                 self.point_to_copies(moved)
                 yield Copied(len(moved), copied_bytes)
                 moved, copied_bytes = [], 0
-        # A killed process may have left the newer copies unsynced.
+        # Sync the newer copies, because a killed process may have left them unsynced.
         for other in self.entry_logger.finished_log_ids():
             if other in newer_logs:
                 sync_file(self.entry_logger.disk_of(other), log_name(other))
@@ -174,14 +174,16 @@ class GarbageCollector:
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Call this in the thread that runs the reads; see `EntryLogger.remove`."""
+        """Delete a log without live entries. Call this in the thread that runs the reads."""
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 
     # Rules that a subclass may change
 
     def point_to_copies(self, moved: list[tuple[int, int, int, int]]) -> None:
-        """Sync the copies before the indexes: otherwise, a crash could lose original and copy."""
+        """Make the indexes point to the copies. Sync the copies first, so that a crash cannot lose
+        both an entry and its copy.
+        """
         self.entry_logger.sync()
         for ledger_id, entry_id, old, new in moved:
             ledger = self.ledgers.get(ledger_id)

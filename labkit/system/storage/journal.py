@@ -2,9 +2,9 @@
 
 A journal file is named `<hex id>.txn`. It starts with a 512-byte header, followed by records. Each
 group of records is padded to a multiple of the alignment, and the space after the last record is
-preallocated with zeros. A record is an i32 length and a body that starts with a ledger id and an
-entry id; a negative entry id marks a special record (master key, fence, explicit LAC). Records have
-no checksum; `journal_scan` explains what this means for a torn tail.
+preallocated with zeros. A record consists of an i32 length and a body that starts with a ledger id
+and an entry id; a negative entry id marks a special record (master key, fence, explicit LAC).
+Records have no checksum; `journal_scan` explains what this means for a torn tail.
 
 `append` buffers records, `seal` closes the group of buffered records, `write_and_sync` writes the
 group to disk and syncs it (possibly in another thread), and `note_synced` advances `synced`. For
@@ -70,8 +70,8 @@ _IDS = struct.Struct(">qq")
 
 
 def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
-    """Return the body of the record with the master key, which each process writes before its
-    other records of the ledger.
+    """Return the body of a record with a master key. Each process writes it before its other
+    records of the ledger.
     """
     return _IDS.pack(ledger_id, LEDGER_KEY) + _with_length(master_key)
 
@@ -89,8 +89,8 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """Return the padding up to the next multiple of `alignment`, or up to the one after it if the
-    padding's header does not fit before the next.
+    """Return the padding up to the next multiple of `alignment`, or up to the one after that if the
+    header of the padding does not fit before the next.
     """
     left = -offset % alignment
     if left == 0:
@@ -117,16 +117,17 @@ class JournalGroup:
 
 
 class Journal:
-    """The only writer of one journal directory.
+    """Writes the files in one journal directory.
 
-    Invariants: records become durable in the order of `append`; `synced` never moves backwards; a
-    group never spans two files.
+    Invariants: records become durable in the order in which they are appended; `synced` never moves
+    backwards; a group never spans two files.
     """
 
     def __init__(
         self, disk: Disk, config: StorageConfig, first_file_id: int, synced: LogMark = START
     ) -> None:
-        """Create a file with the largest existing id plus one, or `first_file_id`.
+        """Create a file. Its id is one more than the largest existing id, or `first_file_id` if
+        there is no file.
 
         `synced` is the position at which the records in the existing files end.
         """
@@ -157,7 +158,7 @@ class Journal:
 
     @property
     def group_bytes(self) -> int:
-        """The size of the unsealed group's records."""
+        """The size of the records that have been appended since the last `seal`."""
         return self._offset - self._group_offset
 
     @property
@@ -165,11 +166,11 @@ class Journal:
         return len(self._records)
 
     def seal(self) -> JournalGroup | None:
-        """Return the group of all buffered records, if any; the next one may start a new file."""
+        """Return the group of all buffered records, if any. The next group may start a new file."""
         if not self._records:
             return None
         group_padding = b""
-        # Whole blocks: otherwise, the next group would rewrite a block with durable records.
+        # Fill the last block, so that the next group does not rewrite a block with durable records.
         if self.version >= PADDED_SINCE:
             group_padding = padding(self._offset, self._alignment)
             self._offset += len(group_padding)
@@ -186,7 +187,7 @@ class Journal:
         return group
 
     def write_and_sync(self, group: JournalGroup) -> None:
-        """Write a group and sync it; groups must be written in the order in which they were sealed.
+        """Write and sync a group.  Groups must be written in the order in which they were sealed.
 
         After `OSError`, the contents of the disk are unknown, so the caller must not write or
         acknowledge anything else.
@@ -195,19 +196,19 @@ class Journal:
         self.sync()
 
     def write_unsynced(self, group: JournalGroup) -> None:
-        """Write a group, which then survives a kill of the process, but not a power failure before
-        `sync`. Raises `OSError`, like `write_and_sync`.
+        """Write a group. The group then survives if the process is killed, but it survives a power
+        failure only after `sync`. Raises `OSError`, like `write_and_sync`.
         """
         if group.file_id != self._written_file_id:
             self._file.close()
             self._open_file(group.file_id)
         if group.end.offset > self._allocated:
-            # Most syncs need not write a new file length.
+            # Preallocate, so that most syncs do not have to write a new file length.
             while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
         offset = group.offset
-        # Joining the whole group would need as much memory again.
+        # Write in parts, because joining the whole group would need as much memory again.
         for part in join_in_parts(group.records, _PART_SIZE):
             is_last = group.end.offset == offset + len(part) + len(group.padding)
             self._file.write(offset, part + group.padding if is_last else part)
@@ -237,7 +238,7 @@ class Journal:
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
         old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
-        # The newest ones are kept for anyone who has to examine a damaged bookie.
+        # Keep the newest ones for anyone who has to examine a damaged bookie.
         for file_id in old[: max(0, len(old) - self._max_backups)]:
             self._disk.remove(_path(file_id))
 
@@ -250,7 +251,7 @@ class Journal:
         file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, self.version)[: self._header_size])
         self._allocated = self._pre_alloc
         file.write(self._allocated - self._alignment, bytes(self._alignment))
-        # Otherwise, a power failure could remove the name of the file.
+        # Without this, the file's name might not survive a power failure.
         file.sync()
         self._disk.sync_folder("current")
         self._file = file

@@ -7,8 +7,8 @@ damage can leave the following:
     after it are skipped silently. Later files are still read.
   - A record that was torn over preallocated zeros, but whose length is intact: the scan returns a
     complete record with zeros in place of the missing bytes. Replay applies the record, as
-    BookKeeper does. It was never acknowledged, and a client that reads the entry notices the
-    damage, because the digest does not match.
+    BookKeeper does. The record was never acknowledged, and a client that reads the entry detects
+    the damage by its digest.
   - Padding that was torn at a sector boundary: the scan of this file ends (BookKeeper fails to
     start).
   - A length or a version that no writer produces: the scan raises `StorageDamagedException`.
@@ -41,20 +41,20 @@ from labkit.system.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
 BATCH_BYTES = 128 * 1024
-"""A batch of entries stays in the processor's caches until it is used."""
+"""Batches of this size stay in the processor's caches until they are used."""
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = RECORD_HEADER.struct
 _RECORD_SIZE = RECORD_HEADER.size
 _LENGTH = struct.Struct(">i")
 _IDS_SIZE = 16
 _NEGATIVE = 0x80
-"""From this first byte on, a length is negative, which means padding."""
+"""If the first byte of a length is at least this, the length is negative, which means padding."""
 _SECTOR_SIZE = 512
 """A disk writes this many bytes atomically."""
 
 
 class JournalRecord(NamedTuple):
-    """`offset` is that of the length field, and `body` starts with the two ids."""
+    """`offset` is that of the record's length field, and `body` starts with the two ids."""
 
     offset: int
     ledger_id: int
@@ -94,9 +94,9 @@ class JournalScan:
         return version
 
     def records(self, start_offset: int = 0) -> Iterator[JournalRecord]:
-        """Yield the records from the one at `start_offset` (0: the first) to the end.
+        """Yield all records, starting with the one at `start_offset` (0: the first record).
 
-        Raises `StorageDamagedException` for bytes that no writer produces, or if the file ends
+        Raises `StorageDamagedException` if the file contains bytes that no writer produces, or ends
         before `start_offset`.
         """
         return chain.from_iterable(self.batches(start_offset))
@@ -104,7 +104,7 @@ class JournalScan:
     def batches(
         self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
     ) -> Iterator[list[JournalRecord]]:
-        """Yield lists of about `size_bytes` of entries, or a single special record.
+        """Yield lists that contain either about `size_bytes` of entries or a single special record.
 
         A subclass may override this.
         """
@@ -118,7 +118,7 @@ class JournalScan:
                 )
             # `data` is the part of the file at offset `base`; `at` is an index in `data`.
             base, needed = max(start_offset, self.end_offset), 1
-            # Exit 1: the next record or padding would extend past the end of the file.
+            # Exit 1: the next record or padding extends past the end of the file.
             while base + needed <= self.file.size():
                 data, at = self.file.read(base, max(_READ_SIZE, needed)), 0
                 while True:
@@ -130,7 +130,7 @@ class JournalScan:
                     # Exit 2: the records end here.
                     if size is None:
                         break
-                    # Exit 3: `data` ends too early, so read again, from here and this much.
+                    # Exit 3: `data` ends too early, so read at least `size` bytes from here on.
                     needed = size
                     if at + size > len(data):
                         break
@@ -154,8 +154,8 @@ class JournalScan:
         return JournalRecord(base + at, ledger_id, entry_id, body)
 
     def _size_of_special_or_padding(self, data: bytes, at: int, base: int) -> int | None:
-        """Return the size of the special record, padding or incomplete entry at `at`, or None where
-        records end.
+        """Return the size of the special record, padding or incomplete entry at `at`, or None if
+        the records end there.
 
         If `data` ends too early, return the number of bytes needed to determine the size.
         """
@@ -184,8 +184,8 @@ class JournalScan:
 
 
 def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[JournalRecord], int]:
-    """Return the entries from index `at` on, up to `limit` or to something that is not a complete
-    entry, and the index where they end. `data` starts at offset `base` in the file.
+    """Return the entries from index `at` on, and the index where they end: either `limit`, or the
+    start of something that is not a complete entry.  `data` starts at offset `base` in the file.
     """
     entries, end = list[JournalRecord](), len(data)
     while at < limit and at + _RECORD_SIZE <= end:
@@ -200,10 +200,10 @@ def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[Journ
 
 
 def _is_torn(data: bytes, at: int, base: int) -> bool:
-    """Return whether a sector boundary splits the i32 at `at` and only zeros follow the boundary.
+    """Return whether a sector boundary splits the i32 at `at`, and only zeros follow the boundary.
 
-    If a crash cuts off a padding record within its mask (-0x100), the remaining bytes of the mask
-    are zeros, which makes it a negative number that no writer writes as a length.
+    This happens if a crash cuts off padding within its mask (-0x100).  The remaining bytes of the
+    mask are zeros, so it looks like a negative length that no writer produces.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
     behind = data[at + edge : at + edge + _SECTOR_SIZE]

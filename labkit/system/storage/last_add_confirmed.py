@@ -1,7 +1,7 @@
-"""A ledger's LastAddConfirmed, as known to one bookie.
+"""A ledger's LastAddConfirmed, as far as one bookie knows.
 
 Each entry contains the LastAddConfirmed (LAC) from the time at which the entry was packed, and an
-explicit LAC is sent without an entry. The LAC known to a bookie is the higher of the two.
+explicit LAC is sent without an entry. The bookie's value is the higher of the two.
 
 In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.java`
 (getLastAddConfirmed).
@@ -32,7 +32,7 @@ def last_add_confirmed(store: LedgerStore, ledger_id: int) -> int:
             )
         confirmed = max(confirmed, ENTRY_HEADER.struct.unpack_from(entry)[2])
         ledger.confirmed_by_entry = last_entry_id, confirmed
-    # A shorter body is missing or was torn by a power failure, so it was never acknowledged.
+    # If the body is shorter, it is missing, or a power failure tore it before it was acknowledged.
     if len(ledger.explicit_lac) >= LAC_HEADER.size:
         confirmed = max(confirmed, LAC_HEADER.struct.unpack_from(ledger.explicit_lac)[1])
     return confirmed

@@ -1,6 +1,6 @@
 """The highest entry log id ever used, stored in the file `lastId` of each ledger directory.
 
-If ids were reused, an index that still points to a deleted log could find entries of another one.
+Ids are not reused, because an index may still point to a deleted log.
 
 In BookKeeper: `bookie/EntryLoggerAllocator.java`.
 """
@@ -18,8 +18,8 @@ def read_last_id(disk: Disk) -> int:
         last_id = int(read_if_exists(disk, _PATH, 64).strip(), 16)
     except ValueError:
         last_id = -1
-    # The file is not synced, so a crash may leave it torn, but the names of the log files also show
-    # which ids were used.
+    # A crash may leave the file torn, because it is not synced.  Then the names of the existing log
+    # files show which ids were used.
     return last_id if 0 <= last_id <= MAX_LOG_ID else -1
 
 

@@ -16,7 +16,7 @@ from labkit.system.storage.disk import Disk, read_if_exists
 
 LAST_MARK = Layout(
     "lastMark",
-    Field("journal file id", "q", "id of the journal file, which is named by it in hex"),
+    Field("journal file id", "q", "id of the journal file; in hex, it is the file's name"),
     Field("offset", "q", "offset where replay starts"),
 )
 
@@ -37,11 +37,11 @@ class LogMark(NamedTuple):
 
 
 START = LogMark(0, 0)
-"""The position before every journal."""
+"""The position before the first journal file."""
 
 
 def write_last_mark(disk: Disk, mark: LogMark, name: str = "lastMark") -> None:
-    """Persist the mark in a ledger directory; after a crash, the old or the new one exists."""
+    """Persist the mark in a ledger directory; a crash leaves either the old mark or the new one."""
     path = f"current/{name}"
     new_path = path + ".new"
     file = disk.create(new_path)

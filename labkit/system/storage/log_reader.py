@@ -1,8 +1,8 @@
 """Reads entries from one entry log, with read-ahead.
 
 A client that is catching up reads a ledger's entries in the order in which a flush wrote them, so
-each read also fetches some of the bytes after the requested entry. Bytes in an entry log never
-change once an index points to them.
+each read also fetches some of the bytes after the requested entry. This is safe, because bytes in
+an entry log never change once an index points to them.
 
 In BookKeeper: `bookie/BufferedReadChannel.java`.
 """
@@ -23,15 +23,17 @@ _ZEROS_SIZE = 64 * 1024
 
 
 class EntryLogReader:
-    """An entry log that is open for reading; safe to use from several threads."""
+    """An entry log that is open for reading.  Several threads may use it."""
 
     def __init__(self, file: File) -> None:
         self._file = file
         self._read_ahead = 0, b""
-        """Start offset and bytes of the last read, in one tuple that threads replace atomically."""
+        """The offset and bytes of the last read, in one tuple, so that threads replace both
+        atomically.
+        """
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-        """Return None unless the complete entry starts at `offset`."""
+        """Return the entry at `offset`, or None if a different or an incomplete entry is there."""
         start, data = self._read_ahead
         at = offset - LENGTH_SIZE - start
         read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE
@@ -46,7 +48,7 @@ class EntryLogReader:
         end = at + LENGTH_SIZE + size
         # The read-ahead contains only the start of the entry.
         if end > len(data):
-            # A damaged length must not cause a large allocation.
+            # Check the size first, so that a damaged length does not cause a large allocation.
             if size > read_size and offset + size > self._file.size():
                 return None
             at, data = 0, self._read(offset, max(LENGTH_SIZE + size, read_size))
@@ -59,11 +61,11 @@ class EntryLogReader:
         self, offsets: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
         """Return the entries from id `first` on, which start at these offsets, as slices of the
-        log, and their number.
+        log, and the number of entries.
 
-        Each slice contains one or more length-prefixed entries, all slices at most `max_bytes`. The
-        result ends before the first entry that is incomplete, missing or far from the previous one.
-        Raises `OSError`.
+        Each slice contains one or more length-prefixed entries, and all slices together contain at
+        most `max_bytes` bytes. The result ends before the first entry that is incomplete, missing
+        or far from the previous one. Raises `OSError`.
         """
         start = offsets[0] - LENGTH_SIZE
         data = self._file.read(start, min(max_bytes, _extent(offsets, max_bytes)))
@@ -96,7 +98,7 @@ class EntryLogReader:
 
 
 def _extent(offsets: Sequence[int], max_bytes: int) -> int:
-    """Return how much to read, for the entries that are close together."""
+    """Return how many bytes to read to get the first entries that are close together."""
     first = last = offsets[0]
     for offset in offsets:
         if not 0 <= offset - last <= _READ_SIZE or offset - first > max_bytes:
@@ -108,8 +110,8 @@ def _extent(offsets: Sequence[int], max_bytes: int) -> int:
 def zeros_to_skip(file: File, position: int) -> int:
     """Return how many of the zeros at `position` a scan can skip; there must be at least four.
 
-    The next nonzero byte may be the last byte of a length whose first three bytes are zeros. A hole
-    is skipped in one step, other zeros in steps of up to `_ZEROS_SIZE` bytes.
+    The last three zeros are not skipped, because they may be the start of a length. A hole is
+    skipped in one step, and other zeros are skipped in steps of up to `_ZEROS_SIZE` bytes.
     """
     hole = file.next_data(position) - position
     if hole > 3:

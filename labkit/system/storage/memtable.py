@@ -1,4 +1,4 @@
-"""The memtable: entries kept in memory until they are written to the entry log in order.
+"""The memtable: entries that are kept in memory until they are sorted and written to the entry log.
 
 In BookKeeper: `bookie/EntryMemTable.java`.
 """
@@ -8,13 +8,15 @@ from itertools import islice
 from typing import NamedTuple
 
 _SMALL_ENTRY_BYTES = 256
-"""Smaller entries take less memory than their Python objects, so their number is limited."""
+"""Entries smaller than this take less memory than Python's objects for them, so the number of
+entries is limited as well.
+"""
 _FEW_ENTRIES = 100_000
-"""Below this number of entries, the memory that their Python objects take does not matter."""
+"""The memory for the Python objects of this many entries does not matter."""
 
 
 class LedgerEntries(NamedTuple):
-    """Some entries of one ledger in ascending order."""
+    """Some entries of one ledger, in ascending order."""
 
     ledger_id: int
     entry_ids: list[int]
@@ -22,7 +24,9 @@ class LedgerEntries(NamedTuple):
 
 
 class Memtable:
-    """If an entry is put again, the first copy is kept, just as replay keeps a copy that is already
+    """A sorted buffer of entries.
+
+    If an entry is put again, the first copy is kept, just as replay keeps a copy that is already
     stored.
     """
 
@@ -32,11 +36,13 @@ class Memtable:
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
         """By ledger id and entry id: the entry, or None once it has been removed."""
         self._last_ids: dict[int, tuple[int, int]] = {}
-        """By ledger: its entry count when the highest entry id was last computed, and that id."""
+        """For each ledger, the entry count when the highest entry id was last computed, and that
+        id.
+        """
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Return whether there are `limit_bytes` of entries, or so many small ones that they take
-        about twice that much memory: Python's objects add 250 bytes per entry.
+        """Return whether there are `limit_bytes` of entries, or so many small entries that they
+        take about twice as much memory, because Python's objects add 250 bytes per entry.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES
@@ -61,7 +67,7 @@ class Memtable:
         kept = self._ledgers.get(ledger_id, {})
         count, last = self._last_ids.get(ledger_id, (0, -1))
         if len(kept) > count:
-            # Entries added since the last call are at the end of the dict.
+            # The entries added since the last call are at the end of the dictionary.
             last = max(last, *islice(reversed(kept), len(kept) - count))
             self._last_ids[ledger_id] = len(kept), last
         return last

@@ -1,8 +1,8 @@
 """Rejects directories that another storage implementation has written.
 
-A directory of DbLedgerStorage has the same journals and entry logs, but its index is a database. If
-labkit served such a directory, it would respond "no such ledger" to every read, and garbage
-collection would delete the entry logs because no index points to them.
+A directory of DbLedgerStorage contains the same journals and entry logs, but its index is
+a database. If labkit served such a directory, it would respond "no such ledger" to every read, and
+garbage collection would delete the entry logs, because no index points to them.
 
 In BookKeeper: `bookie/storage/ldb/DbLedgerStorage.java`, `bookie/BookieImpl.java`
 (checkDirectoryStructure).
@@ -20,7 +20,9 @@ _OLD_LAYOUT_SUFFIXES = (".txn", ".log", ".idx")
 
 
 def refuse_other_storages(disks: Iterable[Disk]) -> None:
-    """Raise `OtherStorageException` for another storage, or a layout before version 3."""
+    """Raise `OtherStorageException` if a directory belongs to another storage, or has a layout
+    before version 3.
+    """
     for disk in disks:
         names = disk.names(_FOLDER)
         for name in _DB_LEDGER_STORAGE_NAMES:

@@ -1,4 +1,4 @@
-"""Replay: when a bookie starts, it applies the journal records after LastLogMark again.
+"""Replay: when a bookie starts, it reapplies the journal records from LastLogMark on.
 
 The store and this module call each other, so that a subclass of the store can override each step:
 
@@ -32,10 +32,12 @@ from labkit.system.storage.log_mark import LogMark
 from labkit.system.trace.recorder import Recorder
 
 _SPECIAL_BODY_OFFSET = 20
-"""The key or LAC follows two ids and a length."""
+"""The offset of the key or LAC, which follows two ids and a length."""
 
 Apply = Callable[[Sequence[JournalRecord], str], None]
-"""Called with a batch (entries, or one special record), and the journal's path for messages."""
+"""Called with a batch (either entries or one special record), and with the journal's path, which
+appears in messages.
+"""
 PutEntries = Callable[[LedgerDescriptor, Sequence[JournalRecord]], None]
 
 
@@ -47,7 +49,8 @@ def replay_journal(
     Raises `StorageDamagedException` if a file is missing or a record is damaged.
     """
     needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
-    # If the bookie started without this file, it would deny that acknowledged entries exist.
+    # If the bookie started without this file, it would respond "no such entry" for acknowledged
+    # entries.
     if mark.file_id and mark.file_id not in needed:
         raise StorageDamagedException(
             f"journal {mark.file_name} is missing in {disk.path('current')}, but LastLogMark"
@@ -64,8 +67,8 @@ def replay_journal(
             record_count += len(records)
         end = LogMark(file_id, scan.end_offset)
     if needed:
-        # A killed process may leave unsynced records, which a power failure must not remove once a
-        # mark points past them.
+        # Sync records that a killed process may have left unsynced, because a mark must not point
+        # past records that a power failure could remove.
         sync_file(disk, end.file_name)
         recorder.record(
             "journal.replayed", file=end.file_name, offset=end.offset, size=record_count
@@ -77,7 +80,8 @@ def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
     """Raise `StorageDamagedException` if a file between two others is missing.
 
     The id of a new file is one more than the largest existing id. Only bookies that wrote version 4
-    or an older one may have used the time as the id, so a gap before such a file is allowed.
+    or earlier may have used the time as the id, so a gap before a file of such a version is
+    allowed.
     """
     for before, after in pairwise(file_ids):
         if after == before + 1:
@@ -96,9 +100,9 @@ def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
 class RecordApplier:
     """Applies journal records to a bookie's ledgers; entries are passed to `put_entries`.
 
-    The last record of a write may be torn (see `journal_scan`), so a master key creates a ledger
-    only when another record of the ledger follows. A ledger with neither an index nor a key record
-    was deleted.
+    The last record of a write may be torn (see `journal_scan`), so a ledger is not created from its
+    master key until another record of the ledger follows. A ledger that has neither an index nor
+    a key record was deleted, so its records are skipped.
     """
 
     def __init__(self, ledgers: LedgerCache, put_entries: PutEntries) -> None:

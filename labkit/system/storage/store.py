@@ -1,8 +1,8 @@
-"""The storage of one bookie: journal, memtable, entry logs, and indexes behind one class.
+"""The storage of one bookie, which combines journals, memtable, entry logs, and indexes.
 
 `LedgerStore` determines the order in which the components are written; each of the other modules
-implements one component. The package's docstring states the rules, and which thread may call which
-method.
+implements one component. The package's docstring states the rules, and says which thread may call
+which method.
 
 In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerStorage.java`.
 """
@@ -84,7 +84,7 @@ class LedgerStore:
     ) -> None:
         """Check the directories, replay each journal, create a new file in each journal directory,
         and only then advance LastLogMark. Replayed entries are flushed whenever the memtable is
-        full, and the rest just before LastLogMark advances.
+        full, and once more just before LastLogMark advances.
 
         `first_journal_id` is the id given to the first file that is created in an empty journal
         directory; BookKeeper uses the current time in milliseconds. Raises `OtherStorageException`
@@ -105,13 +105,13 @@ class LedgerStore:
         set until a later checkpoint succeeds.
         """
         self.start_lacked_space = False
-        """Whether there was no space for the replayed entries, which then stay in memory, and their
-        journals on disk, until a checkpoint succeeds.
+        """Whether there was no space for the replayed entries. If so, they stay in memory, and
+        their journal files are kept, until a checkpoint succeeds.
         """
         self.record_applier = RecordApplier(self.ledgers, self._replay_entries)
         self.logs_to_sync: dict[int, None] = {}
-        """Entry logs with complete copies of journaled entries, to be synced before LastLogMark
-        advances (an ordered set).
+        """An ordered set of entry logs that contain complete copies of journaled entries, and that
+        must be synced before LastLogMark advances.
         """
         self._mark_file_names = [
             mark_file_name(i, len(journal_disks)) for i in range(len(journal_disks))
@@ -127,7 +127,7 @@ class LedgerStore:
             self.journal_class(disk, config, first_journal_id, end)
             for disk, end in zip(journal_disks, ends, strict=True)
         )
-        # The keys are needed only during replay.
+        # Free the keys, which are needed only during replay.
         self.record_applier.keys.clear()
         self._flush_replayed(ends)
 
@@ -153,27 +153,28 @@ class LedgerStore:
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Add all of these entries, to ledgers that share a master key and a journal, or none.
+        """Add all or none of these entries; their ledgers must share a master key and a journal.
 
         Returns the position of the first entry's journal record; the other records follow it. An
         add may be acknowledged once the journal is synced past its record, or, with deferred sync,
-        once the record is written. Raises what `ledger_for_adds` raises.
+        once the record is written. Raises the errors of `ledger_for_adds`.
         """
         distinct_ids = dict.fromkeys(ledger_ids)
         ledgers = [self.ledger_for_adds(i, master_key, recovery=recovery) for i in distinct_ids]
-        # In this order: when a mark is taken, the entry of every synced record is in a memtable.
+        # Put the entries into the memtable before the journal, so that whenever a mark is taken,
+        # the entry of every synced record is in a memtable.
         for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
             self.memtable.put(ledger_id, entry_id, data)
         for ledger in ledgers:
-            ledger.got_entries = True
+            ledger.has_new_entries = True
             journal = self._journal_with_key(ledger)
         return journal.append(*entries)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Reject further adds to the ledger, even if this bookie has never stored it.
 
-        The fence may be acknowledged once everything appended so far is synced. Raises what
-        `ledger_with_key` raises.
+        The fence may be acknowledged once everything appended so far is synced. Raises the errors
+        of `ledger_with_key`.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.fence()
@@ -181,9 +182,9 @@ class LedgerStore:
         return self._trace_append("journal.fence_appended", ledger_id, mark)
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
-        """Store the writer's LastAddConfirmed.  Raises what `ledger_with_key` raises.
+        """Store the writer's LastAddConfirmed. Raises the errors of `ledger_with_key`.
 
-        With journal formats before version 6, it is lost at a restart, as in BookKeeper.
+        With journal formats before version 6, a restart loses it, as in BookKeeper.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
@@ -229,11 +230,14 @@ class LedgerStore:
         )
 
     def entry_ids(self, ledger_id: int) -> list[int]:
-        """Return the sorted ids of the ledger's entries here, or raise `NoLedgerException`."""
+        """Return the sorted ids of the ledger's entries on this bookie.
+
+        Raises `NoLedgerException`.
+        """
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
-        # Get these first, because a concurrent flush moves them to the index.
+        # Read the memtables first, because a concurrent flush moves entries to the index.
         found = set(self.memtable.entry_ids(ledger_id))
         if self.flushing_memtable:
             found.update(self.flushing_memtable.entry_ids(ledger_id))
@@ -249,7 +253,7 @@ class LedgerStore:
         return self.journals[ledger_id % len(self.journals)]
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Avoid the directories with these indices for logs and new indexes if one is not full."""
+        """Use the directories with these indices for logs and new indexes only if all are full."""
         self.entry_logger.set_full_directories(directories)
         self.ledgers.set_full_directories(directories)
 
@@ -268,7 +272,9 @@ class LedgerStore:
 
     @property
     def is_overfull(self) -> bool:
-        """Whether adds must wait: the memtable is full again, or the journal cannot keep up."""
+        """Whether adds must wait, because the memtable is full again while the previous one is
+        being flushed, or because a journal cannot keep up.
+        """
         memtable_full = self.memtable.is_full(self.config.skip_list_size_limit)
         journal_limit = self.config.journal_max_memory_size_mb * MIB // len(self.journals)
         return (memtable_full and self.flushing_memtable is not None) or any(
@@ -277,17 +283,17 @@ class LedgerStore:
 
     @property
     def mark_can_advance(self) -> bool:
-        """Whether a checkpoint begun now would advance LastLogMark."""
+        """Whether a checkpoint that begins now would advance LastLogMark."""
         behind = any(
             journal.synced > mark for journal, mark in zip(self.journals, self.marks, strict=True)
         )
         return behind and self.flushing_memtable is None
 
     def begin_checkpoint(self) -> Checkpoint:
-        """Take the mark, up to which the journal is synced now, and set the memtable aside, which
-        contains all entries before the mark that are not on disk.
+        """Take the mark, which is the position up to which the journal is synced, and replace the
+        memtable, which contains all entries before the mark that have not been flushed.
 
-        If an earlier checkpoint failed, the newer entries are merged into its memtable.
+        If an earlier checkpoint has failed, the newer entries are merged into its memtable.
         """
         if self.flushing_memtable is None:
             self.flushing_memtable = self.memtable
@@ -337,12 +343,13 @@ class LedgerStore:
         self.record_applier.apply(records, path)
 
     def keep_stored_copy(self, ledger: LedgerDescriptor, entry_id: int) -> bool:
-        """Keep the entry log's copy of an entry if it is complete; return whether it is.
+        """Return whether the entry log contains a complete copy of the entry; if so, keep that
+        copy.
 
-        It is preferred to the journal's because a journal record that was torn over preallocated
-        zeros can contain the ids of any entry (see `journal_scan`). Before LastLogMark advances
-        past the record, the log is synced and the location is written again (the failed-sync rule,
-        see `disk`).
+        It is preferred to the one in the journal, because a journal record that was torn over
+        preallocated zeros can contain the ids of any entry (see `journal_scan`). Before LastLogMark
+        advances past the record, the log is synced and the location is written again (the
+        failed-sync rule, see `disk`).
         """
         location = ledger.index.location(entry_id)
         is_stored = location > 0 and self.entry_logger.has_entry(
@@ -359,7 +366,7 @@ class LedgerStore:
 
     def flush_entries(self, memtable: Memtable) -> None:
         """Write entries to the entry log and sync it, then write and sync their locations. Entries
-        are removed from the memtable slice by slice, which frees memory.
+        are removed from the memtable slice by slice, to free memory.
         """
         written: list[WrittenEntry] = []
         for runs in memtable.slices(_FLUSH_SLICE_BYTES):
@@ -367,7 +374,7 @@ class LedgerStore:
             self.entry_logger.sync()
             for run, run_locations in zip(runs, locations, strict=True):
                 self.ledgers.set_locations(run.ledger_id, run.entry_ids, run_locations)
-            # If flushing the index fails, the next checkpoint need not write these entries again.
+            # If flushing the index fails, the next checkpoint does not write these entries again.
             memtable.remove(runs)
             if self.recorder.listening:
                 written += written_entries(runs, locations)
@@ -414,7 +421,7 @@ class LedgerStore:
     # Internals
 
     def _replay_entries(self, ledger: LedgerDescriptor, records: Sequence[JournalRecord]) -> None:
-        # Entries after the last one in the index need no lookup.
+        # Look up only entries up to the last one in the index.
         last = ledger.index.last_entry_id()
         for _, ledger_id, entry_id, data in records:
             if entry_id > last or not self.keep_stored_copy(ledger, entry_id):
@@ -423,10 +430,10 @@ class LedgerStore:
             self._flush_replayed()
 
     def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
-        """Flush what has been replayed so far, unless the disk is full, and advance LastLogMark to
-        `ends`, the ends of the journals, if they are given.
+        """Flush the entries replayed so far, unless the disk is full. If the ends of the journals
+        are given, advance LastLogMark to them.
         """
-        # Sync before the mark advances, because records before it are never replayed again.
+        # Sync before the mark advances, because records before the mark are never replayed again.
         for log_id in self.logs_to_sync:
             sync_file(self.entry_logger.disk_of(log_id), log_name(log_id))
         self.logs_to_sync.clear()
@@ -458,7 +465,7 @@ class LedgerStore:
 
     def _journal_with_key(self, ledger: LedgerDescriptor) -> Journal:
         """Return the ledger's journal. If this process has not written the ledger's master key to
-        it, append the key first, because replay needs it before any other record of the ledger.
+        the journal, append it first, because replay needs it before other records of the ledger.
         """
         journal = self.journal_of(ledger.ledger_id)
         if not ledger.key_in_journal:

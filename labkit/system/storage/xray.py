@@ -1,4 +1,4 @@
-"""Byte X-ray: labels every byte of a bookie's files with a field of the file format.
+"""Byte X-ray: labels every byte of a bookie's files with a field name of the file format.
 
 Field names and sizes come from the layouts that the encoders and decoders also use. Files of any
 size can be inspected, because they are read in chunks.
@@ -79,9 +79,9 @@ def format_spans(spans: Iterable[Span]) -> str:
 
 
 def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Span]:
-    """Label a journal of any version. Raises what `JournalScan` raises.
+    """Label a journal of any version. Raises the errors of `JournalScan`.
 
-    `digest_size`, that of an entry's digest, is known only to the ledger's clients (4 for CRC32C).
+    `digest_size` is the size of the entries' digests (4 for CRC32C), which only clients know.
     """
     scan = JournalScan(disk, file_id)
     with closing(scan.file), closing(disk.open(f"current/{scan.name}")) as file:
@@ -138,7 +138,7 @@ def _tail_span(file: File, start: int) -> Iterator[Span]:
 
 
 class LogFrame(NamedTuple):
-    """`kind` is "entry", "ledgers map" or a key of `_NO_ENTRY`."""
+    """A range of an entry log; `kind` is "entry", "ledgers map" or a key of `_NO_ENTRY`."""
 
     kind: str
     offset: int
@@ -146,7 +146,7 @@ class LogFrame(NamedTuple):
 
 
 def log_frames(file: File, start: int) -> Iterator[LogFrame]:
-    """Divide an entry log into frames, by the rules of `scan_entry_log`."""
+    """Divide an entry log into frames, following the rules of `scan_entry_log`."""
     at = filler = start
     end = file.size()
     while len(head := file.read(at, LOG_ENTRY_HEADER.size)) == LOG_ENTRY_HEADER.size:
@@ -201,9 +201,10 @@ def _map_spans(data: bytes, offset: int) -> Iterator[Span]:
 
 
 def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
-    """Label an index; consecutive slots without a location are one span.
+    """Label an index. Consecutive slots without a location become one span.
 
-    Raises `StorageDamagedException` if the header is truncated or its lengths exceed it.
+    Raises `StorageDamagedException` if the header is truncated, or if a length in it points past
+    its end.
     """
     path = index_path(ledger_id)
     with closing(disk.open(path)) as file:
@@ -246,7 +247,7 @@ def index_slots(file: File) -> Iterator[tuple[int, int, int]]:
     8 TiB.
     """
     size = INDEX_SLOT.size
-    # A location in the middle of which the file ends was never synced.
+    # If the file ends within a location, the location was never synced.
     entry_id, absent, end = 0, 0, (file.size() - DATA_OFFSET) // size
     while entry_id < end:
         stored = (file.next_data(DATA_OFFSET + entry_id * size) - DATA_OFFSET) // size
@@ -325,13 +326,13 @@ def first_nonzero(file: File, start: int) -> int | None:
 
 
 def framed_spans(layout: Layout, data: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:
-    """Label an entry and its length field, with which `layout` starts."""
+    """Label an entry and its length field, which is the first field of `layout`."""
     length = next(_spans_at(layout, data, 0, offset))
     return length, *entry_spans(data[LENGTH_SIZE:], offset + LENGTH_SIZE, digest_size)
 
 
 def entry_spans(entry: bytes, offset: int, digest_size: int) -> tuple[Span, ...]:
-    """Label an entry of at least two ids that starts at `offset`."""
+    """Label an entry that starts at `offset` and contains at least the two ids."""
     digest, payload = ENTRY_HEADER.size, ENTRY_HEADER.size + digest_size
     header = tuple(_spans_at(ENTRY_HEADER, entry.ljust(digest, b"\0"), 0, offset))
     if len(entry) < payload:

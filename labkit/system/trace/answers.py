@@ -1,8 +1,8 @@
-"""What the calls of a simulated workload returned, recorded alongside the events of its run.
+"""Records of what the calls of a simulated workload returned, kept with the events of the run.
 
-Events record what the system's own code reports, these values what its callers received.  `at` is
-the number of events recorded before the call returned, so an event happened before the answer if
-its `seq` is less than `at`.
+Events contain what the system itself reports, and answers contain what its callers received.  `at`
+is the number of events recorded before the call returned, so an event happened before the call
+returned if its `seq` is less than `at`.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -54,7 +54,7 @@ class MessageGiven(NamedTuple):
 
 
 class MessageRead(NamedTuple):
-    """The reader that checks the topic at the end read this message from this entry."""
+    """The reader that checks the topic at the end of the run read this message from this entry."""
 
     at: int
     message: MessageContent
@@ -79,7 +79,7 @@ class MessageReceived(NamedTuple):
 class MessageDelivered(NamedTuple):
     """A consumer of the subscription received this message, from this entry, through `broker`.
 
-    came: the number of answers recorded before the message arrived; a busy consumer takes it later.
+    came: the number of answers recorded before the message arrived at the consumer.
     in_order: whether the subscription type guarantees the order of the topic.  key: the message's
     key if the type guarantees order per key.  connection: the number of the consumer's connection.
     """
@@ -100,8 +100,8 @@ class MessageDelivered(NamedTuple):
 
 
 class EntryAcknowledged(NamedTuple):
-    """A broker confirmed to a consumer that it accepted the acknowledgement of an entry, or of the
-    one message in it at `batch_index` (-1: the whole entry).
+    """A broker confirmed to a consumer that it accepted the acknowledgement of the message at
+    `batch_index` in this entry, or of the whole entry if `batch_index` is -1.
 
     `asked` is the number of events recorded before the consumer sent the acknowledgement.
     """
@@ -118,7 +118,7 @@ class EntryAcknowledged(NamedTuple):
 
 
 class StartedOver(NamedTuple):
-    """A reset of the subscription to its first message was requested or, if `is_done`, made."""
+    """A reset of the subscription to its first message was requested, or completed if `is_done`."""
 
     at: int
     topic: str
@@ -142,7 +142,7 @@ class AllAcknowledged(NamedTuple):
 
 
 class Trimmed(NamedTuple):
-    """These ledgers, the first of a topic, were removed from its list of ledgers."""
+    """These ledgers, the first ones of a topic, were removed from the topic's list of ledgers."""
 
     at: int
     topic: str
@@ -158,7 +158,7 @@ class TopicUnloaded(NamedTuple):
 
 
 class StepOutlastedRun(NamedTuple):
-    """A step of a running client had not ended at the end of the run.
+    """A step of a running client had not ended by the end of the run.
 
     has_ended: whether it ended within `waited_s` seconds after all faults were repaired.
     """
@@ -171,7 +171,9 @@ class StepOutlastedRun(NamedTuple):
 
 
 class MarksFound(NamedTuple):
-    """The ledgers still marked as under-replicated `waited_s` seconds after all repairs."""
+    """The ledgers still marked as under-replicated `waited_s` seconds after all faults were
+    repaired.
+    """
 
     at: int
     waited_s: float

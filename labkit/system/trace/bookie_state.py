@@ -5,8 +5,8 @@ A copy passes through these states:
     sent -> memtable -> durable (journal synced) -> flushed (entry log and index synced)
 
 A copy is `failed` if the writer receives no acknowledgement, and `lost` if the bookie is killed
-while only its memory holds the copy.  If replay finds a journal record that was never synced, it
-flushes the copy, and the events of that flush restore the copy here.
+while the copy is only in memory.  If replay finds a journal record that was never synced, the entry
+is flushed, and the events of that flush restore the copy here.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +23,10 @@ _Value = TypeVar("_Value")
 
 
 class Copy(NamedTuple):
-    """damaged: whether the digest was wrong when the copy was last read."""
+    """A bookie's copy of an entry.
+
+    damaged: whether the digest was wrong when the copy was last read.
+    """
 
     state: str
     acked: bool = False
@@ -41,8 +44,10 @@ Copies = dict[int, dict[int, Copy]]
 
 
 class MemtableEntry(NamedTuple):
-    """state: `put`; `replayed` from the journal after a crash; `written` to the entry log by a
-    flush that has not finished; `lost` when the bookie was killed.
+    """An entry in the memtable.
+
+    state: `put` by an add, `replayed` from the journal after a crash, `written` to the entry log by
+    a flush that has not finished, or `lost` because the bookie was killed.
     """
 
     ledger: int
@@ -51,10 +56,13 @@ class MemtableEntry(NamedTuple):
 
 
 class JournalRecord(NamedTuple):
-    """state: `written` but not synced; `synced`; `unsure` if the bookie was killed before the sync;
-    `lost` if replay did not find the record.  group: the number of the sync that covered the
-    record, counted from 0 per bookie, or -1.  kind: `entry`, or `key`, `fence` or `LAC` for records
-    that concern the whole ledger, whose entry is -1.
+    """A record in a journal file.
+
+    state: `written` if it is not synced yet, `synced`, `unsure` if the bookie was killed before the
+    sync, or `lost` if replay did not find the record.
+    group: the number of the sync that covered the record, counted from 0 for each bookie, or -1.
+    kind: `entry`, `key`, `fence` or `LAC`.  The last three concern the whole ledger, so their entry
+    is -1.
     """
 
     ledger: int
@@ -66,7 +74,7 @@ class JournalRecord(NamedTuple):
 
 
 class LoggedEntry(NamedTuple):
-    """An entry in the entry log; `indexed` tells whether the index has its location."""
+    """An entry in an entry log; `indexed` is True once the index contains its location."""
 
     ledger: int
     entry: int
@@ -94,7 +102,7 @@ _OnDisk = TypeVar("_OnDisk", JournalRecord, LoggedEntry)
 
 @dataclass(frozen=True, slots=True)
 class Bookie:
-    """`state` is up, down, paused or unknown."""
+    """A bookie and its copies; `state` is up, down, paused or unknown."""
 
     state: str
     entries: Copies
@@ -102,8 +110,10 @@ class Bookie:
 
 @dataclass(frozen=True, slots=True)
 class BookieState:
-    """The memtable is in the order in which a flush writes it, journals and entry logs in the order
-    of their files, records and entries in the order of their offsets.
+    """The contents of a bookie's memory and files.
+
+    `memtable` is in the order in which a flush writes it, `journals` and `logs` are in the order of
+    their files, and the records and entries in a file are in the order of their offsets.
     """
 
     state: str
@@ -118,7 +128,7 @@ class BookieFold:
     def __init__(self) -> None:
         self._copies: Copies = {}
         self._own: set[int] = set()
-        """The ledgers whose copies are not shared with a value that was returned."""
+        """The ledgers whose dictionary of copies is not shared with a returned value."""
         self._latest: Bookie | None = None
         self._memtable: dict[_Key, MemtableEntry] = {}
         self._journals: dict[str, dict[_Key, JournalRecord]] = {}
@@ -132,7 +142,7 @@ class BookieFold:
         self._was_killed = False
         self._handlers = {kind: getattr(self, name) for kind, name in BOOKIE_HANDLERS}
 
-    def take(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         self._served_entry = None
         handle = self._handlers.get(event.kind)
         if handle is not None:
@@ -162,7 +172,7 @@ class BookieFold:
         return self._copies.get(ledger, _NONE)
 
     def copy(self, event: Event) -> Copy:
-        """Return the copy of the event's entry, by default one in state `sent`."""
+        """Return the copy of the event's entry; if there is none, return one in state `sent`."""
         return self.copies(event.ledger).get(event.entry, _SENT)
 
     def put(self, ledger: int, entry: int, copy: Copy) -> None:
@@ -170,7 +180,7 @@ class BookieFold:
         if entry < 0:
             return
         if ledger not in self._own:
-            # A value that was returned shares these dictionaries.
+            # Copy the dictionaries, because a returned value shares them.
             self._copies = {**self._copies, ledger: {**self._copies.get(ledger, {})}}
             self._own.add(ledger)
             self._latest = None
@@ -199,7 +209,7 @@ class BookieFold:
 
     @on("node.started", "bookie.registered")
     def _started(self, _: Event) -> None:
-        """Mark the records that replay did not find as lost, once replay after a crash is over."""
+        """After a crash, once replay has ended, mark the records that it did not find as lost."""
         if self._was_killed:
             self._change_records("unsure", "lost")
             self._was_killed = False
@@ -238,7 +248,8 @@ class BookieFold:
 
     @on("journal.key_appended", "journal.fence_appended", "journal.lac_appended")
     def _special_appended(self, event: Event) -> None:
-        # A file can hold several such records of a ledger; a negative id cannot be an entry's.
+        # A file can contain several such records of a ledger, so use the offset instead of an entry
+        # id.  It is negative, so that it differs from all entry ids.
         key = (event.ledger, -event.offset)
         record = JournalRecord(event.ledger, -1, event.offset, kind=_SPECIAL[event.kind])
         self._journals.setdefault(event.file, {})[key] = record
@@ -313,7 +324,7 @@ class BookieFold:
         # Before the first checkpoint, the mark precedes every journal file.
         self._mark = Mark(event.file, event.offset) if event.offset > 0 else None
         self._started(event)
-        # Entries that a crash took from memory and that replay did not restore are gone.
+        # Replay has not restored these entries, so they are no longer in memory.
         self._memtable = {k: kept for k, kept in self._memtable.items() if kept.state != "lost"}
 
     @on("read.served")
@@ -340,6 +351,6 @@ def _by_offset(places: Collection[_OnDisk]) -> tuple[_OnDisk, ...]:
 
 
 def in_order(found: dict[int, _Value]) -> dict[int, _Value]:
-    """Sort by id; return the same object if it is already sorted, as it nearly always is."""
+    """Sort by id; return the same object if it is already sorted, which is the usual case."""
     keys = list(found)
     return found if all(map(lt, keys, keys[1:])) else dict(sorted(found.items()))

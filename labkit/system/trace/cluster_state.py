@@ -49,8 +49,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """`time_us` and `sentence` describe the last event.  Bookies are sorted `by_number`, ledgers
-    and entries by id.
+    """The bookies and ledgers of a cluster after `event_count` events.
+
+    `time_us` and `sentence` describe the last event.  Bookies are sorted `by_number`, and ledgers
+    and entries are sorted by id.
     """
 
     event_count: int
@@ -80,7 +82,7 @@ def _folded(events: Iterable[Event], upto: int | None, bookies: Iterable[str]) -
     for event in events:
         if moment.event_count == upto:
             break
-        moment.take(event)
+        moment.apply(event)
     return moment
 
 
@@ -96,8 +98,8 @@ _NODE_STATES = {
 class ClusterFold:
     """Folds events one at a time.
 
-    Consecutive states share every object that did not change, so computing the state after each
-    event of a long run costs only the changes.
+    Consecutive states share every object that has not changed, so it is cheap to compute the state
+    after each event of a long run.
 
     nodes: whether each node, including clients, is up, down or paused.
     """
@@ -111,7 +113,7 @@ class ClusterFold:
         self.read: Read | None = None
         self._handlers = {kind: getattr(self, name) for kind, name in _HANDLERS}
 
-    def take(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         handle = self._handlers.get(event.kind)
         if handle is not None:
             handle(event)
@@ -119,7 +121,7 @@ class ClusterFold:
         if bookie is None and event.kind in _OF_BOOKIES:
             bookie = self._bookie(event.node)
         if bookie is not None:
-            bookie.take(event)
+            bookie.apply(event)
             if event.node not in self.nodes:
                 self.nodes[event.node] = "up"
         self.event_count += 1
@@ -218,7 +220,7 @@ _OF_BOOKIES = (
     *("bookie.registered", "memtable.put", "journal.appended", "journal.synced"),
     "entry_log.written",
 )
-"""Kinds of events by which a node turns out to be a bookie."""
+"""Kinds of events that only bookies report."""
 _UNKNOWN = Ledger()
 
 

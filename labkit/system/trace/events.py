@@ -17,10 +17,10 @@ class Event(NamedTuple):
     microseconds on a clock that all nodes of the run share.
 
     peer: the other node.  file, offset: a location on the node's disk.  size: a count or a number
-    of bytes.  checksum: the payload's, in hex.  error: the name of an exception class.  detail: one
-    of the values that the kind allows.  fault: what is wrong with the node's machine.  message: the
-    number of a message on its link.  All other columns have the names that BookKeeper and Pulsar
-    use.
+    of bytes.  checksum: the payload's checksum in hex.  error: the name of an exception class.
+    detail: one of the values that the kind allows.  fault: what is wrong with the node's machine.
+    message: the number of a message on its link.  All other columns have the names that BookKeeper
+    and Pulsar use.
     """
 
     seq: int
@@ -92,7 +92,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def reported(
+def unnumbered_event(
     time_us: int, node: str, kind: str, ledger: int = -1, entry: int = -1, **fields: Unpack[Fields]
 ) -> Event:
     """Return an event that has no number and no cause yet."""

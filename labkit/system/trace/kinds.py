@@ -12,7 +12,7 @@ from labkit.system.trace.events import DEFAULTS, Event
 
 
 class Link(Enum):
-    """Which earlier event of a given kind, with the same ledger and entry, is the cause."""
+    """Where the cause is found, among the earlier events with the same ledger and entry."""
 
     SAME_NODE = "on the same node"
     SAME_PAIR = "on the same node, about the same peer"
@@ -26,9 +26,10 @@ class Kind:
     columns: the columns, separated by spaces, that an event of this kind may set.
     causes: rules for finding the cause; the first rule that matches an event wins.
     details: the allowed values of the column `detail`.
-    caption: a template for the short label in a diagram; "" draws the event without a label, None
-    does not draw it.  `#` stands for the entry ids of all events that are drawn together.
-    first: an explanation shown beside the first event of this kind in a run; "" for none.
+    caption: a template for the short label in a diagram.  If it is "", the event is drawn without a
+    label; if it is None, the event is not drawn.  `#` stands for the entry ids of all events that
+    are drawn together.
+    first: an explanation shown beside the first event of this kind in a run, or "".
     """
 
     name: str
@@ -41,7 +42,7 @@ class Kind:
 
 
 def check(event: Event) -> None:
-    """Raise `ValueError` if the kind is unknown or the event sets a column its kind lacks."""
+    """Raise `ValueError` if the kind is unknown, or if it does not allow a column or the detail."""
     kind = KINDS.get(event.kind)
     if kind is None:
         raise ValueError(f"unknown kind of event {event.kind!r}")
@@ -59,8 +60,8 @@ _SENT, _PEER = Link.SENT_HERE, Link.FROM_PEER
 
 _KINDS = (
     Kind("node.started", "{node} is up and serving", caption="starts"),
-    # Killed, or exited because of an error, which `error` and `explanation` describe; `detail` is
-    # what happened to unsynced writes.
+    # The process was killed, or it exited because of an error, which `error` and `explanation`
+    # describe.  `detail` says what happened to unsynced writes.
     Kind(
         "node.killed",
         "{node} was killed: its memory is lost, its files are kept",
@@ -69,7 +70,7 @@ _KINDS = (
         caption="killed",
         first="killed: memory is lost, files are kept",
     ),
-    # Stopped with SIGSTOP.
+    # The process was stopped with SIGSTOP.
     Kind(
         "node.paused",
         "{node} was paused and does not respond",
@@ -193,7 +194,7 @@ _KINDS = (
         causes=(("add.failed", _SAME),),
         caption="replaces {bookies}",
     ),
-    # By a recovering client, which updates the metadata only when it closes the ledger.
+    # Only a recovering client does this; it updates the metadata when it closes the ledger.
     Kind(
         "ensemble.deferred",
         "{node} stores ledger {ledger} on {ensemble}, starting at entry {entry}; the metadata"
@@ -234,7 +235,7 @@ _KINDS = (
         causes=(("memtable.put", _SAME),),
         caption="",
     ),
-    # Comes before the ledger's first entry.
+    # This record precedes the ledger's first entry.
     Kind(
         "journal.key_appended",
         "{node} appended the master key of ledger {ledger} to its journal[ {file}][ at offset"
@@ -254,7 +255,7 @@ _KINDS = (
         " offset {offset}], not yet synced",
         columns="ledger file offset",
     ),
-    # The record at `offset` is durable; `size` is the number of records in the synced group. The
+    # The record at `offset` is durable; `size` is the number of records in the synced group.  The
     # entry is -1 for a fence or an explicit LAC.
     Kind(
         "journal.synced",
@@ -301,7 +302,7 @@ _KINDS = (
         first="closed: its last entry is fixed",
     ),
     Kind("ledger.deleting", "{node} requests the deletion of ledger {ledger}", columns="ledger"),
-    # By this node, or found already deleted. Bookies delete the ledger's entries later.
+    # This node has deleted the ledger or has found it deleted.  Bookies delete its entries later.
     Kind("ledger.deleted", "ledger {ledger} is deleted", columns="ledger"),
     # The ledger is now IN_RECOVERY.
     Kind(
@@ -386,13 +387,13 @@ _KINDS = (
         columns="size",
         first="flushed to entry log and index",
     ),
-    # The next replay starts here.
+    # The next replay starts at this position.
     Kind(
         "mark.persisted",
         "{node} advanced LastLogMark[ to {file}][ at offset {offset}]",
         columns="file offset",
     ),
-    # At a start; this is the position at which the journal ended.
+    # A bookie does this when it starts.  The position is that at which the journal ended.
     Kind(
         "journal.replayed",
         "{node} replayed its journal[, records: {size}]",
@@ -472,7 +473,7 @@ _KINDS = (
         "lac.read",
         "{node} read LastAddConfirmed of ledger {ledger}[: {entry}]",
         columns="ledger entry detail",
-        details=("the first answer",),
+        details=("the first response",),
         caption="may read up to {entry}",
     ),
     Kind("auditor.elected", "{node} became the auditor", caption="auditor"),
@@ -483,7 +484,7 @@ _KINDS = (
         columns="seconds",
     ),
     Kind("bookie.lost", "{node} declared {peer} lost", columns="peer", caption="{peer} is lost"),
-    # `bookies` are the lost ones.
+    # `bookies` lists the lost bookies.
     Kind(
         "ledger.underreplicated",
         "{node} marked ledger {ledger} as under-replicated[, lost bookies: {bookies}]",
@@ -562,7 +563,7 @@ _KINDS = (
         " {entry} of ledger {ledger}]",
         columns="topic producer sequence_id entry ledger",
     ),
-    # Reported at the end of the run, like the next two.
+    # This event and the next two are reported at the end of the run.
     Kind(
         "message.found",
         "{topic} {producer} {sequence_id} is in entry {entry} of ledger {ledger}",
@@ -574,7 +575,7 @@ _KINDS = (
         columns="topic error explanation",
     ),
     Kind("topic.read", "{node} read all of {topic}[, entries: {size}]", columns="topic size"),
-    # The highest sequence id of each producer, found by rereading `size` entries.
+    # The broker has reread `size` entries to find the highest sequence id of each producer.
     Kind(
         "deduplication.rebuilt",
         "{node} rebuilt the deduplication state of {topic}[, entries reread: {size}]",
@@ -591,7 +592,7 @@ _KINDS = (
     Kind("topic.opened", "{node} opened {topic}", columns="topic"),
     # Every message received before has been stored.
     Kind("topic.closed", "{node} closed {topic}", columns="topic"),
-    # Unlike `topic.closed`, this happens at once.
+    # Unlike with `topic.closed`, some of the received messages may not have been stored.
     Kind(
         "topic.ended",
         "{node} stopped serving a topic[: {topic}][: {explanation}]",

@@ -12,8 +12,8 @@ _Key = tuple[str, int, int, str | tuple[str, str]]
 
 
 class TraceLog:
-    """Events of different processes arrive in bursts and out of order, so the log holds each event
-    back until `settle` is called for its time.  An event that arrives later is kept and numbered
+    """Events from different processes arrive in bursts and out of order, so the log holds each
+    event back until `settle` is called for its time.  An event that arrives too late is numbered
     after the settled ones.  `origin_us` is the time on the nodes' clock that becomes time 0.
 
     Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
@@ -78,7 +78,7 @@ class TraceLog:
                     break
             else:
                 cause = -1
-            # Twice as fast as `Event(...)`; a simulated run spends most of its tracing time here.
+            # This is twice as fast as `Event(...)`, and runs spend most of their tracing time here.
             events.append(new(Event, (seq, time_us - origin_us, node, kind, cause, *row[5:])))
             # Only these kinds can be causes, so the dictionaries need no other events.
             if kind in _CAUSING:

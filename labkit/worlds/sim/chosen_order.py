@@ -22,7 +22,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from labkit.system.model.errors import BKException
-from labkit.system.model.wire import Answer, Opcode, encode_read
+from labkit.system.model.wire import Opcode, Response, encode_read
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
@@ -76,7 +76,7 @@ class ChosenOrderWorld(World):
         await node.ready()
         body = encode_read(_MISSING_LEDGER, 0)
         for name in self.scenario.cluster.names:
-            response: asyncio.Future[Answer | BKException] = self.loop.create_future()
+            response: asyncio.Future[Response | BKException] = self.loop.create_future()
             client = node.client.context.bookie_client.get(name)
             client.ask(Opcode.READ, _MISSING_LEDGER, 0, body, response.set_result)
             await response

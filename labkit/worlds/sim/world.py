@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Unpack
 
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
-from labkit.system.trace.events import Event, Fields, reported
+from labkit.system.trace.events import Event, Fields, unnumbered_event
 from labkit.worlds.sim.epilogue.final_reads import read_everything
 from labkit.worlds.sim.epilogue.trimming import TrimmedLedgers
 from labkit.worlds.sim.machine.decisions import Decisions
@@ -194,7 +194,7 @@ class World:
 
     def report(self, kind: str, node: str, **fields: Unpack[Fields]) -> None:
         """Add an event caused by the world itself rather than by a node."""
-        self.take([reported(self.loop.now_us(), node, kind, **fields)])
+        self.take([unnumbered_event(self.loop.now_us(), node, kind, **fields)])
 
     # Internals
 

@@ -23,6 +23,7 @@ from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.cluster import init_cluster
 from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
+from labkit.system.model import wire_v3
 from labkit.system.model.availability import availability_of, encode_availability
 from labkit.system.model.entry import NO_ENTRY_ID, decode_entry, make_digest
 from labkit.system.model.ledger import LedgerMetadata
@@ -36,9 +37,8 @@ from labkit.system.model.wire import (
     Opcode,
     ReadRequest,
     decode_requests,
-    encode_answer,
+    encode_response,
 )
-from labkit.system.model.wire_v3 import decode_request, encode_response, is_version_3
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -81,21 +81,21 @@ class MemoryBookie:
         """Answer a request for the list of a ledger's entries, the only version 3 request supported
         here.
         """
-        request = decode_request(body)
+        request = wire_v3.decode_request(body)
         if not self.gives_lists:
-            return [encode_response(request.header, pb.EBADREQ)]
+            return [wire_v3.encode_response(request.header, pb.EBADREQ)]
         ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
         if not self.stored(ledger_id):
-            return [encode_response(request.header, pb.ENOLEDGER)]
+            return [wire_v3.encode_response(request.header, pb.ENOLEDGER)]
         entries = encode_availability(availability_of(self.stored(ledger_id)))
         answer = pb.GetListOfEntriesOfLedgerResponse(
             status=pb.EOK, ledgerId=ledger_id, availabilityOfEntriesOfLedger=entries
         )
-        return [encode_response(request.header, pb.EOK, answer)]
+        return [wire_v3.encode_response(request.header, pb.EOK, answer)]
 
     def answers(self, request: object) -> list[bytes]:
         if isinstance(request, AddBatch):
-            return request.answers(self._add(request))
+            return request.responses(self._add(request))
         if isinstance(request, BatchReadRequest):
             return [self._read_batch(request)]
         assert isinstance(request, ReadRequest)
@@ -120,9 +120,9 @@ class MemoryBookie:
         wanted = stored[-1] if entry_id == NO_ENTRY_ID and stored else entry_id
         if (ledger_id, wanted) in self.entries:
             entry = self.entries[ledger_id, wanted]
-            return encode_answer(Opcode.READ, Code.OK, ledger_id, entry_id, entry)
+            return encode_response(Opcode.READ, Code.OK, ledger_id, entry_id, entry)
         code = Code.NO_ENTRY if stored else Code.NO_LEDGER
-        return encode_answer(Opcode.READ, code, ledger_id, entry_id)
+        return encode_response(Opcode.READ, code, ledger_id, entry_id)
 
     def _read_batch(self, request: BatchReadRequest) -> bytes:
         ledger_id, first = request.ledger_id, request.first_entry_id
@@ -150,7 +150,7 @@ class _Pipe(ReadyConnection):
         if not self._bookie.is_up:
             self.close()
         elif not self._bookie.is_silent:
-            if is_version_3(bodies[0]):
+            if wire_v3.is_version_3(bodies[0]):
                 answers = [answer for body in bodies for answer in self._bookie.list_entries(body)]
             else:
                 requests = decode_requests(bodies)

@@ -64,7 +64,7 @@ def test_a_disk_setting_may_lie_on_its_limit(settings: dict[str, Any]) -> None:
         ({"disk_check_interval_ms": 0}, "disk_check_interval_ms is 0"),
         (
             {"force_read_only_bookie": True, "read_only_mode_enabled": False},
-            "needs read_only_mode_enabled",
+            "requires read_only_mode_enabled",
         ),
     ],
 )

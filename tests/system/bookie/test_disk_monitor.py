@@ -180,7 +180,7 @@ def test_a_bookie_is_writable_only_when_directories_and_checkpoints_have_space(
     ],
 )
 def test_thresholds_out_of_order_are_refused(thresholds: dict[str, float]) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="allowed is"):
+    with pytest.raises(BKIncorrectParameterException, match="expected 0 <"):
         DiskConfig(**thresholds)  # type: ignore[arg-type]
 
 

@@ -340,7 +340,9 @@ def test_thresholds_are_refused_unless_minor_is_below_major(minor: float, major:
 @pytest.mark.parametrize("kind", ["minor", "major"])
 def test_a_compaction_more_often_than_garbage_is_collected_is_refused(kind: str) -> None:
     setting: dict[str, Any] = {f"{kind}_compaction_interval_s": 1}
-    with pytest.raises(BKIncorrectParameterException, match="shorter than gc_wait_time_ms, 2000"):
+    with pytest.raises(
+        BKIncorrectParameterException, match=r"shorter than gc_wait_time_ms \(2000\)"
+    ):
         GarbageConfig(gc_wait_time_ms=2000, **setting)
 
 

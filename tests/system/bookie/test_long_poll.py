@@ -140,7 +140,7 @@ async def test_a_wait_leaves_nothing_behind_once_it_is_answered() -> None:
         waits.begin(connection, 1, number, 3_600_000, partial(answers.append, number))
     waits.advance(1, 1)
     assert (answers, waits.is_waited_for(1)) == ([0], True)
-    waits.fenced(1)
+    waits.end_all(1)
     assert (answers, waits.is_waited_for(1), waits.is_empty) == ([0, 1, 2], False, True)
     connection.close()
     assert answers == [0, 1, 2]

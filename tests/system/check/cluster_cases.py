@@ -166,7 +166,7 @@ CLUSTER_CASES = [
         ReadersLearnWhatIsConfirmed,
         asked(0),
         asked(-1),
-        asked(-1, "the first answer"),
+        asked(-1, "the first response"),
         ("reader read LastAddConfirmed -1", "entry 1", "carried 0"),
         led=("add.pushed", "lac.advanced"),
     ),

@@ -5,7 +5,7 @@ from zlib import crc32
 from labkit.system.check import EPILOGUE, Verdict, check_all
 from labkit.system.check.promise import Check
 from labkit.system.trace.answers import Answer
-from labkit.system.trace.events import Event, reported
+from labkit.system.trace.events import Event, unnumbered_event
 from labkit.system.trace.log import TraceLog
 
 W, R = "writer", "recoverer"
@@ -44,7 +44,7 @@ class Story:
         """Append one event."""
         number = fields.pop("ledger", -1 if kind.startswith("node.") else LEDGER)
         time_us = 1000 * (len(self.rows) + 1) + self.waited_us
-        self.rows.append(reported(time_us, node, kind, number, entry, **fields))  # type: ignore[arg-type]
+        self.rows.append(unnumbered_event(time_us, node, kind, number, entry, **fields))  # type: ignore[arg-type]
         return self
 
     def wait(self, ms: int) -> "Story":

@@ -31,7 +31,7 @@ from labkit.system.model.wire import (
     ReadRequest,
     Request,
     decode_requests,
-    encode_answer,
+    encode_response,
 )
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Recorder
@@ -59,7 +59,7 @@ class ScriptedConnection(ReadyConnection):
                 asyncio.get_running_loop().call_soon(self.bookie.serve, self, request)
 
     def say(self, opcode: Opcode, code: Code, entry_id: int, data: bytes = b"") -> None:
-        self.on_bodies([encode_answer(opcode, code, LEDGER, entry_id, data)])
+        self.on_bodies([encode_response(opcode, code, LEDGER, entry_id, data)])
 
     def close(self) -> None:
         asyncio.get_running_loop().call_soon(self.on_close)

@@ -15,7 +15,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.net import Connection, OnBodies, OnClose
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.system.model.wire_v3 import DEFERRED_SYNC, answer_to, decode_request, encode_response
+from labkit.system.model.wire_v3 import DEFERRED_SYNC, decode_request, encode_response, response_to
 from tests.ready_connection import ReadyConnection
 from tests.system.client.scripted_bookies import LEDGER, Script
 from tests.until import until
@@ -36,7 +36,7 @@ class V3Bookie:
     def answer(self, request: pb.Request) -> None:
         refused = request.header.operation in self.refuses
         status = pb.EIO if refused else pb.EOK
-        answer = encode_response(request.header, status, answer_to(request, status))
+        answer = encode_response(request.header, status, response_to(request, status))
         self.connections[-1].on_bodies([answer])
 
     def lose_connection(self) -> None:

@@ -12,7 +12,7 @@ from labkit.system.model.errors import (
     BKNotEnoughBookiesException,
     BKWriteException,
 )
-from labkit.system.model.wire import AddBatch, Code, Opcode, encode_answer
+from labkit.system.model.wire import AddBatch, Code, Opcode, encode_response
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
@@ -119,7 +119,7 @@ async def test_every_answer_of_a_replaced_bookie_is_reported() -> None:
     replaced = b3.connections[-1]
     b3.refuse(0, Code.IO_ERROR)
     await until(lambda: b4.adds == [0, 1, 2])
-    replaced.on_bodies([encode_answer(Opcode.ADD, Code.OK, LEDGER, each) for each in (1, 2)])
+    replaced.on_bodies([encode_response(Opcode.ADD, Code.OK, LEDGER, each) for each in (1, 2)])
     acked = [(entry_id, bookie) for _, entry_id, bookie in script.recorded("add.acked")]
     assert acked == [(1, "b3"), (2, "b3")]
 

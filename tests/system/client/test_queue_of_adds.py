@@ -11,7 +11,7 @@ from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint
 from labkit.system.model.errors import (
     BKException,
 )
-from labkit.system.model.wire import Answer, Code, Opcode, encode_answer, encode_read
+from labkit.system.model.wire import Code, Opcode, Response, encode_read, encode_response
 from tests.system.client.scripted_bookies import LEDGER, ScriptedNetwork
 from tests.until import until
 from tests.virtual_time import in_virtual_time
@@ -21,11 +21,11 @@ LONG_S = 3600.0
 
 
 def added(entry_id: int, ledger_id: int = LEDGER) -> bytes:
-    return encode_answer(Opcode.ADD, Code.OK, ledger_id, entry_id)
+    return encode_response(Opcode.ADD, Code.OK, ledger_id, entry_id)
 
 
 def was_read(entry_id: int, data: bytes = b"", ledger_id: int = LEDGER) -> bytes:
-    return encode_answer(Opcode.READ, Code.OK, ledger_id, entry_id, data)
+    return encode_response(Opcode.READ, Code.OK, ledger_id, entry_id, data)
 
 
 class Asker:
@@ -54,7 +54,7 @@ class Asker:
             self._tell(name, error)
 
     def read(self, entry_id: int) -> None:
-        def on_answer(answer: Answer | BKException) -> None:
+        def on_answer(answer: Response | BKException) -> None:
             failed = isinstance(answer, BKException)
             told = "" if isinstance(answer, BKException) else answer.entry.decode()
             self._tell(f"read {entry_id} {told}".strip(), answer if failed else None)

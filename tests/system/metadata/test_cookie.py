@@ -182,10 +182,10 @@ async def test_what_is_added_must_be_empty_and_what_was_there_must_be_stamped() 
     bookie = await started(store)
     larger = with_one_more(bookie)
     larger.disks[3].create("current/0.log").close()
-    with pytest.raises(InvalidCookieException, match="not a new and empty"):
+    with pytest.raises(InvalidCookieException, match="not a new, empty"):
         await check_cookie(store, LARGER, larger.disks, allow_expansion=True)
     replaced = (*bookie.disks[:2], SimDisk(Fuse(), "two"), SimDisk(Fuse(), "three"))
-    with pytest.raises(InvalidCookieException, match="not a new and empty"):
+    with pytest.raises(InvalidCookieException, match="not a new, empty"):
         await check_cookie(store, LARGER, replaced, allow_expansion=True)
     assert await read_cookie(store, "b") == COOKIE
 

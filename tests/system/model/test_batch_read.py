@@ -14,8 +14,8 @@ from labkit.system.model.wire import (
     BatchReadRequest,
     Code,
     Flag,
-    decode_answers,
     decode_requests,
+    decode_responses,
 )
 from tests.batch_answers import batch_answer
 
@@ -45,14 +45,14 @@ def test_request_comes_back_from_its_bytes() -> None:
 
 @pytest.mark.parametrize("entries", [[], [ENTRY], [ENTRY, b"", ENTRY]])
 def test_entries_come_back_from_an_answer(entries: list[bytes]) -> None:
-    [answer] = decode_answers([batch_answer(REQUEST, Code.OK, entries)])
+    [answer] = decode_responses([batch_answer(REQUEST, Code.OK, entries)])
     assert (answer.ledger_id, answer.entry_id, answer.code) == (7, 0, Code.OK)
     found = find_batch_entries(answer.entry)
     assert [answer.entry[start:end] for start, end in found] == entries
 
 
 def test_answer_that_is_cut_short_is_an_error() -> None:
-    [answer] = decode_answers([batch_answer(REQUEST, Code.OK, [ENTRY])])
+    [answer] = decode_responses([batch_answer(REQUEST, Code.OK, [ENTRY])])
     for size in range(len(answer.entry) - len(ENTRY) - 3, len(answer.entry)):
         with pytest.raises(BKReadException, match="ends within its entry 0"):
             find_batch_entries(answer.entry[:size])

@@ -4,7 +4,7 @@ import pytest
 
 from labkit.system.model.entry import ENTRY_HEADER
 from labkit.system.model.layout import Field, Layout, Span
-from labkit.system.model.wire import ADD_REQUEST, ANSWER, READ_REQUEST
+from labkit.system.model.wire import ADD_REQUEST, READ_REQUEST, RESPONSE
 from labkit.system.storage.entry_log import LEDGERS_MAP_HEADER, LEDGERS_MAP_ITEM, LOG_HEADER
 from labkit.system.storage.index.ledger_index import INDEX_HEADER
 from labkit.system.storage.journal import JOURNAL_HEADER, PADDING_HEADER, RECORD_HEADER
@@ -14,7 +14,7 @@ SIZES = {
     ENTRY_HEADER: 32,
     ADD_REQUEST: 24,
     READ_REQUEST: 20,
-    ANSWER: 24,
+    RESPONSE: 24,
     JOURNAL_HEADER: 512,
     RECORD_HEADER: 20,
     PADDING_HEADER: 8,

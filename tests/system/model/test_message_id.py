@@ -162,7 +162,7 @@ def test_earliest_and_latest_enclose_the_ids_of_every_partition(message_id: Mess
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"\x08\x01", b"1:2:-1:-1"])
 def test_other_bytes_are_refused(data: bytes) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="not a MessageID"):
+    with pytest.raises(BKIncorrectParameterException, match="expected a MessageID"):
         MessageId.from_bytes(data)
 
 

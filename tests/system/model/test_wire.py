@@ -15,19 +15,19 @@ from labkit.system.model.entry import (
 from labkit.system.model.errors import PROVES_ABSENCE, BKException
 from labkit.system.model.wire import (
     AddBatch,
-    Answer,
     BadRequest,
     Code,
     Flag,
     Opcode,
     ReadRequest,
     Request,
-    decode_answers,
+    Response,
     decode_requests,
+    decode_responses,
     encode_add,
-    encode_answer,
     encode_bad_request,
     encode_read,
+    encode_response,
     error_of,
     packet_header,
 )
@@ -57,10 +57,10 @@ REQUESTS = [
 REQUEST_NAMES = ["add", "recovery add", "read", "fencing read of the last", "recovery read"]
 
 ANSWERS = [
-    (Answer(Opcode.ADD, Code.OK, 7, 0, b""), "0201000000000000" + L7 + E0),
-    (Answer(Opcode.ADD, Code.FENCED, 7, 0, b""), "0201000000000068" + L7 + E0),
-    (Answer(Opcode.READ, Code.OK, 7, -1, ENTRY), "0202000000000000" + L7 + LAST + ENTRY_HEX),
-    (Answer(Opcode.READ, Code.NO_ENTRY, 7, 1, b""), "0202000000000002" + L7 + "0000000000000001"),
+    (Response(Opcode.ADD, Code.OK, 7, 0, b""), "0201000000000000" + L7 + E0),
+    (Response(Opcode.ADD, Code.FENCED, 7, 0, b""), "0201000000000068" + L7 + E0),
+    (Response(Opcode.READ, Code.OK, 7, -1, ENTRY), "0202000000000000" + L7 + LAST + ENTRY_HEX),
+    (Response(Opcode.READ, Code.NO_ENTRY, 7, 1, b""), "0202000000000002" + L7 + "0000000000000001"),
 ]
 ANSWER_NAMES = ["added", "fenced", "read of the last", "no such entry"]
 
@@ -72,11 +72,11 @@ def test_request_has_bookkeepers_bytes(body: bytes, expected: str, request_: Req
 
 
 @pytest.mark.parametrize(("answer", "expected"), ANSWERS, ids=ANSWER_NAMES)
-def test_answer_has_bookkeepers_bytes(answer: Answer, expected: str) -> None:
+def test_answer_has_bookkeepers_bytes(answer: Response, expected: str) -> None:
     opcode, code, ledger_id, entry_id, entry = answer
-    body = encode_answer(Opcode(opcode), Code(code), ledger_id, entry_id, entry)
+    body = encode_response(Opcode(opcode), Code(code), ledger_id, entry_id, entry)
     assert body.hex() == expected
-    assert decode_answers([body]) == [answer]
+    assert decode_responses([body]) == [answer]
 
 
 def stored(ledger_id: int, entry_id: int) -> bytes:
@@ -177,8 +177,8 @@ def singly(request: Request) -> list[Request]:
 
 def test_a_batch_is_answered_add_by_add() -> None:
     batch = AddBatch(0, KEY, [7, 8], [3, 1], [stored(7, 3), stored(8, 1)])
-    assert decode_answers(batch.answers(Code.FENCED)) == [
-        Answer(Opcode.ADD, Code.FENCED, ledger_id, entry_id, b"")
+    assert decode_responses(batch.responses(Code.FENCED)) == [
+        Response(Opcode.ADD, Code.FENCED, ledger_id, entry_id, b"")
         for ledger_id, entry_id in ((7, 3), (8, 1))
     ]
 
@@ -187,7 +187,7 @@ def test_a_batch_is_answered_add_by_add() -> None:
 def test_no_body_makes_the_decoder_raise(body: bytes) -> None:
     (request,) = decode_requests([body])
     if isinstance(request, BadRequest):
-        assert decode_answers([encode_bad_request(request)])[0].code == request.code
+        assert decode_responses([encode_bad_request(request)])[0].code == request.code
 
 
 @given(head=st.sampled_from([0x02010000, 0x02020000, 0x02020001]), rest=st.binary(max_size=90))
@@ -233,7 +233,7 @@ def test_another_protocol_version_is_refused_as_such(version: int) -> None:
     head = version << 24 | Opcode.READ << 16
     (request,) = decode_requests([struct.pack(">iqq", head, 7, 0)])
     assert request == BadRequest(head, Code.BAD_VERSION)
-    (answer,) = decode_answers([encode_bad_request(request)])
+    (answer,) = decode_responses([encode_bad_request(request)])
     assert (answer.opcode, answer.code) == (Opcode.READ, Code.BAD_VERSION)
 
 
@@ -254,7 +254,7 @@ def test_an_answers_flags_are_zero() -> None:
 def test_every_failure_is_an_exception_that_names_bookie_and_entry(
     opcode: Opcode, code: Code
 ) -> None:
-    error = error_of(Answer(opcode, code, 7, 3, b""), "b1")
+    error = error_of(Response(opcode, code, 7, 3, b""), "bookie-2")
     assert isinstance(error, BKException)
     assert all(part in str(error) for part in ("b1", "entry 3", "ledger 7"))
 
@@ -262,11 +262,11 @@ def test_every_failure_is_an_exception_that_names_bookie_and_entry(
 @pytest.mark.parametrize("code", [Code.BAD_REQUEST, Code.IO_ERROR, Code.BAD_VERSION, 106, 999])
 @pytest.mark.parametrize("opcode", Opcode)
 def test_a_failure_of_the_bookie_proves_nothing(opcode: Opcode, code: int) -> None:
-    error = error_of(Answer(opcode, code, 7, 3, b""), "b1")
+    error = error_of(Response(opcode, code, 7, 3, b""), "bookie-2")
     assert not isinstance(error, PROVES_ABSENCE)
 
 
 @pytest.mark.parametrize("code", [Code.NO_LEDGER, Code.NO_ENTRY])
 def test_a_bookie_that_looked_proves_that_the_entry_is_not_there(code: Code) -> None:
-    error = error_of(Answer(Opcode.READ, code, 7, 3, b""), "b1")
+    error = error_of(Response(Opcode.READ, code, 7, 3, b""), "bookie-2")
     assert isinstance(error, PROVES_ABSENCE)

@@ -20,15 +20,15 @@ from labkit.system.model.wire import AUTH_DISABLED, encode_add, encode_read
 from labkit.system.model.wire_v3 import (
     HIGH_PRIORITY,
     STATUSES,
-    answer_to,
     decode_request,
     decode_response,
     encode_request,
     encode_response,
     error_of,
     is_flagged,
-    is_possible,
+    is_valid,
     is_version_3,
+    response_to,
 )
 
 KEY = make_master_key(b"")
@@ -95,7 +95,7 @@ WITHOUT_STATUS: list[tuple[pb.OperationType, Message]] = [
 def test_request_has_bookkeepers_bytes(body: bytes, expected: str) -> None:
     assert body.hex() == expected
     assert is_version_3(body)
-    assert is_possible(decode_request(body))
+    assert is_valid(decode_request(body))
 
 
 @pytest.mark.parametrize(("operation", "part"), REQUESTS + WITHOUT_STATUS)
@@ -104,7 +104,7 @@ def test_request_comes_back_as_it_was_encoded(operation: pb.OperationType, part:
     header = request.header
     assert (header.version, header.operation) == (pb.VERSION_THREE, operation)
     assert (header.txnId, header.priority) == (2**63, HIGH_PRIORITY)
-    assert is_possible(request)
+    assert is_valid(request)
     assert [value for _, value in request.ListFields()][1:] == [part]
 
 
@@ -113,7 +113,7 @@ def test_answer_has_number_and_ids_of_its_request(
     operation: pb.OperationType, part: Message
 ) -> None:
     request = decode_request(encode_request(operation, 5, part, HIGH_PRIORITY))
-    answer = answer_to(request, pb.EIO)
+    answer = response_to(request, pb.EIO)
     response = decode_response(encode_response(request.header, pb.EIO, answer))
     expected = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=operation, txnId=5)
     assert response.header == expected
@@ -136,7 +136,7 @@ def test_any_bytes_are_a_request_or_a_value_error(body: bytes) -> None:
     except ValueError:
         assert not is_version_3(body)
         return
-    is_possible(request)
+    is_valid(request)
 
 
 @given(st.binary(max_size=200))
@@ -161,7 +161,7 @@ def test_a_damaged_request_is_a_request_or_a_value_error(
         decoded = decode_request(cut)
     except ValueError:
         return
-    if is_possible(decoded) and decoded.header.operation == pb.ADD_ENTRY:
+    if is_valid(decoded) and decoded.header.operation == pb.ADD_ENTRY:
         ids = struct.unpack_from(">qq", decoded.addRequest.body)
         assert ids == (decoded.addRequest.ledgerId, decoded.addRequest.entryId)
 
@@ -180,7 +180,7 @@ def test_operation_without_its_part_is_impossible(
     operation: pb.OperationType, part: pb.ReadRequest | None
 ) -> None:
     header = pb.BKPacketHeader(version=pb.VERSION_THREE, operation=operation, txnId=1)
-    assert not is_possible(pb.Request(header=header, readRequest=part))
+    assert not is_valid(pb.Request(header=header, readRequest=part))
 
 
 def entry(ledger_id: int, entry_id: int) -> bytes:
@@ -222,7 +222,7 @@ IMPOSSIBLE: list[tuple[pb.OperationType, Message]] = [
 def test_request_for_what_cannot_exist_is_impossible(
     operation: pb.OperationType, part: Message
 ) -> None:
-    assert not is_possible(decode_request(encode_request(operation, 1, part)))
+    assert not is_valid(decode_request(encode_request(operation, 1, part)))
 
 
 def test_a_request_without_a_flag_has_none() -> None:
@@ -237,7 +237,7 @@ def test_every_failure_is_an_exception_that_names_bookie_operation_and_status(
     operation: pb.OperationType, part: Message, status: pb.StatusCode
 ) -> None:
     request = decode_request(encode_request(operation, 1, part))
-    answer = answer_to(request, status)
+    answer = response_to(request, status)
     for body in (
         encode_response(request.header, status, answer),
         encode_response(request.header, status),
@@ -262,8 +262,8 @@ def test_an_answer_may_have_no_status_but_the_messages(
 
 def test_a_successful_answer_is_not_an_error() -> None:
     request = decode_request(encode_request(pb.ADD_ENTRY, 1, ADD))
-    body = encode_response(request.header, pb.EOK, answer_to(request, pb.EOK))
-    assert error_of(decode_response(body), "b1") is None
+    body = encode_response(request.header, pb.EOK, response_to(request, pb.EOK))
+    assert error_of(decode_response(body), "bookie-2") is None
 
 
 @pytest.mark.parametrize(

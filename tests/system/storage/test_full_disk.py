@@ -36,8 +36,8 @@ PER_LEDGER = StorageConfig(
 
 
 class Scene:
-    """A store that has made a checkpoint and has as much data again to flush, which fills
-    its logs.
+    """A store that has made a checkpoint and must flush as much data again, which fills its
+    logs.
     """
 
     def __init__(self, folder: Path, config: StorageConfig, failing_step: int) -> None:

@@ -198,7 +198,7 @@ def test_a_new_index_knows_nothing_yet() -> None:
     assert index.changed_page_count == 0
     ledger = LedgerDescriptor(index)
     assert (ledger.fenced, ledger.explicit_lac, ledger.confirmed_by_entry) == (False, b"", (-1, -1))
-    assert (ledger.key_in_journal, ledger.got_entries) == (False, False)
+    assert (ledger.key_in_journal, ledger.has_new_entries) == (False, False)
 
 
 def test_an_index_of_part_of_a_page_has_its_locations_and_takes_more() -> None:

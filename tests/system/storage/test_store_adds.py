@@ -49,7 +49,7 @@ def test_entries_of_several_ledgers_are_taken_all_or_none(machine: Machine) -> N
     assert (store.memtable.entry_count, store.journals[0].group_records) == (0, 0)
     assert store.journals[0].synced == before
     fenced = present(store.ledger(6))
-    assert not fenced.got_entries
+    assert not fenced.has_new_entries
 
 
 def test_every_ledger_that_gets_an_entry_is_not_settled(machine: Machine) -> None:

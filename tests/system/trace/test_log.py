@@ -3,28 +3,28 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.system.trace.events import Event, reported
+from labkit.system.trace.events import Event, unnumbered_event
 from labkit.system.trace.kinds import KINDS
 from labkit.system.trace.log import TraceLog
 
 W, B1, B2 = "writer", "b0", "b1"
 ONE_ADD = [
-    reported(1, W, "ledger.created", 5),
-    reported(2, W, "ensemble.set", 5, 0),
-    reported(3, W, "add.pushed", 5, 0),
-    reported(4, W, "add.sent", 5, 0, peer=B1),
-    reported(5, W, "add.sent", 5, 0, peer=B2),
-    reported(6, B2, "memtable.put", 5, 0),
-    reported(7, B1, "memtable.put", 5, 0),
-    reported(8, B1, "journal.appended", 5, 0),
-    reported(9, B1, "journal.synced", 5, 0),
-    reported(10, W, "add.acked", 5, 0, peer=B1),
-    reported(11, W, "lac.advanced", 5, 0),
-    reported(12, W, "batch.stored", 5, 0),
-    reported(13, B1, "entry_log.written", 5, 0),
-    reported(14, B1, "index.written", 5, 0),
-    reported(15, W, "add.failed", 5, 0, peer=B2),
-    reported(16, W, "add.failed", 5, 0, peer=B1),
+    unnumbered_event(1, W, "ledger.created", 5),
+    unnumbered_event(2, W, "ensemble.set", 5, 0),
+    unnumbered_event(3, W, "add.pushed", 5, 0),
+    unnumbered_event(4, W, "add.sent", 5, 0, peer=B1),
+    unnumbered_event(5, W, "add.sent", 5, 0, peer=B2),
+    unnumbered_event(6, B2, "memtable.put", 5, 0),
+    unnumbered_event(7, B1, "memtable.put", 5, 0),
+    unnumbered_event(8, B1, "journal.appended", 5, 0),
+    unnumbered_event(9, B1, "journal.synced", 5, 0),
+    unnumbered_event(10, W, "add.acked", 5, 0, peer=B1),
+    unnumbered_event(11, W, "lac.advanced", 5, 0),
+    unnumbered_event(12, W, "batch.stored", 5, 0),
+    unnumbered_event(13, B1, "entry_log.written", 5, 0),
+    unnumbered_event(14, B1, "index.written", 5, 0),
+    unnumbered_event(15, W, "add.failed", 5, 0, peer=B2),
+    unnumbered_event(16, W, "add.failed", 5, 0, peer=B1),
 ]
 CAUSES = [-1, 0, -1, 2, 2, 4, 3, 6, 7, 8, 9, 10, 6, 12, 4, 3]
 
@@ -48,7 +48,7 @@ def test_rows_are_put_in_the_order_of_their_times(rows: list[Event]) -> None:
 @given(
     st.lists(
         st.builds(
-            reported,
+            unnumbered_event,
             st.integers(0, 9),
             st.sampled_from([W, B1, B2]),
             st.sampled_from(sorted(KINDS)),
@@ -77,11 +77,11 @@ def test_events_are_numbered_from_0_and_caused_by_earlier_ones(
 def test_a_read_is_linked_through_the_bookie_that_served_it() -> None:
     log = settled(
         [
-            reported(1, "reader", "read.sent", 5, 0, peer=B1),
-            reported(2, "reader", "read.sent", 5, 0, peer=B2),
-            reported(3, B1, "read.served", 5, 0),
-            reported(4, "reader", "read.done", 5, 0, peer=B1),
-            reported(5, "reader", "read.failed", 5, 0, peer=B2),
+            unnumbered_event(1, "reader", "read.sent", 5, 0, peer=B1),
+            unnumbered_event(2, "reader", "read.sent", 5, 0, peer=B2),
+            unnumbered_event(3, B1, "read.served", 5, 0),
+            unnumbered_event(4, "reader", "read.done", 5, 0, peer=B1),
+            unnumbered_event(5, "reader", "read.failed", 5, 0, peer=B2),
         ]
     )
     assert [event.cause for event in log.events] == [-1, -1, 0, 2, 1]
@@ -89,7 +89,10 @@ def test_a_read_is_linked_through_the_bookie_that_served_it() -> None:
 
 def test_without_the_first_rules_event_the_next_rule_counts() -> None:
     log = settled(
-        [reported(1, W, "add.sent", 5, 0, peer=B1), reported(2, W, "add.acked", 5, 0, peer=B1)]
+        [
+            unnumbered_event(1, W, "add.sent", 5, 0, peer=B1),
+            unnumbered_event(2, W, "add.acked", 5, 0, peer=B1),
+        ]
     )
     assert [event.cause for event in log.events] == [-1, 0]
 
@@ -97,11 +100,11 @@ def test_without_the_first_rules_event_the_next_rule_counts() -> None:
 def test_a_cause_must_name_the_same_ledger_entry_and_node() -> None:
     log = settled(
         [
-            reported(1, W, "add.pushed", 5, 0),
-            reported(2, W, "add.sent", 6, 0, peer=B1),
-            reported(3, W, "add.sent", 5, 1, peer=B1),
-            reported(4, "other", "add.sent", 5, 0, peer=B1),
-            reported(5, B2, "memtable.put", 5, 0),
+            unnumbered_event(1, W, "add.pushed", 5, 0),
+            unnumbered_event(2, W, "add.sent", 6, 0, peer=B1),
+            unnumbered_event(3, W, "add.sent", 5, 1, peer=B1),
+            unnumbered_event(4, "other", "add.sent", 5, 0, peer=B1),
+            unnumbered_event(5, B2, "memtable.put", 5, 0),
         ]
     )
     assert [event.cause for event in log.events] == [-1] * 5
@@ -109,12 +112,12 @@ def test_a_cause_must_name_the_same_ledger_entry_and_node() -> None:
 
 def test_an_answer_comes_from_what_was_sent_to_the_same_peer() -> None:
     asked = [
-        reported(1, W, f"{what}.sent", 5, -1, peer=b)
+        unnumbered_event(1, W, f"{what}.sent", 5, -1, peer=b)
         for what in ("read", "fence")
         for b in (B1, B2)
     ]
     failed = [
-        reported(2, W, f"{what}.failed", 5, 3, peer=b)
+        unnumbered_event(2, W, f"{what}.failed", 5, 3, peer=b)
         for what in ("read", "fence")
         for b in (B1, B2)
     ]
@@ -124,9 +127,9 @@ def test_an_answer_comes_from_what_was_sent_to_the_same_peer() -> None:
 def test_the_latest_of_several_possible_causes_counts() -> None:
     log = settled(
         [
-            reported(1, W, "add.sent", 5, 0, peer=B1),
-            reported(2, W, "add.sent", 5, 0, peer=B1),
-            reported(3, B1, "memtable.put", 5, 0),
+            unnumbered_event(1, W, "add.sent", 5, 0, peer=B1),
+            unnumbered_event(2, W, "add.sent", 5, 0, peer=B1),
+            unnumbered_event(3, B1, "memtable.put", 5, 0),
         ]
     )
     assert log.events[2].cause == 1
@@ -152,7 +155,9 @@ def test_rows_wait_until_their_time_is_settled() -> None:
 
 def test_times_are_measured_from_the_origin_of_the_log() -> None:
     log = TraceLog(origin_us=5_000)
-    log.add([reported(5_001, W, "node.started"), reported(5_007, B1, "node.started")])
+    log.add(
+        [unnumbered_event(5_001, W, "node.started"), unnumbered_event(5_007, B1, "node.started")]
+    )
     log.settle(5_006)
     assert [event.time_us for event in log.events] == [1]
     log.settle()
@@ -161,9 +166,9 @@ def test_times_are_measured_from_the_origin_of_the_log() -> None:
 
 def test_a_row_that_comes_too_late_is_kept_behind_the_settled_ones() -> None:
     log = TraceLog()
-    log.add([reported(10, W, "add.pushed", 5, 0)])
+    log.add([unnumbered_event(10, W, "add.pushed", 5, 0)])
     log.settle(10)
-    log.add([reported(2, W, "ledger.created", 5)])
+    log.add([unnumbered_event(2, W, "ledger.created", 5)])
     log.settle(10)
     assert [(event.seq, event.time_us) for event in log.events] == [(0, 10), (1, 2)]
 

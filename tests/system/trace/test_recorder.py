@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from labkit.system.trace.events import DEFAULTS, Event, Fields, reported
+from labkit.system.trace.events import DEFAULTS, Event, Fields, unnumbered_event
 from labkit.system.trace.kinds import KINDS, Kind
 from labkit.system.trace.recorder import Recorder
 from labkit.system.trace.sentence import describe
@@ -46,8 +46,8 @@ def test_rows_of_one_batch_share_one_time_and_one_call() -> None:
     recorder.record_entries("add.sent", [(5, 0), (5, 1)], peer="b1")
     assert batches == [
         [
-            reported(1, "b0", "add.sent", 5, 0, peer="b1"),
-            reported(1, "b0", "add.sent", 5, 1, peer="b1"),
+            unnumbered_event(1, "bookie-1", "add.sent", 5, 0, peer="bookie-2"),
+            unnumbered_event(1, "bookie-1", "add.sent", 5, 1, peer="bookie-2"),
         ]
     ]
 

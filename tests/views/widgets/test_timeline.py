@@ -26,7 +26,7 @@ def surroundings(told: list[Event], upto: int | None = None) -> RunState:
     cluster = ClusterFold()
     around = RunState(cluster)
     for event in told[:upto]:
-        cluster.take(event)
+        cluster.apply(event)
         around.take(event)
     return around
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.placement.placement import in_name_order
-from labkit.system.trace.events import Event, reported
+from labkit.system.trace.events import Event, unnumbered_event
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
 from labkit.worlds.sim.nodes.results import ClientAnswers
@@ -93,7 +93,7 @@ class LiveRun:
 
 
 def _row(event: Event) -> Event:
-    return reported(event.time_us, event.node, event.kind, event.ledger, event.entry)
+    return unnumbered_event(event.time_us, event.node, event.kind, event.ledger, event.entry)
 
 
 async def run_live(

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from labkit.system.trace.events import Event, reported
+from labkit.system.trace.events import Event, unnumbered_event
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.trace_stream import (
@@ -48,8 +48,8 @@ async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
     node.record("recovery.started", 7, segments=((0, ("b0", "b1")),))
     await until(lambda: len(first) == 2 and len(second) == 1)
     assert first == [
-        reported(42, "b0", "add.pushed", 7, 0, size=3),
-        reported(42, "b0", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
+        unnumbered_event(42, "bookie-1", "add.pushed", 7, 0, size=3),
+        unnumbered_event(42, "bookie-1", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
     ]
     assert second == first[1:]
 

@@ -1,4 +1,4 @@
-"""Finds the bookies to choose from: writable ones that have not failed recently, if possible.
+"""Finds bookies for ensembles: writable ones that, if possible, have not failed recently.
 
 `BookieWatcher` has the same name as in BookKeeper, but it sets no watch: it reads the list of
 writable bookies each time it needs the list.
@@ -73,7 +73,9 @@ class BookieWatcher:
         self._enforced = enforced
 
     async def new_ensemble(self, ensemble_size: int, write_quorum: int) -> tuple[str, ...]:
-        """Raise `BKNotEnoughBookiesException` if too few are writable, or what `policy` raises."""
+        """Raise `BKNotEnoughBookiesException` if too few bookies are writable, and the errors of
+        `policy`.
+        """
         unassigned: list[str | None] = [None] * ensemble_size
         placement = await self._placement_at(unassigned, range(ensemble_size), write_quorum)
         writable = await self.writable()

@@ -1,4 +1,4 @@
-"""Placement: choose the bookies of an ensemble, and replacements for failed ones.
+"""Chooses the bookies of an ensemble, and replacements for failed ones.
 
 In BookKeeper: `client/DefaultEnsemblePlacementPolicy.java` (random choice), `EnsembleUtils.java`.
 """
@@ -24,7 +24,7 @@ def choose_ensemble(
     ensemble_size: int,
     quarantined: Container[str] = (),
 ) -> tuple[str, ...]:
-    """Use quarantined bookies only if there are not enough others.
+    """Choose an ensemble.  Quarantined bookies are used only if there are not enough others.
 
     Raises `BKNotEnoughBookiesException`.
     """

@@ -29,7 +29,9 @@ Racks = list[str | None]
 
 @dataclass(frozen=True, slots=True)
 class RackawareEnsemblePlacementPolicy:
-    """If `enforced`, reject bookies without a known rack and ensembles that break the rule."""
+    """Chooses bookies by their racks.  If `enforced`, bookies without a known rack and ensembles
+    that break the rule are rejected.
+    """
 
     racks: Mapping[str, str]
     min_num_racks_per_write_quorum: int
@@ -64,12 +66,12 @@ class RackawareEnsemblePlacementPolicy:
                 return chosen
         return {}
 
-    def better(
+    def replace_to_adhere(
         self, ensemble: Sequence[str], candidates: Sequence[str], write_quorum: int
     ) -> dict[int, str]:
         """Return the smallest set of replacements, by ensemble index, that satisfies the rule.
 
-        Return {} if the ensemble already satisfies the rule, or no replacements can.
+        Return {} if the ensemble already satisfies the rule, or if no replacements satisfy it.
         """
         if self.is_adhering(ensemble, write_quorum):
             return {}
@@ -159,7 +161,9 @@ def _assign_racks(
 
 
 def _can_span(racks: Racks, index: int, write_quorum: int, needed: int) -> bool:
-    """Return whether all write sets with the index span or still can span enough racks."""
+    """Return whether each write set that contains the index spans enough racks, or can still do so
+    once all of its bookies are chosen.
+    """
     return all(
         len({*some} - {None}) + some.count(None) >= needed
         for some in _racks_of_write_sets(racks, index, write_quorum)

@@ -22,7 +22,9 @@ FindEndpoint = Callable[[str], Awaitable[Endpoint]]
 """Returns the endpoint of the bookie with this id; raises a `LabkitError` if it is unknown."""
 
 _RETRY_AFTER_S = 0.1
-"""For this long after a loss, requests fail at once instead of each trying to connect."""
+"""After a connection is lost, requests fail immediately for this long, instead of each trying to
+connect.
+"""
 
 
 class PerChannelBookieClient(ABC):
@@ -39,12 +41,14 @@ class PerChannelBookieClient(ABC):
         self.timeout_s = timeout_s
         """Requests fail if they have no response after this time."""
         self.connection_count = 0
-        """While this is unchanged, the bookie has not restarted."""
+        """The number of connections made.  While it is unchanged, the bookie has not restarted."""
         self.connected_at = 0.0
         """When the last connection was made, in the event loop's time."""
         self.connection: Connection | None = None
         self.outbox: list[bytes] = []
-        """The requests to send, oldest first; without a connection, all pending requests."""
+        """The requests to send, oldest first.  While there is no connection, these are all pending
+        requests.
+        """
         # Looking up the loop takes a system call.
         self.loop = asyncio.get_running_loop()
         self.network = network
@@ -96,7 +100,7 @@ class PerChannelBookieClient(ABC):
         self._after_connecting.append(action)
 
     def disconnect(self, why: str) -> None:
-        """Close a connection on which nothing received can be trusted."""
+        """Close the connection, because nothing that is received on it can be trusted."""
         self._why_lost = why
         if self.connection is not None:
             self.connection.close()
@@ -125,7 +129,7 @@ class PerChannelBookieClient(ABC):
     def _send_outbox(self) -> None:
         if self.connection is not None and self.outbox:
             self.connection.send(self.outbox)
-            self.outbox = []  # The connection may keep the old list.
+            self.outbox = []  # Do not clear the old list, which the connection may keep.
 
     def _lost(self, why: str) -> None:
         if not self._closed:
@@ -133,7 +137,7 @@ class PerChannelBookieClient(ABC):
             self._end(BKBookieHandleNotAvailableException(why))
 
     def _end(self, error: BKException) -> None:
-        # Clear this first: a caller that receives the error may send another request.
+        # Clear the state first, because a caller that receives the error may send another request.
         self.connection = None
         self._retry_at = self.loop.time() + _RETRY_AFTER_S
         self._last_error = error

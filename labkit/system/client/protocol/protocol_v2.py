@@ -21,16 +21,16 @@ from labkit.system.client.protocol.per_channel_bookie_client import (
 )
 from labkit.system.model.errors import BKException, BKTimeoutException
 from labkit.system.model.net import Network
-from labkit.system.model.wire import ANSWER, Answer, Code, Opcode, error_of
+from labkit.system.model.wire import RESPONSE, Code, Opcode, Response, error_of
 
 T = TypeVar("T")
 
-OnAnswer = Callable[[Answer | BKException], None]
+OnResponse = Callable[[Response | BKException], None]
 OnAdded = Callable[[Sequence[T], BKException | None], None]
 """Called with the `pending` arguments of one or more adds, and their error, if any."""
 
 _MONITOR_INTERVAL_S = 1.0
-"""How often deadlines are checked: a request may time out up to a second late."""
+"""How often deadlines are checked, so a request may time out up to a second late."""
 _MAX_OVERDUE_RESPONSES = 10_000
 """If more timed-out reads than this are still without a response, the connection is closed."""
 
@@ -53,7 +53,9 @@ class _Request:
     timed_out: bool = False
     """Whether the caller has already received an error; the response may still arrive."""
     younger: Sequence["_Request"] = ()
-    """In the oldest request with a key: the others with the key (rare), oldest first."""
+    """If this is the oldest request with its key, the other requests with this key, oldest first.
+    There are rarely any.
+    """
 
 
 class PerChannelBookieClientV2(PerChannelBookieClient):
@@ -67,7 +69,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     ) -> None:
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._pending: dict[_Key, _Request] = {}
-        """The oldest request with each key, whose requests all carry the FENCE flag, or none."""
+        """The oldest request with each key.  Either all requests with a key have the FENCE flag, or
+        none of them has it.
+        """
         self._second: PerChannelBookieClientV2 | None = None
         self._deadline = 0.0
         """The deadline of all requests sent in this iteration of the event loop."""
@@ -79,11 +83,11 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         ledger_id: int,
         entry_id: int,
         body: bytes,
-        on_answer: OnAnswer,
+        on_response: OnResponse,
         *,
         fences: bool = False,
     ) -> None:
-        """Send a request; `on_answer` is called later, never from within this call.
+        """Send a request; `on_response` is called later, never from within this call.
 
         `fences` must be set if the request is a read with the FENCE flag.
         """
@@ -94,16 +98,18 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self._second = PerChannelBookieClientV2(
                     self.bookie_id, self.network, self.find_endpoint, self.timeout_s
                 )
-            self._second.ask(opcode, ledger_id, entry_id, body, on_answer, fences=fences)
+            self._second.ask(opcode, ledger_id, entry_id, body, on_response, fences=fences)
         else:
-            self._send(key, body, _call_each, on_answer, fences=fences)
+            self._send(key, body, _call_each, on_response, fences=fences)
 
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
     ) -> None:
-        """Send an add; `on_added` is called later with [..., `pending`, ...] and the error, if any.
+        """Send an add; `on_added` is called later with a list that contains `pending`, and with the
+        error, if any.
 
-        One call for all responses that arrive together costs much less than one per add.
+        It is called once for all responses that arrive together, because a call for each add would
+        cost much more.
         """
         self._send((_ADD, ledger_id, entry_id), body, on_added, pending)
 
@@ -122,7 +128,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self.loop.call_soon(on_done, (caller,), error)
                 return
             if self._monitor is None:
-                # A timer for each request would cost more than an add.
+                # Use one timer, because a timer for each request would cost more than an add.
                 self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
         request = _Request(self._deadline, on_done, caller, fences)
         oldest = self._pending.setdefault(key, request)
@@ -139,12 +145,12 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         on_added: Callable[[Any, Any], None] | None = None
         added: list[Any] = []
         for body in bodies:
-            if len(body) < ANSWER.size:
+            if len(body) < RESPONSE.size:
                 self.disconnect(
-                    f"invalid response: {len(body)} bytes, expected at least {ANSWER.size}"
+                    f"invalid response: {len(body)} bytes, expected at least {RESPONSE.size}"
                 )
                 break
-            head, code, ledger_id, entry_id = ANSWER.struct.unpack_from(body)
+            head, code, ledger_id, entry_id = RESPONSE.struct.unpack_from(body)
             opcode = head >> 16 & 0xFF
             key = opcode, ledger_id, entry_id
             request = self._pending.pop(key, None)
@@ -160,14 +166,14 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 on_added = request.on_done
                 added.append(request.caller)
                 continue
-            answer = Answer(opcode, code, ledger_id, entry_id, body[ANSWER.size :])
-            result = answer if code == _OK else error_of(answer, self.bookie_id)
+            response = Response(opcode, code, ledger_id, entry_id, body[RESPONSE.size :])
+            result = response if code == _OK else error_of(response, self.bookie_id)
             request.on_done((request.caller,), result)
         if on_added is not None:
             on_added(added, None)
 
     def _choose(self, key: _Key, requests: Sequence[_Request]) -> _Request | None:
-        """Choose the request that was answered, or None if the response is late."""
+        """Choose the request to which the response belongs, or None if the response is late."""
         chosen = next((each for each in requests if not each.timed_out), requests[0])
         self._set_pending(key, [each for each in requests if each is not chosen])
         return None if chosen.timed_out else chosen
@@ -192,8 +198,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # Requests that were never sent get no response, and a late response to an add cannot be
-            # mistaken for another one.
+            # Forget requests that were never sent, because they get no response.  Also forget adds,
+            # because a late response to an add cannot be mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
                 self._set_pending(key, [e for e in (oldest, *oldest.younger) if e is not request])
@@ -203,7 +209,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 f" within {self.timeout_s:g} s"
             )
             request.on_done((request.caller,), error)
-        # Timed-out reads are kept until their responses arrive.  Limit how much memory they need.
+        # Timed-out reads are kept until their responses arrive, so limit how much memory they need.
         overdue_count = sum(request.timed_out for _, request in self._all())
         if overdue_count > _MAX_OVERDUE_RESPONSES:
             self.disconnect(f"responses to {overdue_count} reads are missing")
@@ -228,6 +234,6 @@ def _oldest_first(requests: Iterable[tuple[_Key, _Request]]) -> list[tuple[_Key,
     return sorted(requests, key=lambda each: (each[1].deadline, each[0][0] != _ADD))
 
 
-def _call_each(callbacks: Sequence[OnAnswer], answer: Answer | BKException) -> None:
-    for on_answer in callbacks:
-        on_answer(answer)
+def _call_each(callbacks: Sequence[OnResponse], response: Response | BKException) -> None:
+    for on_response in callbacks:
+        on_response(response)

@@ -23,14 +23,17 @@ from labkit.system.model.wire_v3 import DEFERRED_SYNC, decode_response, encode_r
 
 
 class DiskSpace(NamedTuple):
-    """The bytes on the file systems of all ledger directories of a bookie."""
+    """The number of bytes on the file systems that contain a bookie's ledger directories."""
 
     total: int
     free: int
 
 
 class StoredLac(NamedTuple):
-    """Both contain digests, and are b"" if the bookie does not have them."""
+    """The values on a bookie that contain a LastAddConfirmed.
+
+    Both include digests.  A value that the bookie does not have is b"".
+    """
 
     explicit_lac: bytes
     last_entry: bytes
@@ -39,7 +42,8 @@ class StoredLac(NamedTuple):
 class LongPollResult(NamedTuple):
     """The LastAddConfirmed that a bookie reports, without a digest.
 
-    If it has advanced, `entry` is the one after the previous LastAddConfirmed, if available.
+    If LastAddConfirmed has advanced, `entry_id` and `entry` belong to the entry after the previous
+    LastAddConfirmed, provided that the bookie has it.
     """
 
     last_add_confirmed: int
@@ -87,7 +91,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         return self._ask(pb.WRITE_LAC, request)
 
     async def read_lac(self, ledger_id: int) -> StoredLac:
-        """Raise `BKNoSuchEntryException` if the bookie has neither."""
+        """Raise `BKNoSuchEntryException` if the bookie has neither an explicit LAC nor an entry."""
         response = await self._ask(pb.READ_LAC, pb.ReadLacRequest(ledgerId=ledger_id))
         body = response.readLacResponse
         return StoredLac(body.lacBody, body.lastEntryBody)
@@ -127,16 +131,16 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         self, operation: pb.OperationType, request: Message, wait_s: float = 0.0
     ) -> asyncio.Future[pb.Response]:
         """Send a request; the bookie may wait `wait_s` before it responds."""
-        answered: asyncio.Future[pb.Response] = self.loop.create_future()
+        response_future: asyncio.Future[pb.Response] = self.loop.create_future()
         if not self.outbox and (error := self.schedule_send()) is not None:
-            answered.set_exception(error)
-            return answered
+            response_future.set_exception(error)
+            return response_future
         self._last_txn_id += 1
         txn_id = self._last_txn_id
         timer = self.loop.call_later(self.timeout_s + wait_s, self._expire, txn_id, operation)
-        self._pending[txn_id] = _PendingRequest(answered, timer)
+        self._pending[txn_id] = _PendingRequest(response_future, timer)
         self.outbox.append(encode_request(operation, txn_id, request))
-        return answered
+        return response_future
 
     def received(self, bodies: Sequence[bytes]) -> None:
         for body in bodies:
@@ -151,8 +155,8 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
             request.timer.cancel()
             if (failure := error_of(response, self.bookie_id)) is not None:
                 request.fail(failure)
-            elif not request.answered.done():  # The caller may have stopped waiting.
-                request.answered.set_result(response)
+            elif not request.response_future.done():  # The caller may have stopped waiting.
+                request.response_future.set_result(response)
 
     def _expire(self, txn_id: int, operation: pb.OperationType) -> None:
         if self.connection is None:
@@ -171,10 +175,10 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
 
 
 class _PendingRequest(NamedTuple):
-    answered: asyncio.Future[pb.Response]
+    response_future: asyncio.Future[pb.Response]
     timer: asyncio.TimerHandle
 
     def fail(self, error: BKException) -> None:
         """Make the caller raise the error, unless the caller has stopped waiting."""
-        if not self.answered.done():
-            self.answered.set_exception(error)
+        if not self.response_future.done():
+            self.response_future.set_exception(error)

@@ -1,7 +1,7 @@
-"""The changes of an index that have not been written to its file yet.
+"""Changes to an index that have not been written to its file yet.
 
-They are kept per entry, because whole pages of 8 KiB would take too much memory if many ledgers
-receive a few entries each.
+They are kept for each entry, because whole pages of 8 KiB would take too much memory if many
+ledgers receive a few entries each.
 
 In BookKeeper: the dirty pages of `bookie/IndexInMemPageMgr.java`.
 """
@@ -14,7 +14,7 @@ _SLOT = struct.Struct(">q")
 
 
 class ChangedLocations:
-    """Only one thread may set locations."""
+    """The new locations of entries, by entry id. Only one thread may set locations."""
 
     __slots__ = ("_by_entry", "_page_size", "_slots_in_page", "pages")
 
@@ -29,7 +29,7 @@ class ChangedLocations:
         self._by_entry.update(zip(entry_ids, locations, strict=True))
         first, last, per_page = min(entry_ids), max(entry_ids), self._slots_in_page
         if last - first < len(entry_ids):
-            # The entries are consecutive, as usual.
+            # The entries are consecutive, which is the usual case.
             self.pages.update(range(first // per_page, last // per_page + 1))
         else:
             self.pages.update([entry_id // per_page for entry_id in entry_ids])
@@ -53,10 +53,10 @@ class ChangedLocations:
     ) -> Iterator[tuple[int, bytes]]:
         """Yield (offset after the header, bytes) for each changed page.
 
-        If the changed slots are consecutive and the file has the whole page (`page_id <
-        page_count`), only these slots are written, otherwise the whole page: a file that does not
-        end with a complete page is unreadable for BookKeeper. `stored_page` reads a page of the
-        file.
+        If the changed slots are consecutive and the page is already in the file (`page_id <
+        page_count`), only these slots are written. Otherwise, the whole page is written, because
+        BookKeeper cannot read a file that ends with an incomplete page. `stored_page` reads a page
+        of the file.
         """
         entry_ids, done, per_page = sorted(self._by_entry), 0, self._slots_in_page
         while done < len(entry_ids):

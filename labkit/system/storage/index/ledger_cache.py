@@ -1,7 +1,7 @@
-"""The indexes of all of a bookie's ledgers; they are opened on demand and flushed together.
+"""The indexes of all of a bookie's ledgers, which are opened on demand and flushed together.
 
-In spite of BookKeeper's name, a ledger stays in memory once it has been used. Only its file may be
-closed, if more than `open_file_limit` files are open.
+Although it has BookKeeper's name, this is not a cache: a ledger stays in memory once it has been
+used. Only its file is closed, if more than `open_file_limit` files are open.
 
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
@@ -21,26 +21,29 @@ from labkit.system.storage.index.ledger_index import (
 )
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
-"""A page with few changes takes about 1 KiB; the memtable limits those with more changes."""
+"""A page with few changes takes about 1 KiB of memory.  The size of the memtable limits how many
+pages have more changes.
+"""
 _FLUSHED_TOGETHER = 256
 """The maximum number of files that are synced together."""
 _WORTH_A_WHOLE_SYNC = 32
-"""For at least this many files or folders, the whole disk is synced."""
+"""If there are at least this many files or folders to sync, the whole disk is synced."""
 _MOVED = ".rloc"
 """Suffix of an index file that BookKeeper was moving to another directory when it stopped."""
 
 
 class LedgerCache:
-    """An index file is created in a directory that is not full, unless all are, and stays there.
+    """All ledgers of a bookie.
 
-    If unwritten changes touch more than `page_limit` pages, all indexes are flushed. A subclass may
+    An index file is created in a directory that is not full, unless all are, and stays there. If
+    unwritten changes affect more than `page_limit` pages, all indexes are flushed. A subclass may
     replace `index_class`.
     """
 
     index_class = LedgerIndex
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
-        """Raise `StorageDamagedException` if something other than an index has an index's name."""
+        """Raise `StorageDamagedException` if a file with the name of an index is not an index."""
         self._disks = disks
         self._full_directories: set[int] = set()
         """Indices into `_disks`."""
@@ -51,8 +54,8 @@ class LedgerCache:
         self._changed_page_count = 0
         self._ledgers: dict[int, LedgerDescriptor] = {}
         self._with_open_file: deque[LedgerIndex] = deque()
-        """At most `open_file_limit` indexes, in the order of opening."""
-        # As in BookKeeper, an invalid name makes the start fail, not a later request.
+        """At most `open_file_limit` indexes, in the order in which they were opened."""
+        # Check all names now: as in BookKeeper, an invalid name makes the start fail.
         self.ledger_ids()
 
     def get(self, ledger_id: int) -> LedgerDescriptor | None:
@@ -67,7 +70,7 @@ class LedgerCache:
         return ledger
 
     def create(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
-        """Create a ledger, whose first flush creates its file."""
+        """Create a ledger. Its index file is created by the first flush."""
         disk = self._disk_for_new_file(ledger_id)
         header = IndexHeader(master_key, version=self._version)
         index = self.index_class(ledger_id, header, disk, self._page_size)
@@ -78,8 +81,8 @@ class LedgerCache:
     ) -> None:
         """Set the locations of durable entries, unless their ledger was deleted.
 
-        They become durable with the next `flush`, which runs at once if too many pages have
-        changes.
+        They become durable with the next `flush`. If too many pages have changes, `flush` is called
+        immediately.
         """
         ledger = self.get(ledger_id)
         if ledger is None:
@@ -102,8 +105,8 @@ class LedgerCache:
             disk.sync_folder(path.rpartition("/")[0])
 
     def empty(self, ledger_id: int) -> LedgerIndex:
-        """Drop the ledger's entries but keep its master key and fence; flush the returned index to
-        drop the entries from disk.
+        """Drop the ledger's entries but keep its master key and fence. The entries are dropped from
+        disk once the returned index has been flushed.
         """
         old = self._ledgers[ledger_id].index
         header = old.header._replace(explicit_lac=b"")
@@ -114,18 +117,18 @@ class LedgerCache:
         return index
 
     def take_settled(self, ledger_ids: Sequence[int]) -> list[int]:
-        """Return the ledgers that have received no entries since the previous call.
+        """Return the given ledgers that have received no entries since the previous call.
 
-        A replication worker may be copying the others to this bookie right now, so their entries
-        must not be dropped as over-replicated.
+        A replication worker may be copying the other ledgers to this bookie, so they must not be
+        dropped as over-replicated.
         """
         settled = []
         for ledger_id in ledger_ids:
             ledger = self._ledgers.get(ledger_id)
-            if ledger is None or not ledger.got_entries:
+            if ledger is None or not ledger.has_new_entries:
                 settled.append(ledger_id)
             else:
-                ledger.got_entries = False
+                ledger.has_new_entries = False
         return settled
 
     def set_full_directories(self, directories: set[int]) -> None:
@@ -141,7 +144,7 @@ class LedgerCache:
         for ledger in list(self._ledgers.values()):
             index = ledger.index
             if self._full_directories and not index.has_file:
-                # The directory may have become full meanwhile.
+                # The directory may have become full since the ledger was created.
                 index.disk = self._disk_for_new_file(index.ledger_id)
             written = index.write()
             if written is not None:
@@ -162,7 +165,8 @@ class LedgerCache:
             for folder in index.after_sync(written):
                 folders[index.disk, folder] = None
         if len(folders) < _WORTH_A_WHOLE_SYNC or not self._sync_whole():
-            # New ledgers share folders. A file's name must be durable before the folders above it.
+            # New ledgers share folders. Sync the deepest first, because a file's name must be
+            # durable before the names of its parent folders.
             for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
                 disk.sync_folder(folder)
         for index, _ in flushed:
@@ -180,7 +184,7 @@ class LedgerCache:
         return LedgerDescriptor(index)
 
     def _on_file_opened(self, index: LedgerIndex) -> None:
-        """Close the file that has been open longest if too many are open."""
+        """If too many files are open, close the one that was opened first."""
         self._with_open_file.append(index)
         if len(self._with_open_file) > self._open_file_limit:
             self._with_open_file.popleft().forget_file()

@@ -1,7 +1,7 @@
 """A ledger on one bookie: the state that requests check and change, and the index of its entries.
 
-    in the index header   master key, fence, explicit LAC: made durable by the journal, and from the
-                          next flush on by the index file
+    in the index header   master key, fence, explicit LAC; durable through the journal until the
+                          next flush writes them to the index file
     in the index          the location of each entry in the entry logs
     in memory only        whether the key is in the journal, whether entries were added since
                           `LedgerCache.take_settled`, and the last entry's LastAddConfirmed
@@ -13,15 +13,15 @@ from labkit.system.storage.index.ledger_index import LedgerIndex
 
 
 class LedgerDescriptor:
-    """The master key never changes, and a fence is never removed."""
+    """A ledger on this bookie. Its master key never changes, and its fence is never removed."""
 
-    __slots__ = ("confirmed_by_entry", "got_entries", "index", "key_in_journal")
+    __slots__ = ("confirmed_by_entry", "has_new_entries", "index", "key_in_journal")
 
     def __init__(self, index: LedgerIndex) -> None:
         self.index = index
         self.key_in_journal = False
         """Whether this process has written the master key to the journal."""
-        self.got_entries = False
+        self.has_new_entries = False
         """Whether entries have been added since the last `LedgerCache.take_settled`."""
         self.confirmed_by_entry = (-1, -1)
         """The last entry read by `last_add_confirmed`, and the highest LAC read so far."""

@@ -24,13 +24,13 @@ INDEX_HEADER = Layout(
     Field("version", "i", "1: has room for an explicit LAC; 0: has none"),
     Field("master key length", "i", "20"),
 )
-"""The master key and `INDEX_STATE` follow, then zeros up to offset 1024."""
+"""Followed by the master key, `INDEX_STATE`, and zeros up to offset 1024."""
 INDEX_STATE = Layout(
     "index state",
     Field("state bits", "i", "bit 0: fenced"),
     Field("explicit LAC length", "i", "0: none; zeros in version 0"),
 )
-"""The explicit LAC follows."""
+"""Followed by the explicit LAC."""
 INDEX_SLOT = Layout(
     "index slot",
     Field("location", "q", "log id << 32 | offset of the entry; 0: not here"),
@@ -46,7 +46,7 @@ _LOCATION = INDEX_SLOT.struct
 _BYTES = frozenset(f"{byte:x}" for byte in range(256))
 """The names of the folders that contain indexes."""
 _READ_SIZE = 64 * INDEX_SLOT.size
-"""The number of bytes of locations that are read at a time and kept per ledger."""
+"""How many bytes of locations are read at a time, and kept in memory for each ledger."""
 
 
 def index_path(ledger_id: int) -> str:
@@ -68,7 +68,7 @@ class IndexHeader(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "IndexHeader":
-        """Raise `ValueError` if the header is invalid; `data` has `DATA_OFFSET` bytes."""
+        """Raise `ValueError` if the header is invalid; `data` must have `DATA_OFFSET` bytes."""
         magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
         if magic != MAGIC or version not in (0, VERSION) or not 0 <= key_size <= _LONGEST_KEY:
             raise ValueError(
@@ -101,7 +101,8 @@ class WrittenIndex(NamedTuple):
 
 
 class LedgerIndex:
-    """New locations stay in memory until the next flush; all others are read on demand.
+    """The index of one ledger.  New locations stay in memory until the next flush; all others are
+    read from the file on demand.
 
     Invariants: the master key in the header never changes; a location is set only after the entry
     has been synced in the entry log.
@@ -137,26 +138,28 @@ class LedgerIndex:
         self._stored_header = b""
         """The header in the file, without its padding; empty if no file exists yet."""
         self._page_count = 0
-        """The number of pages that the file has once the changes are written."""
+        """The number of pages that the file will have once the changes have been written."""
         self._whole_page_count = 0
         """The number of complete pages in the file."""
         self._changed = ChangedLocations(page_size)
         self._flush_count = 0
         self._read_ahead = -1, 0, b""
-        """The flush count for which the read-ahead is valid, its start offset, and its bytes."""
+        """The last part of the file that was read: the flush count for which it is valid, its start
+        offset, and its bytes.
+        """
         self._last_stored: int | None = None
         """The highest entry id in the file, once `last_entry_id` has determined it."""
         self._last_set = -1
         """The highest entry id passed to `set_locations`, or -1."""
         self._may_be_unsynced = False
-        """Whether `assume_unsynced` was called since the last flush, or the folders of a new file
-        have not been synced.
+        """Whether `assume_unsynced` has been called since the last flush, or the file is new and
+        its folders have not been synced yet.
         """
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
         """Raise `FileNotFoundError`, or `StorageDamagedException` if the header is invalid or
-        truncated, which no crash causes (see `write`).
+        truncated. A crash cannot cause this (see `write`).
         """
         file = disk.open(index_path(ledger_id))
         size = file.size() - DATA_OFFSET
@@ -207,8 +210,8 @@ class LedgerIndex:
         return self._stored_location(entry_id * _LOCATION.size)
 
     def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
-        """Return the locations, which may be 0, of up to `count` entries, starting with this one,
-        on its page.
+        """Return the locations of up to `count` entries, starting with this one, but only of those
+        that are on the same page. A location may be 0.
         """
         page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
         count = min(count, (self.page_size - at) // _LOCATION.size)
@@ -221,7 +224,7 @@ class LedgerIndex:
             flush_count = self._flush_count
             stored = self._open_file().read(DATA_OFFSET + start, _READ_SIZE)
             self._read_ahead = flush_count, start, stored
-        # A location in the middle of which the file ends was never synced.
+        # If the file ends within the location, the location was never synced.
         if len(stored) < offset - start + _LOCATION.size:
             return 0
         found: int = _LOCATION.unpack_from(stored, offset - start)[0]
@@ -246,19 +249,19 @@ class LedgerIndex:
     def _pages(self, start: int = 0) -> Iterator[int]:
         """Yield the pages from `start` on that may contain a location, in order.
 
-        Holes are skipped: if a client adds only entry 2**40 - 1, the hole is terabytes long.
+        Holes are skipped, because a client that adds only entry 2**40 - 1 creates one of 8 TiB.
         """
         changed, page_id = sorted(self._changed.pages), start
         while page_id < self._page_count:
             stored = self._next_stored_page(page_id)
-            # Before `stored`, only changed pages exist.
+            # Before page `stored`, only changed pages can contain a location.
             yield from changed[bisect_left(changed, page_id) : bisect_left(changed, stored)]
             if stored < self._page_count:
                 yield stored
             page_id = stored + 1
 
     def _next_stored_page(self, page_id: int) -> int:
-        """Return the first page from `page_id` on in the file, or the page count."""
+        """Return the first page at or after `page_id` that is not in a hole, or the page count."""
         if not self._stored_header:
             return self._page_count
         offset = self._open_file().next_data(DATA_OFFSET + page_id * self.page_size)
@@ -287,7 +290,7 @@ class LedgerIndex:
 
         A new file is written under a temporary name, so it always has a complete header.
         """
-        # Encode it only once: the next flush must notice a fence that is set during the write.
+        # Encode it only once, so that the next flush notices a fence that is set during the write.
         header = self.header.encode()
         if header == self._stored_header and not self._changed.pages and not self._may_be_unsynced:
             return None
@@ -318,7 +321,7 @@ class LedgerIndex:
         self._may_be_unsynced = False
 
     def forget_file(self) -> None:
-        """The file is closed after its current reads, and reopened when needed."""
+        """Close the file once the current reads have ended; it is reopened when needed."""
         self._file = None
 
     def close(self) -> None:
@@ -338,14 +341,14 @@ class LedgerIndex:
             self.on_open(self)
 
     def _page(self, page_id: int) -> bytes:
-        # Get this first, because a concurrent flush moves the changes to the file.
+        # Get the changes first, because a concurrent flush moves them to the file.
         changed = self._changed
         return changed.put_into(page_id, self._stored_page(page_id))
 
     def _stored_page(self, page_id: int) -> bytes:
         offset = DATA_OFFSET + page_id * self.page_size
         stored = self._open_file().read(offset, self.page_size) if self._stored_header else b""
-        # A location in the middle of which the file ends was never synced and counts as 0.
+        # If the file ends within a location, the location was never synced and counts as 0.
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
         return whole.ljust(self.page_size, b"\0")
 
@@ -361,7 +364,7 @@ def _folders_of(path: str) -> list[str]:
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:
-    """Raise `StorageDamagedException` if anything else has a name like an index or its folder."""
+    """Raise `StorageDamagedException` if a file has a name like an index, but is not an index."""
     return sorted(
         ledger_id for folder in index_folders(disk) for ledger_id in ids_in(disk, folder, ".idx")
     )

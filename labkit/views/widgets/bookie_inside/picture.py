@@ -100,7 +100,7 @@ class BookiePicture:
         self._firsts.hide_explanation()
 
     def take(self, event: Event) -> None:
-        self._fold.take(event)
+        self._fold.apply(event)
         self._firsts.take(event)
 
     def scene(self) -> Mark:
@@ -195,7 +195,7 @@ def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
     fold, lines, most = ClusterFold([name]), BandLayouts(), 0.0
     step = len(events) // SAMPLED_MOMENTS + 1
     for at, event in enumerate(events):
-        fold.take(event)
+        fold.apply(event)
         if at % step == 0 or event is events[-1]:
             most = max(most, _tops(lines.laid_out(bands_of(fold.inside(name), page_size)))[1])
     return most

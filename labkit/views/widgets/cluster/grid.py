@@ -98,7 +98,7 @@ class Grid:
         self.firsts = Explainer(positions)
 
     def take(self, event: Event) -> None:
-        self.fold.take(event)
+        self.fold.apply(event)
         self.firsts.take(event)
         if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
             grown = -(-(event.entry + 1) // GROWTH) * GROWTH

@@ -119,7 +119,7 @@ class History:
         self._is_over |= event.kind == _END
         if self._is_over or event.kind not in _FOLDED or event.ledger not in (-1, self.ledger_id):
             return False
-        self._fold.take(event)
+        self._fold.apply(event)
         if event.kind in ("ensemble.set", "ensemble.deferred"):
             self._used.update(dict.fromkeys(event.ensemble))
         if event.kind == "ensemble.deferred":

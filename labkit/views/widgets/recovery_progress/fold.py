@@ -100,9 +100,9 @@ class Progress:
         if take is None:
             return False
         for each in step.stored:
-            self.cluster.take(each)
+            self.cluster.apply(each)
             self._store(each)
-        self.cluster.take(step.event)
+        self.cluster.apply(step.event)
         if not take(self, step.event):
             return False
         self.count += 1

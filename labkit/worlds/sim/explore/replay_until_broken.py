@@ -85,7 +85,7 @@ class _JudgedWorld(World):
             seq = len(self._events)
             event = row._replace(seq=seq)
             self._events.append(event)
-            self.judge.take(event)
+            self.judge.handle(event)
         super().take(rows)
 
     def _end_or_continue(self) -> bool:

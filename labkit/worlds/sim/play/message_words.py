@@ -4,14 +4,14 @@ from typing import Any
 
 from labkit.system.model.wire import (
     AddBatch,
-    Answer,
     BatchReadRequest,
     Code,
     Flag,
     Opcode,
     ReadRequest,
-    decode_answers,
+    Response,
     decode_requests,
+    decode_responses,
 )
 from labkit.worlds.sim.machine.links import Parcel
 
@@ -50,8 +50,8 @@ def _body_words(body: Any, *, to_server: bool) -> str:
     if to_server:
         (request,) = decode_requests([body])
         return _request_words(request)
-    (answer,) = decode_answers([body])
-    return _answer_words(answer)
+    (response,) = decode_responses([body])
+    return _response_words(response)
 
 
 def _request_words(request: object) -> str:
@@ -66,11 +66,11 @@ def _request_words(request: object) -> str:
     return "a request"
 
 
-def _answer_words(answer: Answer) -> str:
-    what = "the last entry" if answer.entry_id == _LAST_ENTRY else f"entry {answer.entry_id}"
-    if answer.code != Code.OK:
-        return f"{what}: {_REFUSALS.get(answer.code, 'failed')}"
-    return f"{what} is stored" if answer.opcode == Opcode.ADD else f"here is {what}"
+def _response_words(response: Response) -> str:
+    what = "the last entry" if response.entry_id == _LAST_ENTRY else f"entry {response.entry_id}"
+    if response.code != Code.OK:
+        return f"{what}: {_REFUSALS.get(response.code, 'failed')}"
+    return f"{what} is stored" if response.opcode == Opcode.ADD else f"here is {what}"
 
 
 def _metadata_words(body: tuple[Any, ...]) -> str:

@@ -147,7 +147,7 @@ def test_quarantined_bookie_in_the_right_rack_comes_after_any_other() -> None:
 
 
 def test_as_few_bookies_as_help_are_moved() -> None:
-    assert policy().better(["a1", "b1", "c1"], NAMES, 3) == {}
-    assert policy().better(["a1", "a2", "a3"], NAMES, 3) == {0: "b1"}
-    assert policy().better(["a1", "a2", "b1", "b2"], NAMES, 2) == {0: "c1", 2: "c2"}
-    assert policy().better(["a1", "a2"], ("a1", "a2", "a3"), 2) == {}
+    assert policy().replace_to_adhere(["a1", "b1", "c1"], NAMES, 3) == {}
+    assert policy().replace_to_adhere(["a1", "a2", "a3"], NAMES, 3) == {0: "b1"}
+    assert policy().replace_to_adhere(["a1", "a2", "b1", "b2"], NAMES, 2) == {0: "c1", 2: "c2"}
+    assert policy().replace_to_adhere(["a1", "a2"], ("a1", "a2", "a3"), 2) == {}

@@ -17,13 +17,13 @@ from labkit.system.model.errors import (
     BKTimeoutException,
 )
 from labkit.system.model.wire import (
-    Answer,
     Code,
     Flag,
     Opcode,
     ReadRequest,
-    encode_answer,
+    Response,
     encode_read,
+    encode_response,
 )
 from tests.system.client.scripted_bookies import LEDGER, ScriptedNetwork
 from tests.until import until, until_true
@@ -31,7 +31,7 @@ from tests.until import until, until_true
 KEY = bytes(20)
 NEWEST = -1
 PLAIN, FENCING = 0, int(Flag.FENCE)
-Told = list[Answer | BKException]
+Told = list[Response | BKException]
 
 
 class Client:
@@ -72,7 +72,7 @@ class Client:
 
 
 def entries(told: Told) -> list[bytes]:
-    return [each.entry for each in told if isinstance(each, Answer)]
+    return [each.entry for each in told if isinstance(each, Response)]
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ async def test_answers_that_come_together_go_to_each_writer_together_and_in_thei
         client.way.add(LEDGER, entry_id, b"", writer, entry_id)
     codes = Code.OK, Code.OK, Code.FENCED, Code.OK, Code.OK, Code.OK
     client.way.received(
-        [encode_answer(Opcode.ADD, code, LEDGER, number) for number, code in enumerate(codes)]
+        [encode_response(Opcode.ADD, code, LEDGER, number) for number, code in enumerate(codes)]
     )
     assert told == [
         ("one", [0, 1], None),
@@ -255,7 +255,7 @@ async def test_answers_before_one_that_makes_no_sense_count(client: Client) -> N
         told.extend(entry_ids)
 
     client.way.add(LEDGER, 0, b"", on_added, 0)
-    client.way.received([encode_answer(Opcode.ADD, Code.OK, LEDGER, 0), b"short"])
+    client.way.received([encode_response(Opcode.ADD, Code.OK, LEDGER, 0), b"short"])
     assert told == [0]
 
 

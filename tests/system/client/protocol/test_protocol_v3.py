@@ -24,7 +24,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
-from labkit.system.model.wire_v3 import answer_to, decode_request, encode_response
+from labkit.system.model.wire_v3 import decode_request, encode_response, response_to
 from labkit.worlds.live.net import TcpNetwork, listen
 from tests.system.bookie.in_process import Node
 from tests.system.bookie.raw import KEY
@@ -128,7 +128,7 @@ class Stub:
     def done(self, number: int) -> bytes:
         """Return a successful response to the request with this index."""
         request = self.requests[number]
-        return encode_response(request.header, pb.EOK, answer_to(request, pb.EOK))
+        return encode_response(request.header, pb.EOK, response_to(request, pb.EOK))
 
 
 async def test_answers_may_come_in_any_order_and_more_than_once() -> None:

@@ -296,7 +296,7 @@ def test_a_ledger_that_is_emptied_keeps_key_fence_and_version() -> None:
 
 def test_a_ledger_is_settled_until_entries_come_and_again_from_the_second_question_on() -> None:
     cache = LedgerCache([SimDisk()], StorageConfig())
-    cache.create(5, KEY).got_entries = True
+    cache.create(5, KEY).has_new_entries = True
     cache.create(6, KEY)
     assert cache.take_settled([5, 6, 7]) == [6, 7]
     assert cache.take_settled([5, 6, 7]) == [5, 6, 7]

@@ -371,7 +371,7 @@ def test_a_bookie_that_must_be_read_only_needs_the_mode(tmp_path: Path) -> None:
     forced = read_server_config(conf(tmp_path, "forceReadOnlyBookie=true"))
     assert forced.disk.force_read_only_bookie
     lines = "forceReadOnlyBookie=true", "readOnlyModeEnabled=false"
-    with pytest.raises(BKIncorrectParameterException, match="needs readOnlyModeEnabled"):
+    with pytest.raises(BKIncorrectParameterException, match="requires readOnlyModeEnabled"):
         read_server_config(conf(tmp_path, *lines))
 
 
