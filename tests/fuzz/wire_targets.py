@@ -54,8 +54,8 @@ ANSWERS = (
     encode_response(Opcode.READ, Code.NO_ENTRY, 5, 9),
 )
 ROWS = [
-    unnumbered_event(1, "bookie-1", "node.started"),
-    unnumbered_event(2, "bookie-1", "memtable.put", 5, 3),
+    unnumbered_event(1, "b0", "node.started"),
+    unnumbered_event(2, "b0", "memtable.put", 5, 3),
 ]
 GARBLED = (LabkitError, ValueError)
 """Input of another protocol raises ValueError, which closes the connection."""

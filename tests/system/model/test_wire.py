@@ -254,7 +254,7 @@ def test_an_answers_flags_are_zero() -> None:
 def test_every_failure_is_an_exception_that_names_bookie_and_entry(
     opcode: Opcode, code: Code
 ) -> None:
-    error = error_of(Response(opcode, code, 7, 3, b""), "bookie-2")
+    error = error_of(Response(opcode, code, 7, 3, b""), "b1")
     assert isinstance(error, BKException)
     assert all(part in str(error) for part in ("b1", "entry 3", "ledger 7"))
 
@@ -262,11 +262,11 @@ def test_every_failure_is_an_exception_that_names_bookie_and_entry(
 @pytest.mark.parametrize("code", [Code.BAD_REQUEST, Code.IO_ERROR, Code.BAD_VERSION, 106, 999])
 @pytest.mark.parametrize("opcode", Opcode)
 def test_a_failure_of_the_bookie_proves_nothing(opcode: Opcode, code: int) -> None:
-    error = error_of(Response(opcode, code, 7, 3, b""), "bookie-2")
+    error = error_of(Response(opcode, code, 7, 3, b""), "b1")
     assert not isinstance(error, PROVES_ABSENCE)
 
 
 @pytest.mark.parametrize("code", [Code.NO_LEDGER, Code.NO_ENTRY])
 def test_a_bookie_that_looked_proves_that_the_entry_is_not_there(code: Code) -> None:
-    error = error_of(Response(Opcode.READ, code, 7, 3, b""), "bookie-2")
+    error = error_of(Response(Opcode.READ, code, 7, 3, b""), "b1")
     assert isinstance(error, PROVES_ABSENCE)

@@ -263,7 +263,7 @@ def test_an_answer_may_have_no_status_but_the_messages(
 def test_a_successful_answer_is_not_an_error() -> None:
     request = decode_request(encode_request(pb.ADD_ENTRY, 1, ADD))
     body = encode_response(request.header, pb.EOK, response_to(request, pb.EOK))
-    assert error_of(decode_response(body), "bookie-2") is None
+    assert error_of(decode_response(body), "b1") is None
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def test_rows_of_one_batch_share_one_time_and_one_call() -> None:
     recorder.record_entries("add.sent", [(5, 0), (5, 1)], peer="b1")
     assert batches == [
         [
-            unnumbered_event(1, "bookie-1", "add.sent", 5, 0, peer="bookie-2"),
-            unnumbered_event(1, "bookie-1", "add.sent", 5, 1, peer="bookie-2"),
+            unnumbered_event(1, "b0", "add.sent", 5, 0, peer="b1"),
+            unnumbered_event(1, "b0", "add.sent", 5, 1, peer="b1"),
         ]
     ]
 

@@ -48,8 +48,8 @@ async def test_every_listener_gets_every_row_from_its_connection_on() -> None:
     node.record("recovery.started", 7, segments=((0, ("b0", "b1")),))
     await until(lambda: len(first) == 2 and len(second) == 1)
     assert first == [
-        unnumbered_event(42, "bookie-1", "add.pushed", 7, 0, size=3),
-        unnumbered_event(42, "bookie-1", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
+        unnumbered_event(42, "b0", "add.pushed", 7, 0, size=3),
+        unnumbered_event(42, "b0", "recovery.started", 7, segments=((0, ("b0", "b1")),)),
     ]
     assert second == first[1:]
 
