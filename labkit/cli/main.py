@@ -36,7 +36,7 @@ TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
 _RUN_ANYWHERE = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
 _NODES = ("bookie", "autorecovery", "broker", "client")
-"""Verbs with an option `--id`, which prefixes their error messages."""
+"""Verbs whose error messages start with the value of their option `--id`."""
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Arguments = Any
@@ -104,7 +104,7 @@ def _accept_any_text() -> None:
 class _OutputError(Exception):
     """Standard output cannot be written.
 
-    This is not an `OSError`, so verbs do not mistake it for an error of one of their files.
+    This is not an `OSError`, so a verb does not mistake it for an error in one of its own files.
     """
 
     def __init__(self, reason: OSError) -> None:

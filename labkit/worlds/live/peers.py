@@ -1,4 +1,4 @@
-"""Limits on the memory that a process holds for the peers of all its connections.
+"""Limits the memory that a process uses for the peers of all its connections together.
 
 A process buffers two things for a peer: the received part of an incomplete frame, and the bytes
 that the peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This
@@ -41,7 +41,7 @@ PATIENCE_S = 2.0
 FRAME_TIMEOUT_S = 30.0
 """How long a peer may take to complete a frame."""
 PROGRESS_BYTES = 64 * 1024
-"""A peer that moves this many bytes between two checks is not behind."""
+"""A peer that transfers this many bytes between two checks does not count as slow."""
 _RECEIVE_BYTES = 256 * 1024
 _RECEIVE_BYTES_WHEN_FULL = 4 * 1024
 _CHECK_INTERVAL_S = 1.0
@@ -74,7 +74,7 @@ class PeerLimits:
 
 
 class PeerProgress:
-    """Tracks since when a peer has been late in completing a frame or in reading."""
+    """Tracks how long a peer has taken to complete a frame or to read what was sent to it."""
 
     def __init__(self) -> None:
         self.moved_bytes = 0
@@ -83,17 +83,17 @@ class PeerProgress:
         """`moved_bytes` minus the unread bytes, at the last check."""
         self._loop = asyncio.get_running_loop()
         self._frame_since = 0.0
-        """Since when the rest of the incomplete frame, if any, has been missing."""
+        """When the peer began the incomplete frame, if there is one."""
         self._unread_since: float | None = None
-        """Since when the peer has had unread bytes, or None."""
+        """When the peer began to have unread bytes; None if it has none."""
         self._stopped_since: float | None = None
-        """Since when receiving has been stopped, or None."""
+        """When receiving was stopped; None if it has not been."""
 
     def begin_frame(self) -> None:
         self._frame_since = self._loop.time()
 
     def stop_receiving(self) -> None:
-        """Stop receiving; the time until `resume_receiving` does not count as time behind."""
+        """Stop receiving; until `resume_receiving`, the peer need not complete its frame."""
         self._stopped_since = self._loop.time()
 
     def resume_receiving(self) -> None:
@@ -134,7 +134,7 @@ class PeerProgress:
         return min(since, default=None)
 
     def is_overdue(self, now: float, *, has_incomplete_frame: bool, is_ending: bool) -> bool:
-        """Return whether a frame, or the reading of a closed connection's last bytes, timed out."""
+        """Return whether the peer took too long to complete a frame or to read its last bytes."""
         since = [self._frame_since] if has_incomplete_frame else []
         if is_ending and self._unread_since is not None:
             since.append(self._unread_since)
@@ -144,7 +144,7 @@ class PeerProgress:
 class Peer(Protocol):
     @property
     def progress(self) -> PeerProgress:
-        """How far the other end lags behind."""
+        """How far behind the other end is."""
 
     @property
     def has_incomplete_frame(self) -> bool: ...
@@ -181,7 +181,7 @@ class Peers:
         """Connections that have not sent a complete frame yet, oldest first."""
         self._held: dict[Peer, int] = {}
         self._held_bytes = self._peak_held_bytes = 0
-        """Bytes held now, and their maximum since freed memory was last returned to the system."""
+        """Bytes held now, and the maximum since freed memory was last returned to the system."""
         self._checking: asyncio.TimerHandle | None = None
         self._dropped: Counter[str] = Counter()
         """The number of connections dropped since the last check, by reason."""
@@ -209,7 +209,7 @@ class Peers:
     # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """Return the receive buffer, which all connections share, because each empties it at once.
+        """Return the receive buffer. All connections share it, because each one empties it at once.
 
         Separate buffers would fragment the heap even after their connections are closed.
         """
@@ -284,7 +284,7 @@ class Peers:
             self._check_later()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """Close a connection; the next check logs how many were closed, on one line."""
+        """Close a connection; the next check logs on one line how many were closed."""
         self._dropped[why] += 1
         peer.drop()
         if self._checking is None:

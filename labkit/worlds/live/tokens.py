@@ -1,10 +1,10 @@
 """Token authentication: clients prove their role with a JSON Web Token, checked by PyJWT.
 
-A broker accepts a token if it is signed with the broker's key, its validity has started (`nbf`) and
-not expired (`exp`), it contains a role, and, if an audience is configured, it is meant for that
-audience. `broker/protocol/authorization` decides what the role may do; with only
-`authenticationEnabled`, every role may do everything. Create tokens with Pulsar's
-`bin/pulsar tokens create` or with `make_token`.
+A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`) and has not
+expired (`exp`), contains a role, and, if an audience is configured, is meant for that audience.
+`broker/protocol/authorization` decides what the role may do; with only `authenticationEnabled`,
+every role may do everything. Create tokens with Pulsar's `bin/pulsar tokens create` or with
+`make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
 """

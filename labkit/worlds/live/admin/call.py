@@ -18,7 +18,7 @@ from labkit.system.topic.names import check_namespace, shorten
 
 
 class RedirectError(LabkitError):
-    """The request must be redirected to the broker with this URL."""
+    """The request must be redirected; the message is the URL of the right broker."""
 
 
 class BadRequestError(LabkitError):
@@ -97,11 +97,11 @@ class Call:
         return unquote_plus(self.names[3])
 
     def flag(self, name: str) -> bool:
-        """Return whether the query string sets the parameter to true."""
+        """Return whether the query string sets this parameter to true."""
         return self.options.get(name, "").lower() == "true"
 
     async def require_owner(self, topic: str) -> None:
-        """Raise `RedirectError` unless this broker owns the topic or is the one to acquire it."""
+        """Raise `RedirectError` unless this broker owns the topic or should acquire it."""
         owner, _ = await self.broker.find(topic, authoritative=self.flag("authoritative"))
         if owner.broker_id != self.broker.address.broker_id:
             raise RedirectError(owner.web_url)
@@ -128,10 +128,10 @@ class Call:
 
 
 Action = Callable[[Call], Awaitable[object]]
-"""The handler of a path and a method; returns the response body, or None for status 204."""
+"""Handles one HTTP method of a path; returns the response body, or None for status 204."""
 
 Routes = Mapping[str, Mapping[str, Action]]
-"""Maps a regular expression for the path to its actions by HTTP method."""
+"""Maps a regular expression for a path to the path's actions, by HTTP method."""
 
 NAMESPACE = "([^/]+)/([^/]+)"
 TOPIC = f"{NAMESPACE}/([^/]+)"

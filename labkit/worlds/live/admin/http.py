@@ -68,8 +68,8 @@ _BEARER = "Bearer "
 
 
 class _WithExactNames(HTTPHeaders):
-    """Headers; some names keep their exact case, because Pulsar's library compares them
-    case-sensitively.
+    """Response headers, of which some keep the exact case of their names, because Pulsar's library
+    compares names case-sensitively.
     """
 
     def __init__(self, headers: HTTPHeaders, exact: Sequence[tuple[str, str]]) -> None:
@@ -83,7 +83,7 @@ class _WithExactNames(HTTPHeaders):
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """Handles a request; tornado calls the methods without a docstring.
+    """Base class of the request handlers; tornado calls the methods that have no docstring.
 
     A body larger than `MAX_BODY_BYTES` is read to its end but discarded.
     """
@@ -172,7 +172,7 @@ class _RouteHandler(_Handler):
             await self._check_may(role, action, call)
             answer = await action(call)
         except RedirectError as elsewhere:
-            # The target broker must acquire the topic instead of redirecting again.
+            # Tell the target broker to acquire the topic instead of redirecting again.
             uri = self.request.uri or ""
             if "authoritative=true" not in uri:
                 uri = f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
@@ -193,8 +193,8 @@ class _RouteHandler(_Handler):
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
         """Raise `BrokerError` if the role may not perform the action.
 
-        Requests of ordinary clients need a grant on the topic or the namespace; all other requests
-        need the role of an administrator or a superuser.
+        For requests that ordinary clients send, the role needs a grant on the topic or the
+        namespace. All other requests require the role of an administrator or a superuser.
         """
         authorization = self.broker.authorization
         if authorization is None:
@@ -246,7 +246,7 @@ def _status(error: LabkitError) -> int:
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
-    """Return the broker's tornado application; `log` gets one line for each rejected request."""
+    """Return the broker's tornado application; it logs one line for each rejected request."""
 
     def log_refusal(handler: RequestHandler) -> None:
         status = handler.get_status()

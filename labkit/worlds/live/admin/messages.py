@@ -1,7 +1,7 @@
 """The HTTP paths for individual messages: peek, examine, read by id, last message id.
 
-As in Pulsar, the response body is the decompressed payload, and the metadata is sent in
-`X-Pulsar-...` headers. For a batch, the body is the whole batch, and the client splits it.
+As in Pulsar, the response body is the decompressed payload, and `X-Pulsar-...` headers contain the
+metadata. For a batch, the body is the whole batch, which the client splits.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithEntry`),
 `client/admin/internal/TopicsImpl.java`.
@@ -231,7 +231,7 @@ def _is_encrypted(metadata: MessageMetadata) -> bool:
 
 
 def _time(time_ms: int) -> str:
-    """Format the time like Java's `DateTimeFormatter`; "" if Python cannot represent it."""
+    """Format a time as Java's `DateTimeFormatter` does; "" if Python cannot represent it."""
     try:
         time = datetime.fromtimestamp(time_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -117,7 +117,7 @@ async def _bundles(call: Call) -> object:
 
 
 async def _unload(call: Call) -> None:
-    """Forward an unload request for each bundle to its owner."""
+    """Forward an unload request for each bundle to the bundle's owner."""
     await check_namespace_exists(call.broker.store, call.namespace)
     for bundle in BUNDLE_RANGES:
         answer = await forward(call, f"{call.path.removesuffix('unload')}{bundle}/unload", "PUT")

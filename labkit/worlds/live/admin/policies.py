@@ -1,7 +1,7 @@
 """The HTTP paths for namespace policies.
 
-Every policy can be read and removed, even one that only Pulsar's brokers enforce. It can be set
-only if labkit's brokers enforce it.
+Every policy can be read and removed, even one that only Pulsar's brokers enforce. A policy can be
+set only if labkit's brokers enforce it.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
 """
@@ -92,7 +92,7 @@ def _strategy(body: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """A policy that is stored under `key`.
+    """A namespace policy, stored under `key`.
 
     `checked` validates a request body and returns the value to store, or raises `BadRequestError`
     or `StatusError`. It is None if the policy cannot be set here.
@@ -207,7 +207,7 @@ async def _grant_subscription(call: Call) -> None:
 
 
 async def _change_auth(call: Call, kind: str, value: list[str] | None) -> None:
-    """Set the entry of the role or subscription in the path, or remove it if `value` is None."""
+    """Set the entry for the role or subscription in the path; remove it if `value` is None."""
 
     def changed(before: Any) -> dict[str, Any]:
         policies = {**new_policies("")[_AUTH], **(before or {})}

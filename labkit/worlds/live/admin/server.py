@@ -36,7 +36,7 @@ _MOST_DROPPED = 128 * 1024 * 1024
 
 
 class _CompletionNotifier(HTTPMessageDelegate):
-    """Passes a request on to `delegate`, and calls `on_whole` once it has arrived completely."""
+    """Passes a request on to `delegate`; calls `on_whole` when the whole request has arrived."""
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
         self._delegate = delegate
@@ -61,7 +61,7 @@ class _CompletionNotifier(HTTPMessageDelegate):
 class AdminServer(HTTPServer):
     """Serves `admin_application` within the limits above; `admin_server` creates one.
 
-    tornado calls its methods; it calls `start_request` when a connection starts to wait for a
+    tornado calls its methods: `start_request`, for example, when a connection begins to wait for a
     request.
     """
 
@@ -107,7 +107,7 @@ class AdminServer(HTTPServer):
 
 
 def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
-    """Return the HTTP server; it logs each rejected request or uncaught exception on one line."""
+    """Return the HTTP server, which logs one line per rejected request or uncaught exception."""
     for name in ("tornado.general", "tornado.application"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)

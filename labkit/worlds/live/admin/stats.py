@@ -1,4 +1,4 @@
-"""The HTTP paths for topic statistics, and to unload and terminate topics.
+"""The HTTP paths that return topic statistics, and that unload and terminate topics.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """

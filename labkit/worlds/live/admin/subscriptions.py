@@ -1,6 +1,6 @@
 """The HTTP paths for a topic's subscriptions: create, delete, skip, reset, expire.
 
-A request for a partitioned topic is executed on each partition that has the subscription.
+A request for a partitioned topic applies to each partition that has the subscription.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """
@@ -116,7 +116,9 @@ def _published_before(call: Call, age_s: int) -> int:
 
 
 async def _expire_up_to(call: Call) -> None:
-    """Acknowledge everything up to the message in the body, and that message unless excluded."""
+    """Acknowledge all messages up to the one in the body, which is included unless `excluded` is
+    set.
+    """
     await check_not_partitioned(call, "expire messages of")
     topic, subscription = await _find(call)
     if parse_position(call.body) > topic.ledger.last_confirmed:
@@ -137,7 +139,7 @@ async def _reset_to_time(call: Call) -> None:
 
 
 async def _reset_to_position(call: Call) -> None:
-    """Reset the cursor to the message in the body, or to the next one if excluded."""
+    """Reset the cursor to the message in the body, or to the next one if `excluded` is set."""
     await check_not_partitioned(call, "reset the cursor of")
     topic, subscription = await _find(call)
     start, batch = await _start(call, topic, after=_excluded(call))
@@ -151,10 +153,10 @@ def _excluded(call: Call) -> bool:
 async def _start(
     call: Call, topic: BrokerTopic, *, after: bool
 ) -> tuple[Position, tuple[int, int] | None]:
-    """Return the position of the message in the body, or of the next one if `after`.
+    """Return the position of the message in the body, or with `after`, of the next message.
 
-    For a message inside a batch, also return the batch size and a bit set of the messages from that
-    one on. Raises `BadRequestError`.
+    If that position is inside a batch, also return the batch size and a bit set of the remaining
+    messages of the batch. Raises `BadRequestError`.
     """
     position = parse_position(call.body)
     index = call.body.get("batchIndex", -1) if isinstance(call.body, dict) else -1

@@ -61,9 +61,9 @@ class KnownKeys:
     refused: Mapping[str, RefusedKey]
 
     def unused(self, properties: Mapping[str, str], *, bookie: bool = True) -> dict[str, str]:
-        """Return the keys that have no effect, each with the most similar known key or "".
+        """Return the keys that have no effect, each mapped to the most similar known key or "".
 
-        With `bookie=False`, keys that only a bookie refuses are ignored. Raises
+        With `bookie=False`, keys that only a bookie refuses count as having no effect. Raises
         `BKIncorrectParameterException` for a refused key.
         """
         unused = {}
@@ -91,7 +91,7 @@ class KnownKeys:
 
 
 def describe_unused(unused: Mapping[str, str]) -> str:
-    """Return a line that lists the unused keys, likely misspellings first, or "" without any."""
+    """Return a line that lists the unused keys, likely misspellings first; "" if there are none."""
     if not unused:
         return ""
     names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]

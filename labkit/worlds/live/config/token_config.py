@@ -50,7 +50,7 @@ class TokenKeys:
     def verifier(
         self,
     ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
-        """Return the key, and the algorithms that it may verify.
+        """Return the key, and the signature algorithms for which it may be used.
 
         Raises `BKIncorrectParameterException`, which names the invalid key.
         """
@@ -112,7 +112,7 @@ def _public_key(
 
 
 def _read_key(name: str, text: str) -> bytes:
-    """Read a key in any of Pulsar's forms."""
+    """Read a key given in any of the forms that Pulsar accepts."""
     try:
         if found := _DATA.fullmatch(text):
             data = unquote_to_bytes(found[2])

@@ -1,4 +1,4 @@
-"""Makes Python's cyclic garbage collector run less often, for processes with many requests.
+"""Makes Python's cyclic garbage collector run less often in processes that handle many requests.
 
 By default the collector runs after every 700 new objects and traverses the live ones. With 1,000
 adds in flight, each with a few objects that reference counting frees anyway, a client would spend a

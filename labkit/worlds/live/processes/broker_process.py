@@ -88,14 +88,14 @@ async def _serve(
 _LIMITS = PeerLimits(max_connections=100_000)
 """As in Pulsar by default, only the open-file limit restricts the number of connections."""
 _OTHER_FILES = 250 + MAX_LISTENERS
-"""Descriptors for connections to bookies and ZooKeeper, HTTP, and listeners to the trace."""
+"""File descriptors for connections to bookies and ZooKeeper, HTTP and trace listeners."""
 
 
 class _Ports:
     """The broker's listening ports.
 
-    They are bound before the broker is created, because they are part of its address. Clients are
-    accepted only after `start_serving`.
+    The ports are bound before the broker is created, because they are part of its address. Clients
+    are accepted only after `start_serving`.
     """
 
     @classmethod
@@ -144,7 +144,7 @@ class _Ports:
         return self._broker.accept(connection)
 
     async def start_serving(self, broker: Broker, log: PeerLog) -> None:
-        """Accept clients; `log` gets a line for each rejected HTTP request."""
+        """Accept clients; write a line to `log` for each rejected HTTP request."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()

@@ -81,8 +81,8 @@ def check_secrets_folder() -> Path:
 def publish(address: str, secret: str, pid: int) -> None:
     """Publish a server's secret to this user's processes, and delete the secrets of dead servers.
 
-    `pid` is the server's process id. Raises `MissingPart` if other users cannot be denied access
-    to the directory, and `OSError`.
+    `pid` is the server's process id. Raises `MissingPart` if the directory cannot be made private,
+    and `OSError`.
     """
     folder = check_secrets_folder()
     make_private(folder)
@@ -112,7 +112,7 @@ def withdraw(address: str) -> None:
 
 
 def _find(servers: str) -> str | None:
-    """Return the secret published for a server of this user, if that server is alive."""
+    """Return the secret that this user's server has published, if that server is alive."""
     if sys.platform == "win32":
         return None  # labkit's servers do not run on Windows.
     return _live_secret(_path(servers)) if _is_mine(_folder()) else None
