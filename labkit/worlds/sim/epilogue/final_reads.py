@@ -54,7 +54,7 @@ async def read_everything(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE_S
     while loop.time() < deadline:
-        # A bookie that is down again has failed to start.
+        # A bookie that is down at this point has failed to start.
         if all(each.serves or not each.is_up for each in bookies):
             break
         await asyncio.sleep(0.01)
@@ -94,7 +94,7 @@ async def _remaining_marks(node: ClientNode) -> list[int]:
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
-    # Enable autorecovery: it is still disabled if the operator's client died or got no response.
+    # Enable autorecovery, which is still disabled if the operator's client died or got no response.
     with suppress(UnavailableException):
         await _retry(underreplication.enable)
     ledgers: list[int] = []
@@ -128,7 +128,7 @@ async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMet
 
 
 async def _read_topics(node: ClientNode, names: Iterable[str]) -> None:
-    """Read each topic once; record an event for a topic with an unreadable ledger, and skip it."""
+    """Read each topic once; if a ledger is unreadable, record an event and skip the topic."""
     for topic in dict.fromkeys(map(full_name, names)):
         try:
             entry_count = await _read_topic(node, topic)

@@ -1,7 +1,7 @@
 """Records which ledgers the topics trim.
 
-Brokers report no event for trimming, and may die before they delete the ledger. A ledger therefore
-counts as trimmed as soon as the shortened ledger list is stored.
+Brokers report no event when they trim a ledger, and may die before they delete it. A ledger
+therefore counts as trimmed as soon as the shortened ledger list is stored.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from labkit.worlds.sim.workload.publish import Publish
 
 
 class TrimmedLedgers:
-    """Watches the ledger lists of the scenario's topics, if brokers can trim them."""
+    """Watches the ledger lists of the scenario's topics, provided that brokers can trim them."""
 
     def __init__(self, scenario: Scenario, answers: ClientAnswers) -> None:
         config = scenario.cluster.broker.managed_ledger
@@ -34,7 +34,6 @@ class TrimmedLedgers:
         before, now = self._ledgers.get(path, []), [each.ledger_id for each in decode_chain(data)]
         self._ledgers[path] = now
         trimmed = before[: max(0, len(before) - len(now))]
-        # After any other change, a ledger has been created or lost, but the list has not been
-        # trimmed.
+        # Any other change means that a ledger was created or lost, not that the list was trimmed.
         if trimmed and before[len(trimmed) :] == now:
             self._answers.trimmed(self._topics[path], trimmed)
