@@ -1,4 +1,4 @@
-"""Run a scenario with a plain function call, also inside a notebook."""
+"""Runs a scenario with a plain function call, which also works in a notebook."""
 
 import asyncio
 import gc

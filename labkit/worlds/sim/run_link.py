@@ -1,9 +1,9 @@
-"""A run as a link: everything that is needed to repeat a run and to show one moment of it.
+"""A run as a link, with everything that is needed to repeat it and to show one of its moments.
 
     run.1.eNqrVkrJTC9K...Qx7cQ.57
 
-1 is the version of the format, and 57 the moment: the `seq` of the last event shown. Between them
-is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
+1 is the version of the format, and 57 is the moment: the `seq` of the last event shown. Between
+them is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
 
 On the site, the link is the fragment of a URL, which browsers do not send to the server. Because a
 link may come from a stranger, `RunLink.parse` limits its size, validates the scenario as
@@ -36,12 +36,12 @@ _OPERATIONS = ("entries", "messages", "polls")
 _FORMAT = "run.1."
 _LINK = re.compile(r"run\.1\.([\w-]+)\.(-1|\d{1,9})", re.ASCII)
 _SHIPPED = frozenset(VARIANTS)
-"""labkit's own variants; exercises add another one while they run learners' code."""
+"""labkit's own variants. Exercises add another variant while they run a learner's code."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Selection(Value):
-    """What a reader has selected in a view; each view uses the fields for which it has controls.
+    """What a reader has selected in a view. Each view uses the fields for which it has controls.
 
     promise: the name of the broken promise that the view marks.
     """
@@ -73,8 +73,8 @@ class RunLink(Value):
         before the first.
     """
 
-    # The scenario and everything after it come last: pages identify a run by the fields before
-    # them.
+    # Keep the scenario and the fields after it last, because pages identify a run by the fields
+    # before them.
     digest: str
     view: str
     selection: Selection = Selection()
@@ -128,16 +128,17 @@ class RunLink(Value):
         return f"{_FORMAT}{urlsafe_b64encode(packed).decode().rstrip('=')}.{self.at}"
 
     def __str__(self) -> str:
-        """Return the URL, or only the fragment if labkit is not published; `labkit open` accepts
-        both.
+        """Return the URL; if labkit is not published, only the fragment.
+
+        `labkit open` accepts both.
         """
         page = run_page()
         return f"{page}#{self.fragment()}" if page else self.fragment()
 
 
 def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any) -> str:
-    """Return the link with these fields, or "" if a link cannot describe the scenario: it has steps
-    or faults that are not labkit's own, or it is too large.
+    """Return the link with these fields, or "" if a link cannot describe the scenario because it is
+    too large or has steps or faults that are not labkit's own.
 
     `code` is included only if the run used a learner's code.
     """
@@ -187,7 +188,7 @@ def _decompress(text: str) -> str:
 
 
 def _check_size(scenario: Scenario) -> None:
-    """Limit what a stranger's scenario may cost to run; a step budget limits the rest."""
+    """Limit the cost of running a stranger's scenario, which a step budget limits further."""
     cluster, steps = scenario.cluster, scenario.workload
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]

@@ -37,9 +37,10 @@ from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 
 _BOOT_LIMIT_S = 60.0
 OUTLAST_S = 30.0
-"""How long a step may take after all faults have been repaired and every entry has been read."""
+"""How long a step may still take after all faults have been repaired and every entry has been read.
+"""
 _GRACE_S = 1.0
-"""How long a step may wait for its trigger when there is nothing else left to do."""
+"""How long a step may wait for its trigger when nothing else is left to do."""
 
 
 class World:
@@ -52,7 +53,7 @@ class World:
         self.answers = ClientAnswers(self.rows)
         self.tokens = count(1)
         self.choices: list[int] = []
-        """For each choice, the number of messages to choose from."""
+        """For each choice, the number of candidates."""
         self.struck: list[tuple[int, Fault]] = []
         """The faults that have struck so far, each with its time in microseconds."""
         self.decisions = Decisions(scenario.seed, scenario.decisions, loop.now_us)
@@ -96,7 +97,7 @@ class World:
             raise self._error
 
     async def outlast(self) -> None:
-        """Check whether the steps that are still running finish now that all faults are repaired.
+        """Check whether the steps that are still running end now that all faults are repaired.
 
         Call this after `run`. It does nothing if the order of messages is chosen, because no
         time-out fires in that case.
@@ -110,7 +111,7 @@ class World:
             self._ledgers.no_more()
         before = len(self.answers.recorded)
         await asyncio.wait(list(steps), timeout=OUTLAST_S)
-        # The trace contains no events from this phase, so drop its answers as well.
+        # The trace contains no events from this phase, so drop the results as well.
         del self.answers.recorded[before:]
         for ended, (step, node) in steps.items():
             self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
@@ -223,7 +224,7 @@ class World:
         await wait([ended for _, started, ended in runs if started.done()], deadline)
 
     def _schedule(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Schedule a step; return futures for its start and for its end, however it ends."""
+        """Schedule a step; return a future for its start, and one for its end, however it ends."""
         node = self.clients[step.client]
         started: asyncio.Future[None] = self.loop.create_future()
         ended: asyncio.Future[None] = self.loop.create_future()
@@ -270,11 +271,11 @@ class World:
 
     def _repair_all(self) -> None:
         self._is_over = True
-        # Drop these actions: otherwise, a fault that still waits for an event would hit the
+        # Drop these actions, because a fault that is still waiting for an event would hit the
         # epilogue.
         self._waiting_actions.clear()
-        # Stop choosing the order: the epilogue reads everything, so the order of its messages does
-        # not matter.
+        # Stop choosing the order, which does not matter in the epilogue, because it reads
+        # everything.
         self.network.transit.choose = None
         self.network.behave()
         self.zookeeper.behave()

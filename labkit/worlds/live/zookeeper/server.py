@@ -50,9 +50,7 @@ JARS = (
     "commons-io",
     "netty-handler",
 )
-"""The jars that the server needs; it starts faster with only these than with all 300 jars of
-PySpark.
-"""
+"""The jars that the server needs. It starts faster with these than with all 300 of PySpark's."""
 
 JVM_OPTIONS = (
     "-Xmx128m",
@@ -322,8 +320,7 @@ async def _until_serving(
 
 
 async def _folder_served_on(port: int) -> Path | None:
-    """Return the parent of the data directory of the server on this port, which is asked for its
-    configuration.
+    """Ask the server on this port for its configuration; return the parent of its data directory.
 
     A response alone is not enough, because another ZooKeeper may have taken the port first.
     """

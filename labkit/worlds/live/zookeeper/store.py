@@ -46,9 +46,7 @@ _RESPONSE_TIMEOUT_S = 15.0
 _CREATE_ATTEMPTS = 100
 
 _POLL_SHARE = 1 / 4
-"""Interval between requests that check whether the store responds, as a share of the session
-timeout.
-"""
+"""Interval at which to check whether the store responds, as a share of the session timeout."""
 
 _RECONNECT_DELAY_S = 0.1
 _LONGEST_RECONNECT_DELAY_S = 1.0

@@ -1,12 +1,13 @@
-"""An in-memory disk that loses unsynced data in a crash and can stop at any operation.
+"""An in-memory disk that loses unsynced data in a crash, and that can crash before any operation.
 
-It is as unforgiving as the `Disk` port permits. Until the next `sync`, each write may independently
-be lost, kept, or torn at a sector boundary; until the next `sync_folder`, a new name, a rename or a
-removal may be lost or kept. A `Keep` function decides the fate of each unsynced operation.
+It loses as much as the `Disk` port permits. Until the next `sync`, each write may be lost, kept, or
+torn at a sector boundary, independently of the others. Until the next `sync_folder`, a new name, a
+rename or a removal may be lost or kept. A `Keep` function decides the fate of each unsynced
+operation.
 
-A failed sync loses its data for good, as on Linux: the pages stay in memory, where the next process
-can still read them, but they count as clean, and only a new write to the same page gets them to
-disk.
+As on Linux, a failed sync loses its data for good. The pages stay in memory, where the next process
+can still read them, but they count as clean, and reach the disk only after a new write to the same
+page.
 """
 
 import errno
@@ -22,7 +23,7 @@ SECTOR_SIZE = 512
 PAGE_SIZE = 4096
 """The unit that the operating system writes, in bytes."""
 _LARGEST_FILE = 2**28
-"""Maximum file size in bytes, not counting trailing zeros: a corrupt record may ask for any."""
+"""Maximum file size in bytes without trailing zeros; a corrupt record may request any size."""
 
 
 class SimDiskError(OSError):
@@ -60,7 +61,10 @@ class Fuse:
 
 
 class FileContent:
-    """The contents of a file. Trailing zeros are only counted, so preallocated files stay small."""
+    """The contents of a file.
+
+    Only the number of trailing zeros is stored, so preallocated files are small.
+    """
 
     def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
         self.size = size
@@ -86,7 +90,7 @@ class FileContent:
 
 
 def _is_zero(data: bytes) -> bool:
-    # A comparison is much faster than a search for the first other byte.
+    # This comparison is much faster than looking for the first non-zero byte.
     return data == bytes(len(data))
 
 
@@ -94,8 +98,8 @@ def _is_zero(data: bytes) -> bool:
 class Inode:
     """A file with its current name and contents.
 
-    `durable` is its content as of the last sync, `writes` are the writes that the next sync makes
-    durable, and `passed_over` are those of failed syncs, split by page.
+    `durable` is the content as of the last sync. The next sync makes `writes` durable, but not
+    `passed_over`, the writes of failed syncs, split by page.
     """
 
     path: str
@@ -285,7 +289,7 @@ class SimDisk:
         return len(self._names[path].content.stored)
 
     def rot(self, path: str, part: float, size: int = 1) -> int:
-        """Flip a bit in every byte of a block, in memory and on disk; return the block's offset.
+        """Flip one bit in each byte of a block, in memory and on disk; return the block's offset.
 
         The block contains the byte at the relative position `part` (0 to 1) of the file without its
         trailing zeros.
@@ -307,12 +311,12 @@ class SimDisk:
         return found.digest()
 
     def unsynced(self) -> list[Operation]:
-        """Return the operations whose effect could be lost in a crash now, oldest first."""
+        """Return the operations whose effect a crash at this moment could lose, oldest first."""
         writes = {op for inode in self._inodes() for op, _ in (*inode.passed_over, *inode.writes)}
         return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
 
     def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
-        """Return the disk as a start after a power loss finds it; this disk remains unchanged."""
+        """Return a copy of the disk as it would be after a power failure."""
         disk = SimDisk(fuse, self.name)
         names = dict(self._durable_names)
         for change in self._changes:
@@ -327,10 +331,9 @@ class SimDisk:
         return disk
 
     def after_kill(self, fuse: Fuse) -> "SimDisk":
-        """Return the disk as the next process finds it if only this process is killed.
+        """Return a copy of the disk as the next process finds it if only this process is killed.
 
-        Unsynced changes are visible but still not durable. The returned disk is independent of this
-        one.
+        Unsynced changes are visible, but still not durable.
         """
         disk = SimDisk(fuse, self.name)
         # Copy each file only once: its old and new names must refer to the same copy.
@@ -384,7 +387,7 @@ def _by_page(operation: Operation, data: bytes) -> Iterator[tuple[Operation, byt
 
 
 def _surviving_data(data: bytes, operation: Operation, share: float) -> bytes:
-    """Return the part of a write that survives: whole sectors, up to that share of the write."""
+    """Return the part of a write that survives: whole sectors, up to this share of the write."""
     if share in (0, 1):
         return data if share else b""
     # Sectors are aligned to the start of the file, not to the start of the write.

@@ -1,8 +1,8 @@
-"""Disk calls that take time and can fail, between a simulated bookie and its disks.
+"""Makes a simulated bookie's disk calls take time, and fail.
 
-A call takes effect when its time has elapsed. If the machine crashes before that, only the first
-disk operations of the call are carried out; the decision `reach b1 7` says how many. `disk b1 7`
-says how much longer than usual the call takes.
+A call takes effect at the end of its duration. If the machine crashes before that, only the first
+disk operations of the call are carried out. The decision `reach b1 7` determines how many; `disk b1
+7` determines how much longer than usual the call takes.
 """
 
 import errno
@@ -26,7 +26,7 @@ _SLOW_MS = log_spread(1, 100)
 
 
 class DiskCall(NamedTuple):
-    """A call that a disk worker completed or that a crash cut short.
+    """A call that a disk worker completed, or that a crash cut short.
 
     what: the function's name, such as `flush`, `compact` or `sync`, or `open` when a store is
     opened. begin_us, end_us: microseconds of virtual time.
@@ -54,7 +54,7 @@ class DiskTrouble:
         """Number of the operation at which the machine stops; -1: none."""
         self.stop = stop
         self.call_count = 0
-        """Number of calls so far, across restarts; each call has its own decisions."""
+        """Number of calls so far, even before restarts; each call has its own decisions."""
         self.calls: list[DiskCall] = []
         """The finished calls."""
 
@@ -105,7 +105,8 @@ class DiskWorker:
         self._is_in_call = False
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        # Count calls across restarts of the machine, so that a decision's name identifies one call.
+        # Do not restart the count when the machine restarts, so that a decision's name identifies
+        # one call.
         number = self._trouble.call_count
         self._trouble.call_count += 1
         slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
@@ -118,8 +119,7 @@ class DiskWorker:
 
     def crash(self) -> None:
         """Stop the machine after the first few operations of the current call."""
-        # If an operation of this call caused the crash, none of its later operations is carried out
-        # anyway.
+        # If an operation of the current call caused the crash, the call has already stopped there.
         if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
         number, begin, call = self._pending[0]

@@ -1,6 +1,6 @@
 """A ZooKeeper server that lags behind the others and serves reads from an older tree.
 
-As ZooKeeper guarantees, a session never goes back in time: it sees its own changes, everything up
+As ZooKeeper guarantees, a session never goes back in time: it sees its own changes, all changes up
 to its last `sync`, and every change that one of its watches has reported.
 
 In ZooKeeper: `server/quorum/Follower.java`.
@@ -25,8 +25,8 @@ class LaggingServer:
         self._lag_s = lag_s
         self._tree = tree
         self._views = deque([(0.0, _view(tree))])
-        """The states that it has not reached yet, each with the time at which the leader reached
-        it.
+        """The state that it serves and all later ones, each with the time at which the leader
+        reached it.
         """
         self._watch_fired = False
 

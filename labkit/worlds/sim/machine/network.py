@@ -1,11 +1,11 @@
 """The simulated network: TCP-like connections over links that may be faulty.
 
 A connection is reliable and ordered unless a link misbehaves. Data sent over a cut link waits on
-the sender's side and is delivered when the link heals, as TCP retransmissions are. Frames that
-reach a connection at the same moment are delivered together, as if by one receive.
+the sender's side until the link heals, as if TCP retransmitted it. Frames that arrive at the same
+moment are delivered together, as if by a single receive.
 
-When a process ends, its connections are closed. A machine that loses power sends nothing, so a peer
-that writes to it does not notice until the machine is up again.
+When a process ends, its connections are closed. A machine that loses power sends nothing, so its
+peers notice only when they write to it and it is up again.
 """
 
 import asyncio
@@ -31,12 +31,12 @@ class End:
         self.on_bodies: OnBodies | None = None
         self.is_open = True
         self.number = 0
-        """Number of this connection among those that one node has opened to the other."""
+        """The number of this connection among those that the one node has opened to the other."""
         self.due = 0.0
-        """When the newest parcel for this end arrives."""
+        """When the newest parcel for this end is due."""
         self.newest: Parcel | None = None
         self.is_missed = False
-        """Whether this end is dead although something sent to it was not received."""
+        """Whether this end's process has died before it received everything that was sent to it."""
         self._network = network
         self.waiting: list[Any] | None = None
         self._is_hung_up = False
@@ -71,7 +71,7 @@ class End:
     def resume(self) -> None:
         waiting, self.waiting = self.waiting, None
         if waiting:
-            # Deliver the frames in the loop's next round, like data from a socket, so that the
+            # Like data from a socket, deliver the frames in the loop's next round, so that the
             # caller is not re-entered.
             asyncio.get_running_loop().call_soon(self.take, waiting)
         if self._is_hung_up:
@@ -147,8 +147,8 @@ class SimNetwork:
     def is_in_turn(self) -> bool:
         """Whether messages arrive in a chosen order.
 
-        In that case, a node learns only from a message that its peer is gone, so even a power loss
-        sends one.
+        In that case, only a message can tell a node that its peer is gone, so a machine that loses
+        power sends one.
         """
         return self.transit.choose is not None
 
@@ -173,7 +173,7 @@ class SimNetwork:
             self._refuse(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended; unless `silently`, close its connections."""
+        """Disconnect a process that has ended; unless `silently`, tell its peers."""
         self._up.pop(process.name, None)
         if not silently:
             self._without_process[process.name] = None
@@ -195,7 +195,10 @@ class SimNetwork:
     async def connect(
         self, process: Process, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> End:
-        """Raises `ConnectionRefusedError`, `ConnectionResetError` or `TimeoutError`."""
+        """Open a connection.
+
+        Raises `ConnectionRefusedError`, `ConnectionResetError` or `TimeoutError`.
+        """
         own_end = End(self, process, self.link(process.name, host))
         own_end.number = self._opened[process.name, host] = (
             self._opened.get((process.name, host), -1) + 1
@@ -212,7 +215,7 @@ class SimNetwork:
                 own_end.close()
 
         def request() -> None:
-            """Respond as the other machine's operating system does, without its processes."""
+            """Respond in place of the other machine's operating system."""
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)
@@ -240,7 +243,7 @@ class SimNetwork:
             link.behave()
 
     def miss(self, dead: End) -> None:
-        """Reject a message to an end whose process has died, as soon as its machine is up."""
+        """Reject a message to an end whose process has died, as soon as the machine is up."""
         dead.is_missed = True
         if dead.process.name in self._up:
             self._refuse(dead)
@@ -261,7 +264,7 @@ class SimNetwork:
         def hand_over() -> None:
             end.on_bodies = accept(end)
 
-        # Use the listener's context, so that its process runs the step, or holds it back while
+        # Use the listener's context, so that the step runs in its process, or waits while it is
         # paused.
         self._loop.call_soon(hand_over, context=listener.context)
         return True

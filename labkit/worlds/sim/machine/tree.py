@@ -32,7 +32,10 @@ class Znode:
 
 
 class ZnodeTree:
-    """All nodes and watches; `tell` is called with each watch when it fires, which happens once."""
+    """All nodes and watches.
+
+    `tell` is called with each watch that fires; a watch fires only once.
+    """
 
     def __init__(self, tell: Callable[[Watch], None]) -> None:
         self._tell = tell
@@ -46,7 +49,7 @@ class ZnodeTree:
         check_node(path, data)
         parent = _parent(path)
         if parent not in self.nodes:
-            # Parents are never ephemeral, because ephemeral nodes cannot have children.
+            # Create persistent parents, because ephemeral nodes cannot have children.
             self.create(parent, b"", 0, False)
         above = self.nodes[parent]
         if sequential:

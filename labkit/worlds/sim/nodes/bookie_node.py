@@ -1,4 +1,4 @@
-"""A bookie's node: a real bookie on simulated disks, which survive its processes."""
+"""A node that runs a real bookie on simulated disks, which outlive its processes."""
 
 import asyncio
 from functools import partial
@@ -40,7 +40,7 @@ class BookieNode(SimNode):
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
         self._step_s = 0.0
-        """How long a start pauses between its steps."""
+        """How long the bookie pauses between the steps of its start."""
         self._loss = world.decisions.of(f"lose disk {name}")
 
     @property
@@ -52,7 +52,7 @@ class BookieNode(SimNode):
         return self._trouble.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """End the process, and decide what the machine's disks contain after the crash."""
+        """End the process, and decide what the disks contain after the crash."""
         if not self.is_up:
             return
         super().crash(disk, error=error, reason=reason)
@@ -74,7 +74,7 @@ class BookieNode(SimNode):
         fuse.watch, fuse.watch_read = self._trouble.watch, self._trouble.watch_read
 
     def replace_disks(self, which: str) -> None:
-        """Cut the power, and lose all files on the `journal`, the `ledgers` or `all` disks."""
+        """Cut the power, and replace the `journal`, the `ledgers` or `all` disks by empty ones."""
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
@@ -219,7 +219,7 @@ class BookieNode(SimNode):
         return worker
 
     def draw(self, count: int) -> int:
-        """Draw a random number below `count`; implements autorecovery's port for random numbers."""
+        """Draw a random number below `count`; this is autorecovery's port for random numbers."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
         drawn = int(decision.take(self._drawn_count, 1.0, lambda draw: float(int(draw * count))))
@@ -237,12 +237,12 @@ class BookieNode(SimNode):
 
 
 def _directory_names(name: str, count: int) -> list[str]:
-    """Return names for `count` directories, numbered if there are several."""
+    """Return names for `count` directories; they are numbered if there are several."""
     return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 
 
 def _lost_share(draw: float) -> float:
-    """Return the share of an operation that is lost, if any of it is.
+    """Return how much of an operation is lost, given that some of it is.
 
     Half of these operations are lost completely; the others are torn.
     """

@@ -1,4 +1,4 @@
-"""A broker's node: a real broker on the simulated network, with its own metadata session."""
+"""A node that runs a real broker on the simulated network, with its own metadata session."""
 
 import asyncio
 

@@ -1,6 +1,6 @@
-"""The world as seen by its nodes: time, network, random decisions, and a sink for their events.
+"""What a node can see of its world: time, network, random decisions, and a sink for its events.
 
-The world is built from nodes, so a node depends on it only through this interface.
+The world depends on its nodes, so a node depends on the world only through this interface.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -12,7 +12,7 @@ from labkit.worlds.sim.nodes.nodes import SimNode
 EVERY_NODE = "*"
 """Wildcard for all nodes in a fault."""
 EPILOGUE = "epilogue"
-"""The node that reads everything at the end."""
+"""The client that reads everything at the end of a run."""
 
 
 class FaultyWorld(Environment, Protocol):

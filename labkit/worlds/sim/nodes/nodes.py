@@ -1,7 +1,8 @@
-"""Nodes of the simulated world, which can crash, pause and restart, and the client node.
+"""Nodes of the simulated world, which can crash, pause and restart; and nodes for clients.
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
-A crash ends the whole process of a node; a start launches a new process on the remaining data.
+A crash ends the whole process of a node; a start creates a new process, which finds the remaining
+data.
 """
 
 import asyncio
@@ -47,8 +48,7 @@ class SimNode:
     def start(self) -> None:
         if self.is_up:
             return
-        # The clock belongs to the machine, so it is still as wrong as before when a new process
-        # starts.
+        # The clock belongs to the machine, so a new process does not correct it.
         process = self.process = Process(self.name, self.clock)
         self.recorder = Recorder(self.name, self.world.loop.now_us)
         process.at_death.append(self.recorder.listen(self.world.take))
@@ -64,7 +64,10 @@ class SimNode:
         return task
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """Kill the process if it is up; `error` and `reason` say why it terminated itself."""
+        """Kill the process if it is up.
+
+        `error` and `reason` explain why it terminated itself, if it did.
+        """
         process = self.process
         if process is None or not process.is_alive:
             return

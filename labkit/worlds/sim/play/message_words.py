@@ -1,4 +1,4 @@
-"""What a message in flight says, in words."""
+"""Describes the messages in flight in words."""
 
 from typing import Any
 

@@ -12,8 +12,9 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 @dataclass(frozen=True, slots=True, repr=False)
 class SessionLoss(Value):
     """The metadata server expires a node's session, as if the node had been silent for too long,
-    and deletes the session's ephemeral nodes. The node notices this when it reconnects, which it
-    does immediately.
+    and deletes the session's ephemeral nodes.
+
+    The node reconnects immediately, and then notices this.
     """
 
     node: str
@@ -59,9 +60,11 @@ class HangingMetadata(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LaggingMetadata(Value):
-    """The metadata server that a node is connected to lags `lag_ms` behind the others, so reads
-    that set no watch return old data. After the response to any other request, or after a watch
-    fires, the node sees everything up to that point.
+    """The metadata server to which a node is connected lags `lag_ms` behind the others, so reads
+    that set no watch return old data.
+
+    After the response to any other request, or after a watch fires, the node sees everything up to
+    that point.
     """
 
     node: str

@@ -1,7 +1,7 @@
-"""Scripts for a single bookie, as values, and the bookie that runs them.
+"""Scripts for a single bookie, as values, and the bookie that executes them.
 
-A promise is something that a bookie has acknowledged: an entry, a fence or an explicit LAC. It must
-be kept once the step `Commit` has returned, whatever happens to the machine afterwards.
+A promise is something that a bookie has acknowledged: an entry, a fence or an explicit LAC. The
+bookie must keep it once the step `Commit` has returned, whatever happens to the machine afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ CONFIG = StorageConfig(
     log_size_limit=2048,
     page_size=512,
 )
-"""Small files, and journals that are deleted as soon as they are no longer needed."""
+"""Configures small files, and journals that are deleted as soon as they are no longer needed."""
 
 StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
 """Opens a store: `LedgerStore` itself, or a variant with a bug."""
@@ -125,7 +125,7 @@ class ScriptedBookie:
         self.step = f"{step} in flush" if self.in_flush else step
 
     def start(self) -> None:
-        """Open the store; the previous store is abandoned, as if its process had been killed."""
+        """Open the store; abandon the previous one, as if its process had been killed."""
         self.store = self._machine.open(self._store_factory, self._config)
 
     def request(self, promise: Promise, data: bytes = b"") -> None:

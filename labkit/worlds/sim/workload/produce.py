@@ -1,4 +1,4 @@
-"""A producer whose own process owns the topic, without a broker."""
+"""A producer that owns the topic in its own process, without a broker."""
 
 import asyncio
 from collections import deque
@@ -24,7 +24,8 @@ class Produce(Value):
 
     With `receive`, also read the topic from the first message on. The topic's ledgers have
     `entries_per_ledger` entries each. At most `window` messages are unconfirmed at a time. The step
-    ends if a message cannot be stored, because then another client has taken over the topic.
+    ends if a message cannot be stored, because that means that another client has taken over the
+    topic.
     """
 
     topic: str = "t"
