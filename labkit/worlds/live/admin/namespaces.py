@@ -63,8 +63,8 @@ def _check_clusters(call: Call, clusters: object) -> None:
     if others := sorted({str(name) for name in clusters} - {mine}):
         raise StatusError(
             HTTPStatus.FORBIDDEN,
-            f"replication to {', '.join(others)}: geo-replication is not supported here, and this"
-            f" cluster is {mine}",
+            f"cannot replicate to {', '.join(others)}: labkit does not support geo-replication, and"
+            f" this cluster is {mine}",
         )
 
 

@@ -56,7 +56,7 @@ def _retention(body: object) -> object:
     if not (_is_number(time) and _is_number(size) and time >= -1 and size >= -1):
         raise BadRequestError(
             'the body must look like {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100};'
-            " -1: no limit"
+            " use -1 for no limit"
         )
     if (time == 0) != (size == 0):
         raise BadRequestError(
@@ -68,7 +68,9 @@ def _retention(body: object) -> object:
 
 def _message_ttl(body: object) -> object:
     if not _is_number(body):
-        raise BadRequestError("the body must be a number of seconds, such as 3600; 0: no expiry")
+        raise BadRequestError(
+            "the body must be a number of seconds, such as 3600; use 0 for no expiry"
+        )
     if isinstance(body, int) and body < 0:
         raise StatusError(
             HTTPStatus.PRECONDITION_FAILED,
