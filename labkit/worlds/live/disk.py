@@ -141,8 +141,8 @@ class RealDisk:
     def _make_folders(self, folder: Path) -> None:
         """Create the directory and its missing parents below `root`.
 
-        Only a new directory directly in `root`, which is created once, is synced here. The others
-        are synced by a flush, which syncs the directories of many new ledgers together.
+        Only a new directory directly in `root`, which is created once, is synced here. A flush
+        syncs the other directories, for many new ledgers at once.
         """
         require_directory(folder)
         missing = [folder]

@@ -158,7 +158,7 @@ async def _set(name: str, policy: _Policy, call: Call) -> None:
         value = policy.checked(value)
     elif policy.default is None or value != policy.default:
         await check_namespace_exists(call.broker.store, call.namespace)
-        raise not_supported(f"the policy {name} of a namespace")
+        raise not_supported(f"the namespace policy {name}")
     await change_policy(call.broker.store, call.namespace, policy.key, lambda _: value)
 
 
@@ -178,7 +178,7 @@ def policies_of(body: Mapping[str, Any], cluster: str) -> dict[str, Any]:
         if not value or value == policy.default or key in policies:
             continue
         if policy.checked is None:
-            raise not_supported(f"the policy {key} of a namespace")
+            raise not_supported(f"the namespace policy {key}")
         policies[key] = policy.checked(value)
     return policies
 

@@ -87,7 +87,7 @@ class LocalCluster:
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:
             raise BKIncorrectParameterException(
-                f"a cluster needs at least 1 bookie and 0 brokers, got {bookies} and {brokers}"
+                f"expected at least 1 bookie and at least 0 brokers, got {bookies} and {brokers}"
             )
         BOOKKEEPER_KEYS.require_used(autorecovery or {})
         if broker_conf:
@@ -268,7 +268,7 @@ class LocalCluster:
     async def restart(self, name: str) -> None:
         """Restart a node, killing it first if it is up.
 
-        A bookie keeps its files, a broker its ports.
+        A bookie keeps its files, and a broker keeps its ports.
         """
         self._require_start()
         if self.is_up(name):

@@ -364,6 +364,6 @@ def _is_kept(
         decode_entry(stored, DIGEST, ledger_id, number)
     except (NoLedgerException, NoEntryException, StorageDamagedException, BKDigestMatchException):
         # Journal records have no checksum, so the store may return the data of a torn record. A
-        # client detects this by the digest.
+        # client detects this when it checks the digest.
         return False
     return None

@@ -92,7 +92,7 @@ def search(
 
     If `variant` is not None, every scenario runs with it. The search uses `jobs` processes (0: one
     per processor). With 1, it runs in this process, as checks and variants that are defined in a
-    notebook require. `on_progress` is called with the number of scenarios tried and of broken
+    notebook require. `on_progress` is called with the numbers of scenarios tried and of broken
     promises found. An interrupt ends the search but keeps its findings.
     """
     started_at = time.monotonic()

@@ -71,8 +71,8 @@ def shrink(
     """Make a scenario that breaks a promise as small as possible within `patience_s`. `promise` is
     the name of a check, or "" for the first promise that breaks.
 
-    Raises `LookupError` if the promise does not break, or if the run does not end: such a run has
-    no trace for the checks, and each attempt would take equally long.
+    Raises `LookupError` if the promise does not break, or if the run does not end, because such a
+    run has no trace that can be checked, and every attempt would take just as long.
     """
     started_at = time.monotonic()
     try:
@@ -84,7 +84,10 @@ def shrink(
         ) from error
     names = [each.name for each in broken(check_all(trace, checks))]
     if not names or (promise and promise not in names):
-        raise LookupError(f"{promise or 'no promise'} is broken in {scenario!r}")
+        raise LookupError(
+            f"{promise or 'every promise'} holds in this run; choose a scenario that breaks a"
+            f" promise: {scenario!r}"
+        )
     promise = promise or names[0]
     (check,) = (each for each in checks if each.__name__ == promise)
     shrinker = _Shrinker(trace.explicit(), check, started_at + patience_s)

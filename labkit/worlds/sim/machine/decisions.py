@@ -121,7 +121,7 @@ class Decision:
             draw = self._random(number)
             if draw >= share:
                 return 0.0
-            # A draw below `share` is uniformly distributed below it, so reuse it to draw the value.
+            # Draws below `share` are uniformly distributed, so reuse this one to draw the value.
             value = spread(draw / share)
         if value:
             self._record(f"{self.name} {number}", value)

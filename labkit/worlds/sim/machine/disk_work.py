@@ -1,8 +1,8 @@
 """Makes a simulated bookie's disk calls take time, and fail.
 
-A call takes effect at the end of its duration. If the machine crashes before that, only the first
-disk operations of the call are carried out. The decision `reach b1 7` determines how many; `disk b1
-7` determines how much longer than usual the call takes.
+A call takes effect when its duration has elapsed. If the machine crashes before that, only the
+first disk operations of the call are carried out. The decision `reach b1 7` determines how many;
+`disk b1 7` determines how much longer than usual the call takes.
 """
 
 import errno

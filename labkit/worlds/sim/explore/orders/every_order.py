@@ -106,7 +106,7 @@ def every_order(
     noticing.
 
     Steps may depend on each other only through messages, so all steps but the first must wait for
-    an event (`On`) of a single node. `on_progress` is called repeatedly with the number of states
+    an event (`On`) of a single node. `on_progress` is called repeatedly with the numbers of states
     visited and of broken promises found. Raises `BKIncorrectParameterException` if the scenario has
     faults or a seed, and `SimulationError` if its nodes depend on anything other than messages.
     """
@@ -249,8 +249,8 @@ class _Search:
         return world.first
 
     def _world(self, path: tuple[int, ...], *, stops: bool) -> DirectedWorld:
-        # Garbage collection is disabled while worlds run. This is fast, because all objects of the
-        # last world are young.
+        # Garbage collection is disabled while worlds run, so free the last world here. All its
+        # objects are young, so this is fast.
         gc.collect(0)
         self._run_count += 1
         return DirectedWorld(
