@@ -34,8 +34,8 @@ from labkit.worlds.live.host.safe_output import print_error, print_line
 NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
-_RUN_ANYWHERE = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
-_NODES = ("bookie", "autorecovery", "broker", "client")
+_PORTABLE_VERBS = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
+_VERBS_WITH_ID = ("bookie", "autorecovery", "broker", "client")
 """Verbs whose error messages start with the value of their option `--id`."""
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -74,13 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     run: Callable[[Arguments], int] = parsed.run
     try:
-        if parsed.verb not in _RUN_ANYWHERE:
+        if parsed.verb not in _PORTABLE_VERBS:
             require_posix(f"`labkit {parsed.verb}`")
         return run(parsed)
     except MissingPart as missing:
         return _fail(str(missing))
     except (LabkitError, OSError) as error:
-        node = f"{parsed.id or parsed.verb}: " if parsed.verb in _NODES else ""
+        node = f"{parsed.id or parsed.verb}: " if parsed.verb in _VERBS_WITH_ID else ""
         return _fail(f"{node}{with_advice(error)}")
     except _OutputError as failed:
         return _fail_on_output(failed.reason)

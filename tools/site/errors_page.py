@@ -228,7 +228,7 @@ class Errors:
     def _expanded(
         self, source: Source, part: str | ast.expr, function: _Function | None
     ) -> list[tuple[_Template, _Function | None]]:
-        """Return the texts of a variable or a condition, each with the function that contains it."""
+        """Return the texts of a variable or a condition, each with the enclosing function."""
         if isinstance(part, ast.IfExp):
             return [(_template(branch), function) for branch in (part.body, part.orelse)]
         if not isinstance(part, ast.Name):

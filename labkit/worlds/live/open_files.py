@@ -10,7 +10,7 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.live.host.posix import open_file_limit
 from labkit.worlds.live.peers import PeerLimits
 
-_FEWEST_CONNECTIONS = 10
+_MIN_CONNECTIONS = 10
 
 
 def limit_connections(limits: PeerLimits, others: int) -> PeerLimits:
@@ -21,7 +21,7 @@ def limit_connections(limits: PeerLimits, others: int) -> PeerLimits:
     """
     files = open_file_limit()
     connections = min(limits.max_connections, files - others)
-    if connections < _FEWEST_CONNECTIONS:
+    if connections < _MIN_CONNECTIONS:
         raise BKIncorrectParameterException(
             f"the operating system allows this process {files} open files, but it needs {others}"
             " in addition to those for its connections; raise the limit (ulimit -n), or lower"

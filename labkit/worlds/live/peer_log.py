@@ -15,7 +15,7 @@ from labkit.worlds.live.host.safe_output import print_error
 
 LINES = 20
 PERIOD_S = 10.0
-_LONGEST_LINE = 500
+_MAX_LINE_LENGTH = 500
 
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _ACCEPTING = (
@@ -66,7 +66,7 @@ class PeerLog(logging.Handler):
         self(message)
 
     def _print(self, line: str) -> None:
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST_LINE])
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_MAX_LINE_LENGTH])
         self._write(f"labkit: {self._name}: {text}")
 
 

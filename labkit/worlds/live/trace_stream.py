@@ -25,13 +25,13 @@ MAX_WAITING_ROWS = 500_000
 """Limit on queued rows for all listeners together: about 100 MB."""
 MAX_LISTENERS = 50
 """Limit on the number of connections, each of which uses a file descriptor."""
-_WAITING_TO_CONNECT = 16
-_ROWS_A_LINE = 1000
+_BACKLOG = 16
+_MAX_ROWS_PER_LINE = 1000
 """Maximum number of rows per line, because the rows of a long replay would not fit in one line."""
-_UNREAD_BYTES = 64 * 1024
+_MAX_UNREAD_BYTES = 64 * 1024
 """While a listener has this many unread bytes, further rows are queued for it."""
-_LAST_WORDS = "too many rows are queued: the listener is too slow; further rows are not sent"
-_REFUSAL = f"this node already has {MAX_LISTENERS} listeners, the maximum"
+_DROPPED = "too many rows are queued: the listener is too slow; further rows are not sent"
+_REFUSED = f"this node already has {MAX_LISTENERS} listeners, the maximum"
 _VALUES = tuple(DEFAULTS.values())
 _TYPES = [*map(type, _VALUES)]
 _FIRST_LIST = Event._fields.index("ensemble")
@@ -67,15 +67,13 @@ class TraceServer:
             self._early = self._add(_Listener("the first listener"))
 
     async def start(self) -> int:
-        self._server = await asyncio.start_server(
-            self._serve, LOOPBACK, 0, backlog=_WAITING_TO_CONNECT
-        )
+        self._server = await asyncio.start_server(self._serve, LOOPBACK, 0, backlog=_BACKLOG)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._connections == MAX_LISTENERS:
-            writer.write(_line(_REFUSAL))
+            writer.write(_line(_REFUSED))
             writer.close()
             return
         self._connections += 1
@@ -92,7 +90,7 @@ class TraceServer:
         self._early = None
         sending = asyncio.create_task(listener.send_to(writer))
         with suppress(ConnectionError):
-            while await reader.read(_UNREAD_BYTES):
+            while await reader.read(_MAX_UNREAD_BYTES):
                 """Ignore everything that the listener sends; wait for end-of-file."""
         sending.cancel()
         self._remove(listener)
@@ -185,15 +183,15 @@ class _Listener:
                 else:
                     self._wake.clear()
                     await self._wake.wait()
-            writer.write(_line(_LAST_WORDS))
+            writer.write(_line(_DROPPED))
         writer.close()
 
     def _next_rows(self) -> list[Event]:
-        return [self.waiting.popleft() for _ in range(min(len(self.waiting), _ROWS_A_LINE))]
+        return [self.waiting.popleft() for _ in range(min(len(self.waiting), _MAX_ROWS_PER_LINE))]
 
 
 def _is_read(writer: asyncio.StreamWriter) -> bool:
-    return writer.transport.get_write_buffer_size() < _UNREAD_BYTES
+    return writer.transport.get_write_buffer_size() < _MAX_UNREAD_BYTES
 
 
 def _line(content: list[Event] | str) -> bytes:
@@ -259,7 +257,7 @@ def decode_rows(line: bytes) -> list[Event]:
     """
     try:
         content = json.loads(line or b"[]")
-        if content in (_LAST_WORDS, _REFUSAL):
+        if content in (_DROPPED, _REFUSED):
             raise TraceEndedError(content)
         rows = [_event(values) for values in content]
     except (ValueError, TypeError, RecursionError) as error:

@@ -27,11 +27,11 @@ from labkit.worlds.sim.settings.scenario_values import Value, from_data, to_data
 from labkit.worlds.sim.settings.value_rules import check_fields
 from labkit.worlds.sim.variants.variants import VARIANTS
 
-MOST_CHARACTERS = 24_000
+MAX_LENGTH = 24_000
 """The maximum length of a link. Links to shrunk scenarios are a tenth as long."""
-_MOST_JSON = 64 * 1024
-_MOST_SERVERS, _MOST_OPERATIONS, _MOST_BYTES = 50, 20_000, 16 * 1024 * 1024
-_MOST_PAGE, _MOST_TEXT, _MOST_CODE = 64 * 1024, 100, 8000
+_MAX_JSON_BYTES = 64 * 1024
+_MAX_SERVERS, _MAX_OPERATIONS, _MAX_PAYLOAD_BYTES = 50, 20_000, 16 * 1024 * 1024
+_MAX_PAGE_BYTES, _MAX_NAME_LENGTH, _MAX_CODE_LENGTH = 64 * 1024, 100, 8000
 _OPERATIONS = ("entries", "messages", "polls")
 _FORMAT = "run.1."
 _LINK = re.compile(r"run\.1\.([\w-]+)\.(-1|\d{1,9})", re.ASCII)
@@ -89,10 +89,10 @@ class RunLink(Value):
         check_fields(self)
         if not re.fullmatch("[0-9a-f]{32}", self.digest):
             raise _not_a_link("its digest is malformed")
-        if max(len(self.view), len(self.version)) > _MOST_TEXT:
-            raise _not_a_link(f"its view or version is longer than {_MOST_TEXT} characters")
-        if len(self.code or "") > _MOST_CODE:
-            raise _not_a_link(f"its code is longer than {_MOST_CODE:,} characters")
+        if max(len(self.view), len(self.version)) > _MAX_NAME_LENGTH:
+            raise _not_a_link(f"its view or version is longer than {_MAX_NAME_LENGTH} characters")
+        if len(self.code or "") > _MAX_CODE_LENGTH:
+            raise _not_a_link(f"its code is longer than {_MAX_CODE_LENGTH:,} characters")
         for scenario in filter(None, (self.scenario, self.other)):
             _check_size(scenario)
 
@@ -103,8 +103,8 @@ class RunLink(Value):
         Raises `BKIncorrectParameterException` if it is not a valid link.
         """
         fragment = text.strip().rpartition("#")[2]
-        if len(fragment) > MOST_CHARACTERS:
-            raise _not_a_link(f"it is longer than {MOST_CHARACTERS:,} characters")
+        if len(fragment) > MAX_LENGTH:
+            raise _not_a_link(f"it is longer than {MAX_LENGTH:,} characters")
         found = _LINK.fullmatch(fragment)
         if found is None:
             raise _not_a_link(
@@ -181,9 +181,9 @@ def site_of(repository: str) -> str:
 def _decompress(text: str) -> str:
     packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     inflate = zlib.decompressobj()
-    data = inflate.decompress(packed, _MOST_JSON)
+    data = inflate.decompress(packed, _MAX_JSON_BYTES)
     if not inflate.eof:
-        raise ValueError(f"it does not end within {_MOST_JSON:,} bytes")
+        raise ValueError(f"it does not end within {_MAX_JSON_BYTES:,} bytes")
     return data.decode("ascii")
 
 
@@ -193,17 +193,17 @@ def _check_size(scenario: Scenario) -> None:
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]
     if (
-        cluster.bookies + cluster.brokers > _MOST_SERVERS
-        or sum(counts) > _MOST_OPERATIONS
-        or sum(count * size for count, size in zip(counts, sizes, strict=True)) > _MOST_BYTES
-        or cluster.storage.page_size > _MOST_PAGE
+        cluster.bookies + cluster.brokers > _MAX_SERVERS
+        or sum(counts) > _MAX_OPERATIONS
+        or sum(count * size for count, size in zip(counts, sizes, strict=True)) > _MAX_PAYLOAD_BYTES
+        or cluster.storage.page_size > _MAX_PAGE_BYTES
     ):
         raise _not_a_link(
-            f"its scenario has more than {_MOST_SERVERS} servers, {_MOST_OPERATIONS:,} entries or"
-            f" {_MOST_BYTES:,} bytes, or index pages of more than {_MOST_PAGE:,} bytes"
+            f"its scenario has more than {_MAX_SERVERS} servers, {_MAX_OPERATIONS:,} entries or"
+            f" {_MAX_PAYLOAD_BYTES:,} bytes, or index pages of more than {_MAX_PAGE_BYTES:,} bytes"
         )
     for text in _texts(to_data(scenario)):
-        if len(text) > _MOST_TEXT or not text.isprintable():
+        if len(text) > _MAX_NAME_LENGTH or not text.isprintable():
             raise _not_a_link("its scenario contains a name that is too long or not printable")
 
 

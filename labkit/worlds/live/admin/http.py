@@ -63,7 +63,7 @@ _OTHERS: Mapping[type[LabkitError], int] = {
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_URI_BYTES = 8 * 1024
-_LONGEST_REASON = 1000
+_MAX_REASON_LENGTH = 1000
 _BEARER = "Bearer "
 
 
@@ -118,7 +118,7 @@ class _Handler(RequestHandler):
         return True
 
     def refuse(self, status: int, reason: str) -> None:
-        self.reason = reason[:_LONGEST_REASON]
+        self.reason = reason[:_MAX_REASON_LENGTH]
         self.answer(status, {"reason": self.reason})
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:

@@ -31,7 +31,7 @@ from labkit.system.topic.messages import split_entry
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Binary, Call, Routes, StatusError
 from labkit.worlds.live.admin.partitions import check_not_partitioned
 
-_LARGEST_PAYLOAD = 64 * 1024 * 1024
+_MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 _PREFIX = "X-Pulsar-"
 
 _TIMES = {
@@ -185,10 +185,10 @@ def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -
     from labkit.system.topic.compression import DecompressionError, decompress_payload  # noqa: PLC0415
 
     size = metadata.uncompressed_size
-    if size > _LARGEST_PAYLOAD:
+    if size > _MAX_PAYLOAD_BYTES:
         raise StatusError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"the message is {size} bytes, which exceeds the limit of {_LARGEST_PAYLOAD}",
+            f"the message is {size} bytes, which exceeds the limit of {_MAX_PAYLOAD_BYTES}",
         )
     try:
         return decompress_payload(metadata.compression, payload, size)

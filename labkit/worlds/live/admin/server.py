@@ -31,8 +31,8 @@ from labkit.worlds.live.peer_log import PeerLog
 
 MAX_CONNECTIONS = 128
 PATIENCE_S = 30.0
-_LARGEST_HEAD = 64 * 1024
-_MOST_DROPPED = 128 * 1024 * 1024
+_MAX_HEAD_BYTES = 64 * 1024
+_MAX_DISCARDED_BYTES = 128 * 1024 * 1024
 
 
 class _CompletionNotifier(HTTPMessageDelegate):
@@ -114,8 +114,8 @@ def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
         logger.handlers, logger.propagate = [log], False
     return AdminServer(
         admin_application(broker, log),
-        max_header_size=_LARGEST_HEAD,
-        max_body_size=_MOST_DROPPED,
+        max_header_size=_MAX_HEAD_BYTES,
+        max_body_size=_MAX_DISCARDED_BYTES,
         body_timeout=PATIENCE_S,
         idle_connection_timeout=PATIENCE_S,
     )

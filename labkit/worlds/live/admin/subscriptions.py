@@ -25,7 +25,7 @@ from labkit.worlds.live.admin.partitions import (
     on_each_partition,
 )
 
-_LARGEST_BATCH = 64 * 1024
+_MAX_BATCH_SIZE = 64 * 1024
 
 
 async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
@@ -176,7 +176,7 @@ async def _batch_size(topic: BrokerTopic, position: Position) -> int:
     stored = await topic.ledger.read(position, 1, 1)
     if not stored or stored[0].position != position:
         return 0
-    return min(read_entry(stored[0]).message_count, _LARGEST_BATCH)
+    return min(read_entry(stored[0]).message_count, _MAX_BATCH_SIZE)
 
 
 _TOPIC = f"/admin/v2/persistent/{TOPIC}"

@@ -22,9 +22,9 @@ from labkit.system.model.settings import Setting, settings_by_key
 
 REFUSED, BY_A_BOOKIE = "refused", "refused by a bookie"
 
-_SIMILAR = 0.88
+_MIN_SIMILARITY = 0.88
 """Minimum similarity (0 to 1) for an unknown key to count as a misspelling of a known one."""
-_MOST_NAMED = 20
+_MAX_LISTED_KEYS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class KnownKeys:
                 continue
             if refused is None:
                 similar = get_close_matches(
-                    name, sorted((*self.obeyed, *self.refused)), 1, _SIMILAR
+                    name, sorted((*self.obeyed, *self.refused)), 1, _MIN_SIMILARITY
                 )
                 unused[name] = similar[0] if similar else ""
             elif bookie or refused.by == REFUSED:
@@ -96,8 +96,8 @@ def describe_unused(unused: Mapping[str, str]) -> str:
         return ""
     names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]
     names += [name for name, near in unused.items() if not near]
-    more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
-    return f"labkit does not use these keys: {', '.join(names[:_MOST_NAMED])}{more}"
+    more = f" and {len(names) - _MAX_LISTED_KEYS} others" if len(names) > _MAX_LISTED_KEYS else ""
+    return f"labkit does not use these keys: {', '.join(names[:_MAX_LISTED_KEYS])}{more}"
 
 
 def obeyed_keys(kinds: Iterable[type]) -> Mapping[str, tuple[Field[Any], Setting]]:

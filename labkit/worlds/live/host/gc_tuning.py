@@ -8,7 +8,7 @@ tenth of its time on collections that find nothing.
 import gc
 
 _NEW_OBJECTS = 20_000
-_YOUNG_WALKS = 50
+_OLD_THRESHOLD = 50
 
 
 def collect_garbage_rarely() -> None:
@@ -18,4 +18,4 @@ def collect_garbage_rarely() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, _YOUNG_WALKS, _YOUNG_WALKS)
+    gc.set_threshold(_NEW_OBJECTS, _OLD_THRESHOLD, _OLD_THRESHOLD)

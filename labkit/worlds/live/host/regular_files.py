@@ -20,7 +20,7 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFREG: "a file",
 }
-_SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
+_WRONG_KIND_ERRORS = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
@@ -38,7 +38,7 @@ def open_regular(path: Path | str, flags: int) -> int:
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
-        if error.errno in _SAYS_OTHER_KIND:
+        if error.errno in _WRONG_KIND_ERRORS:
             is_regular(path)
         raise
     try:

@@ -41,7 +41,7 @@ from labkit.worlds.live.processes.server_ports import server_ports
 from labkit.worlds.live.trace_stream import MAX_LISTENERS, TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
-_OTHER_FILES = 150 + MAX_LISTENERS
+_OTHER_DESCRIPTORS = 150 + MAX_LISTENERS
 """File descriptors for journals, open entry logs, ZooKeeper and trace listeners."""
 
 
@@ -85,7 +85,9 @@ async def _serve(
     def accept(connection: Connection) -> OnBodies:
         return service.accept(connection)
 
-    limits = limit_connections(settings.peers, settings.storage.open_file_limit + _OTHER_FILES)
+    limits = limit_connections(
+        settings.peers, settings.storage.open_file_limit + _OTHER_DESCRIPTORS
+    )
     server = await listen(accept, settings.port, settings.host, peers=Peers(limits), serving=False)
     directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
     for directory in dict.fromkeys(each.resolve() for each in directories):

@@ -87,7 +87,7 @@ async def _serve(
 
 _LIMITS = PeerLimits(max_connections=100_000)
 """As in Pulsar by default, only the open-file limit restricts the number of connections."""
-_OTHER_FILES = 250 + MAX_LISTENERS
+_OTHER_DESCRIPTORS = 250 + MAX_LISTENERS
 """File descriptors for connections to bookies and ZooKeeper, HTTP and trace listeners."""
 
 
@@ -106,7 +106,7 @@ class _Ports:
         key.
         """
         listening = cls(settings.host)
-        peers = Peers(limit_connections(_LIMITS, _OTHER_FILES))
+        peers = Peers(limit_connections(_LIMITS, _OTHER_DESCRIPTORS))
         endpoints: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
         if (tls := _tls(settings)) is not None:
             endpoints.append((settings.tls_port, tls))

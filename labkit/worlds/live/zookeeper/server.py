@@ -30,7 +30,7 @@ MAX_SESSION_MS = 60_000
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.02
-ANSWER_TIMEOUT_S = 2.0
+RESPONSE_TIMEOUT_S = 2.0
 PORT_ATTEMPTS = 5
 LOG_NAME = "zookeeper.log"
 OUTPUT_NAME = "zookeeper.out"
@@ -325,7 +325,7 @@ async def _folder_served_on(port: int) -> Path | None:
     A response alone is not enough, because another ZooKeeper may have taken the port first.
     """
     try:
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             try:
                 writer.write(b"conf")

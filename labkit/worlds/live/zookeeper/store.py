@@ -49,7 +49,7 @@ _POLL_SHARE = 1 / 4
 """Interval at which to check whether the store responds, as a share of the session timeout."""
 
 _RECONNECT_DELAY_S = 0.1
-_LONGEST_RECONNECT_DELAY_S = 1.0
+_MAX_RECONNECT_DELAY_S = 1.0
 """With kazoo's default of a minute, clients would wait too long after a server restart."""
 
 _ERRORS: dict[type[Exception], type[MetadataError]] = {
@@ -94,7 +94,7 @@ class ZooKeeperStore:
                 handler=self._handler,
                 sasl_options=sasl_options(location.servers),
                 connection_retry=KazooRetry(
-                    max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_LONGEST_RECONNECT_DELAY_S
+                    max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_MAX_RECONNECT_DELAY_S
                 ),
             )
         except ValueError as error:

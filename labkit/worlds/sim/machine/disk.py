@@ -22,7 +22,7 @@ SECTOR_SIZE = 512
 """The unit that a disk writes atomically, in bytes."""
 PAGE_SIZE = 4096
 """The unit that the operating system writes, in bytes."""
-_LARGEST_FILE = 2**28
+_MAX_FILE_SIZE = 2**28
 """Maximum file size in bytes without trailing zeros; a corrupt record may request any size."""
 
 
@@ -149,7 +149,7 @@ class SimFile:
     inode: Inode
 
     def write(self, offset: int, data: bytes) -> None:
-        if offset + len(data) > _LARGEST_FILE and not _is_zero(data):
+        if offset + len(data) > _MAX_FILE_SIZE and not _is_zero(data):
             raise SimDiskError(errno.EFBIG, f"{self.inode.path} would exceed the maximum file size")
         # Call `burn` before the write, so that the file is unchanged if the machine stops at this
         # operation.

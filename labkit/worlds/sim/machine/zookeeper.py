@@ -36,7 +36,7 @@ from labkit.worlds.sim.machine.tree import Watch, ZnodeTree
 METADATA_SERVER = "zk"
 """The node on which the server runs."""
 PORT = 2181
-_PLACE = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
+_LOCATION = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
 _DELAY_MS = log_spread(0.1, 500)
 _WRITES = "create", "set"
 _MAX_RESPONSES_KEPT = 1000
@@ -114,7 +114,7 @@ class SimZooKeeper:
 
     def delete_cookie(self, bookie: str) -> None:
         with suppress(NoNodeError):
-            self.tree.delete(f"{_PLACE.cookies}/{bookie}", ANY_VERSION)
+            self.tree.delete(f"{_LOCATION.cookies}/{bookie}", ANY_VERSION)
             self._changed()
 
     def behave(self) -> None:
@@ -195,7 +195,10 @@ class SimZooKeeper:
 
     def _unregistered(self, deleted: Sequence[str]) -> list[str]:
         """Return the bookies that are no longer registered now that these nodes are deleted."""
-        others = {_PLACE.available: _PLACE.read_only, _PLACE.read_only: _PLACE.available}
+        others = {
+            _LOCATION.available: _LOCATION.read_only,
+            _LOCATION.read_only: _LOCATION.available,
+        }
         found = []
         for path in deleted:
             folder, _, name = path.rpartition("/")
