@@ -25,7 +25,7 @@ from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.crash_map.files_left import FileShown, show_files
 from labkit.worlds.sim.machine import disk_operation as fate
-from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
@@ -238,8 +238,8 @@ def crash_map(
     `store_factory` opens the store, both in the script and after each crash. If the store raises
     anything other than `StorageDamagedException`, the exception is passed on.
     """
-    fuse = Fuse()
-    machine = new_machine(fuse, journal_count, ledger_dir_count)
+    controller = DiskController()
+    machine = new_machine(controller, journal_count, ledger_dir_count)
     bookie = ScriptedBookie(machine, store_factory, config)
     crashes = _Crashes(machine, bookie, store_factory, config)
     points: list[CrashPoint] = []
@@ -249,14 +249,14 @@ def crash_map(
         points.append(CrashPoint(len(points), bookie.step, operation, bookie.promised))
         cells.append(tuple(crashes.cell(variant.keep) for variant in variants))
 
-    fuse.watch = crash
+    controller.watch = crash
     try:
         bookie.run(script)
         bookie.step = "end"
     except StorageDamagedException:
         # A restart in the script failed; the last row of the map reports the error.
         bookie.step = "refused"
-    fuse.watch = None
+    controller.watch = None
     crash(None)
     return CrashMap(tuple(script), tuple(variants), tuple(points), tuple(cells))
 

@@ -38,8 +38,8 @@ class CrashError(Exception):
 
 
 @dataclass
-class Fuse:
-    """Counts the operations on all disks of a machine, and stops the machine at one of them.
+class DiskController:
+    """Counts the operations on all disks of a machine, and stops the machine before one of them.
 
     Operation number `stop_at` and all later ones are not carried out (-1: no limit). `watch` is
     called with each operation before it is carried out, `watch_read` with the path of each file
@@ -51,8 +51,8 @@ class Fuse:
     watch: Callable[[Operation], None] | None = None
     watch_read: Callable[[str], None] | None = None
 
-    def burn(self, operation: Operation) -> None:
-        """Count the operation. Raises `CrashError` if the machine stops here."""
+    def begin(self, operation: Operation) -> None:
+        """Count an operation that is about to start. Raises `CrashError` if the machine stops."""
         if operation.number == self.stop_at:
             raise CrashError(str(operation))
         if self.watch is not None:
@@ -151,13 +151,13 @@ class SimFile:
     def write(self, offset: int, data: bytes) -> None:
         if offset + len(data) > _MAX_FILE_SIZE and not _is_zero(data):
             raise SimDiskError(errno.EFBIG, f"{self.inode.path} would exceed the maximum file size")
-        # Call `burn` before the write, so that the file is unchanged if the machine stops at this
+        # Call `begin` before the write, so that the file is unchanged if the machine stops at this
         # operation.
-        self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
+        self.inode.write(self.disk.begin("write", self.inode.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
-        if self.disk.fuse.watch_read is not None:
-            self.disk.fuse.watch_read(self.inode.path)
+        if self.disk.controller.watch_read is not None:
+            self.disk.controller.watch_read(self.inode.path)
         return self.inode.content.read(offset, size)
 
     def size(self) -> int:
@@ -168,7 +168,7 @@ class SimFile:
 
     def sync(self) -> None:
         try:
-            self.disk.burn("sync", self.inode.path)
+            self.disk.begin("sync", self.inode.path)
         except SimDiskError:
             self.inode.fail_to_sync()
             raise
@@ -199,8 +199,8 @@ class _Change:
 class SimDisk:
     """An in-memory directory of files; `after_crash` returns what is left after a crash."""
 
-    def __init__(self, fuse: Fuse | None = None, name: str = "disk") -> None:
-        self.fuse = fuse or Fuse()
+    def __init__(self, controller: DiskController | None = None, name: str = "disk") -> None:
+        self.controller = controller or DiskController()
         self.name = name
         self._names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
@@ -209,7 +209,7 @@ class SimDisk:
         self._new_folders: dict[str, Operation] = {}
 
     def create(self, path: str) -> SimFile:
-        operation = self.burn("create", path)
+        operation = self.begin("create", path)
         folder = _parent(path)
         while folder not in self._folders:
             self._folders.add(folder)
@@ -249,16 +249,16 @@ class SimDisk:
 
     def rename(self, old: str, new: str) -> None:
         inode = self._inode(old)
-        operation = self.burn("rename", old, renamed_to=new)
+        operation = self.begin("rename", old, renamed_to=new)
         self._change(_Change(operation, linked=new, inode=inode, unlinked=old))
         inode.path = new
 
     def remove(self, path: str) -> None:
         self._inode(path)
-        self._change(_Change(self.burn("remove", path), unlinked=path))
+        self._change(_Change(self.begin("remove", path), unlinked=path))
 
     def sync_folder(self, folder: str) -> None:
-        self.burn("sync folder", folder)
+        self.begin("sync folder", folder)
         for change in [c for c in self._changes if c.touches(folder)]:
             change.apply(self._durable_names)
             self._changes.remove(change)
@@ -273,12 +273,12 @@ class SimDisk:
             raise FileNotFoundError(errno.ENOENT, "simulated: no such file", path)
         return self._names[path]
 
-    def burn(
+    def begin(
         self, kind: str, path: str, offset: int = 0, size: int = 0, renamed_to: str = ""
     ) -> Operation:
-        number = len(self.fuse.operations)
+        number = len(self.controller.operations)
         operation = Operation(number, self.name, kind, path, offset, size, renamed_to)
-        self.fuse.burn(operation)
+        self.controller.begin(operation)
         return operation
 
     def paths(self) -> list[str]:
@@ -315,9 +315,9 @@ class SimDisk:
         writes = {op for inode in self._inodes() for op, _ in (*inode.passed_over, *inode.writes)}
         return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
 
-    def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
+    def after_crash(self, keep: Keep, controller: DiskController | None = None) -> "SimDisk":
         """Return a copy of the disk as it would be after a power failure."""
-        disk = SimDisk(fuse, self.name)
+        disk = SimDisk(controller, self.name)
         names = dict(self._durable_names)
         for change in self._changes:
             if keep(change.operation) >= 0.5:
@@ -330,12 +330,12 @@ class SimDisk:
         disk._durable_names = dict(disk._names)
         return disk
 
-    def after_kill(self, fuse: Fuse) -> "SimDisk":
+    def after_kill(self, controller: DiskController) -> "SimDisk":
         """Return a copy of the disk as the next process finds it if only this process is killed.
 
         Unsynced changes are visible, but still not durable.
         """
-        disk = SimDisk(fuse, self.name)
+        disk = SimDisk(controller, self.name)
         # Copy each file only once: its old and new names must refer to the same copy.
         copies = {id(inode): inode.copy() for inode in self._inodes()}
         disk._names = {path: copies[id(inode)] for path, inode in self._names.items()}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.decisions import Decisions, log_spread
-from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDiskError
+from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDiskError
 from labkit.worlds.sim.machine.disk_operation import Operation
 from labkit.worlds.sim.machine.loop import SimLoop
 
@@ -92,11 +92,16 @@ class DiskWorker:
     """Runs the disk calls of one thread one after the other; implements the port `RunBlocking`."""
 
     def __init__(
-        self, loop: SimLoop, node: str, fuse: Fuse, trouble: DiskTrouble, decisions: Decisions
+        self,
+        loop: SimLoop,
+        node: str,
+        controller: DiskController,
+        trouble: DiskTrouble,
+        decisions: Decisions,
     ) -> None:
         self._loop = loop
         self._node = node
-        self._fuse = fuse
+        self._controller = controller
         self._trouble = trouble
         self._slow = decisions.of(f"disk {node}")
         self._reach = decisions.of(f"reach {node}")
@@ -125,7 +130,7 @@ class DiskWorker:
         number, begin, call = self._pending[0]
         self._record(call, begin)
         reach = self._reach.take(number, 0.5, lambda draw: float(int(1 + draw * 8)))
-        self._fuse.stop_at = len(self._fuse.operations) + int(reach)
+        self._controller.stop_at = len(self._controller.operations) + int(reach)
         # The caller is gone, so nobody needs the result.
         with suppress(CrashError, OSError, LabkitError):
             call()

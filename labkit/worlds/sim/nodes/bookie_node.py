@@ -11,7 +11,7 @@ from labkit.system.node.bookie import BookieConfig, BookieService
 from labkit.system.node.ports import BookiePorts
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine import disk_operation as fate
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
 from labkit.worlds.sim.machine.disk_work import DiskCall, DiskTrouble, DiskWorker
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
@@ -28,15 +28,15 @@ _INSTANCE = "00000000-0000-4000-8000-000000000000"
 class BookieNode(SimNode):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
-        self._fuse = Fuse()
+        self._controller = DiskController()
         self._journal_directories = _directory_names("journal", world.cluster.journal_directories)
         self._ledger_directories = _directory_names("ledgers", world.cluster.ledger_directories)
         self._machine = Machine(
-            tuple(SimDisk(self._fuse, name) for name in self._journal_directories),
-            tuple(SimDisk(self._fuse, name) for name in self._ledger_directories),
+            tuple(SimDisk(self._controller, name) for name in self._journal_directories),
+            tuple(SimDisk(self._controller, name) for name in self._ledger_directories),
         )
         self._trouble = DiskTrouble(self.crash)
-        self._watch(self._fuse)
+        self._watch(self._controller)
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
         self._step_s = 0.0
@@ -58,20 +58,22 @@ class BookieNode(SimNode):
         super().crash(disk, error=error, reason=reason)
         for worker in self._workers:
             worker.crash()
-        fuse = Fuse(operations=list(self._fuse.operations))
+        controller = DiskController(operations=list(self._controller.operations))
         if disk == "kept":
             # Only the process has died, so the next process also finds the unsynced data.
-            disks = [each.after_kill(fuse) for each in self._machine.disks]
+            disks = [each.after_kill(controller) for each in self._machine.disks]
         else:
-            disks = [each.after_crash(self._fates[disk], fuse) for each in self._machine.disks]
+            disks = [
+                each.after_crash(self._fates[disk], controller) for each in self._machine.disks
+            ]
         count = len(self._journal_directories)
         self._machine = Machine(tuple(disks[:count]), tuple(disks[count:]))
         self._workers = ()
-        self._fuse = fuse
-        self._watch(fuse)
+        self._controller = controller
+        self._watch(controller)
 
-    def _watch(self, fuse: Fuse) -> None:
-        fuse.watch, fuse.watch_read = self._trouble.watch, self._trouble.watch_read
+    def _watch(self, controller: DiskController) -> None:
+        controller.watch, controller.watch_read = self._trouble.watch, self._trouble.watch_read
 
     def replace_disks(self, which: str) -> None:
         """Cut the power, and replace the `journal`, the `ledgers` or `all` disks by empty ones."""
@@ -93,7 +95,7 @@ class BookieNode(SimNode):
         self.world.report("bookie.formatted", self.name)
 
     def _empty_disks(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
-        return tuple(SimDisk(self._fuse, disk.name) for disk in disks)
+        return tuple(SimDisk(self._controller, disk.name) for disk in disks)
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         def stop() -> None:
@@ -102,7 +104,7 @@ class BookieNode(SimNode):
                 self.world.after(down_ms, self.start)
 
         self._trouble.stop = stop
-        self._trouble.stop_at = len(self._fuse.operations) + nth - 1
+        self._trouble.stop_at = len(self._controller.operations) + nth - 1
 
     def trouble(self, what: str, for_ms: float, **fields: float) -> None:
         self.world.report("disk.bad", self.name, fault=what)
@@ -214,7 +216,7 @@ class BookieNode(SimNode):
 
     def new_worker(self) -> DiskWorker:
         world = self.world
-        worker = DiskWorker(world.loop, self.name, self._fuse, self._trouble, world.decisions)
+        worker = DiskWorker(world.loop, self.name, self._controller, self._trouble, world.decisions)
         self._workers = (*self._workers, worker)
         return worker
 

@@ -21,7 +21,7 @@ from labkit.system.storage.disk import Disk
 from labkit.system.storage.garbage import logs_to_compact
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder, Sink
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Keep
 
 PASSWORD = b"pw"
@@ -88,17 +88,19 @@ class Machine:
         return store_factory(self.journals, self.ledgers, config, recorder, FIRST_JOURNAL_ID)
 
     def after_crash(self, keep: Keep) -> "Machine":
-        fuse = Fuse()
+        controller = DiskController()
         return Machine(
-            tuple(disk.after_crash(keep, fuse) for disk in self.journals),
-            tuple(disk.after_crash(keep, fuse) for disk in self.ledgers),
+            tuple(disk.after_crash(keep, controller) for disk in self.journals),
+            tuple(disk.after_crash(keep, controller) for disk in self.ledgers),
         )
 
 
-def new_machine(fuse: Fuse, journal_count: int = 1, ledger_dir_count: int = 1) -> Machine:
+def new_machine(
+    controller: DiskController, journal_count: int = 1, ledger_dir_count: int = 1
+) -> Machine:
     return Machine(
-        tuple(SimDisk(fuse, f"journal {i}") for i in range(journal_count)),
-        tuple(SimDisk(fuse, f"ledgers {i}") for i in range(ledger_dir_count)),
+        tuple(SimDisk(controller, f"journal {i}") for i in range(journal_count)),
+        tuple(SimDisk(controller, f"ledgers {i}") for i in range(ledger_dir_count)),
     )
 
 
