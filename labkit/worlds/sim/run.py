@@ -93,7 +93,7 @@ async def _run_and_outlast(world: World) -> Trace:
     await world.run()
     trace = trace_of(world)
     await world.outlast()
-    return replace(trace, answers=tuple(world.answers.recorded))
+    return replace(trace, answers=tuple(world.results.recorded))
 
 
 def trace_of(world: World) -> Trace:
@@ -111,7 +111,7 @@ def trace_of(world: World) -> Trace:
         tuple(world.network.transit.parcels),
         tuple(world.choices),
         disk_calls,
-        tuple(world.answers.recorded),
+        tuple(world.results.recorded),
         world.loop.event_count,
         world.loop.now,
         run,

@@ -26,7 +26,7 @@ from labkit.worlds.sim.nodes.broker_node import BrokerNode
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE, EVERY_NODE
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
 from labkit.worlds.sim.nodes.nodes import ClientNode, SimNode
-from labkit.worlds.sim.nodes.results import ClientAnswers
+from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.scenario.faults import Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.bookie_script import Machine
@@ -50,7 +50,7 @@ class World:
         self.loop = loop
         self.variant = VARIANTS[scenario.variant]
         self.rows: list[Event] = []
-        self.answers = ClientAnswers(self.rows)
+        self.results = ResultRecorder(self.rows)
         self.tokens = count(1)
         self.choices: list[int] = []
         """For each choice, the number of candidates."""
@@ -60,7 +60,7 @@ class World:
         self.network = SimNetwork(loop, self.decisions, self.report)
         timeout_s = self.cluster.session_timeout_ms / 1000
         self.zookeeper = SimZooKeeper(loop, timeout_s, self.decisions, self.report)
-        self.zookeeper.on_stored = TrimmedLedgers(scenario, self.answers).stored
+        self.zookeeper.on_stored = TrimmedLedgers(scenario, self.results).stored
         self.bookies = [BookieNode(self, name) for name in self.cluster.names]
         self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
         self._ledgers = LedgerNumbers()
@@ -109,12 +109,12 @@ class World:
         steps = dict(self._running_steps)
         if all(isinstance(step, Read | Recover | Delete) for step, _ in steps.values()):
             self._ledgers.no_more()
-        before = len(self.answers.recorded)
+        before = len(self.results.recorded)
         await asyncio.wait(list(steps), timeout=OUTLAST_S)
         # The trace contains no events from this phase, so drop the results as well.
-        del self.answers.recorded[before:]
+        del self.results.recorded[before:]
         for ended, (step, node) in steps.items():
-            self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
+            self.results.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
 
     def strike(self, fault: Fault) -> None:
         self.struck.append((self.loop.now_us(), fault))
@@ -142,7 +142,7 @@ class World:
             raise BKIncorrectParameterException(f"this fault requires a broker, got {name}")
         return node
 
-    def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
+    def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
         """Set attributes of the links for `for_ms`; `*` stands for every node."""
         sources = self.names if source == EVERY_NODE else (source,)
         targets = self.names if target == EVERY_NODE else (target,)
@@ -259,7 +259,7 @@ class World:
             if node.process is None or not node.process.is_alive:
                 end("its node is down")
             else:
-                node.process.at_death.append(lambda: end("its node died"))
+                node.process.on_death.append(lambda: end("its node died"))
                 self._running_steps[ended] = step, node
                 node.spawn(run())
 
@@ -277,8 +277,8 @@ class World:
         # Stop choosing the order, which does not matter in the epilogue, because it reads
         # everything.
         self.network.transit.choose = None
-        self.network.behave()
-        self.zookeeper.behave()
+        self.network.repair()
+        self.zookeeper.repair()
         for node in self.nodes.values():
             node.repair()
             node.resume()
@@ -302,7 +302,7 @@ class World:
         for ended, (step, node) in steps.items():
             if not ended.done():
                 del self._running_steps[ended]
-                self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=False)
+                self.results.outlasted(node.name, str(step), OUTLAST_S, has_ended=False)
 
     def _on_uncaught_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "process" not in context:

@@ -119,7 +119,7 @@ class _Handler(RequestHandler):
 
     def refuse(self, status: int, reason: str) -> None:
         self.reason = reason[:_MAX_REASON_LENGTH]
-        self.answer(status, {"reason": self.reason})
+        self.respond(status, {"reason": self.reason})
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None))[1]
@@ -130,19 +130,19 @@ class _Handler(RequestHandler):
         if not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
 
-    def answer(self, status: int, answer: object) -> None:
-        """Send text, bytes or JSON, depending on the type of `answer`; status 204 has no body."""
+    def respond(self, status: int, body: object) -> None:
+        """Send text, bytes or JSON, depending on the type of `body`; status 204 has no body."""
         self.set_status(status)
-        if isinstance(answer, PlainText):
+        if isinstance(body, PlainText):
             self.set_header("Content-Type", "text/plain; charset=utf-8")
-            self.finish(answer)
-        elif isinstance(answer, Binary):
+            self.finish(body)
+        elif isinstance(body, Binary):
             self.set_header("Content-Type", "application/octet-stream")
-            self._headers = _WithExactNames(self._headers, answer.headers)
-            self.finish(answer.body)
+            self._headers = _WithExactNames(self._headers, body.headers)
+            self.finish(body.body)
         elif status != 204:
             self.set_header("Content-Type", "application/json")
-            self.finish(json.dumps(answer))
+            self.finish(json.dumps(body))
 
 
 class _RouteHandler(_Handler):
@@ -170,7 +170,7 @@ class _RouteHandler(_Handler):
                 raise not_supported(f"{method} {shorten(self.request.path)}")
             call = self._call()
             await self._check_may(role, action, call)
-            answer = await action(call)
+            body = await action(call)
         except RedirectError as elsewhere:
             # Tell the target broker to acquire the topic instead of redirecting again.
             uri = self.request.uri or ""
@@ -180,7 +180,7 @@ class _RouteHandler(_Handler):
         except LabkitError as error:
             self.refuse(_status(error), str(error))
         else:
-            self.answer(204 if answer is None else 200, answer)
+            self.respond(204 if body is None else 200, body)
 
     get = head = put = post = delete = patch = options = _serve
 

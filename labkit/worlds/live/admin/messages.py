@@ -70,7 +70,7 @@ async def _peek(call: Call) -> object:
 
     The Java client interprets 404 as the end of the backlog, so other errors use another status.
     """
-    count = call.number(4)
+    count = call.path_number(4)
     if count < 1:
         raise BadRequestError(f"the position must be at least 1, got {count}")
     try:
@@ -101,7 +101,7 @@ async def _examine(call: Call) -> object:
 async def _message_by_id(call: Call) -> object:
     await check_not_partitioned(call, "read a message of")
     topic = await call.open_topic()
-    return await _message(topic, (call.number(3), call.number(4)))
+    return await _message(topic, (call.path_number(3), call.path_number(4)))
 
 
 async def _last_message_id(call: Call) -> object:
@@ -115,7 +115,7 @@ async def _message_id_at(call: Call) -> object:
     """Return the id of the first message published at the given time or later."""
     await check_not_partitioned(call, "ask for the message id of")
     topic = await call.open_topic()
-    return message_id_json(await first_published_from(topic.ledger, call.number(3)), topic)
+    return message_id_json(await first_published_from(topic.ledger, call.path_number(3)), topic)
 
 
 def message_id_json(position: Position, topic: BrokerTopic) -> dict[str, int]:

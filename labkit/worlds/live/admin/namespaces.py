@@ -69,7 +69,7 @@ def _check_clusters(call: Call, clusters: object) -> None:
 
 
 async def _delete(call: Call) -> None:
-    if call.flag("force"):
+    if call.query_flag("force"):
         raise StatusError(
             HTTPStatus.METHOD_NOT_ALLOWED,
             "namespaces cannot be force-deleted; delete the topics first",

@@ -47,7 +47,7 @@ async def _post(call: Call) -> object:
 
 
 async def _delete(call: Call) -> object:
-    if not call.flag("force"):
+    if not call.query_flag("force"):
         return {"version": await call.broker.schemas.delete_versions(await _topic(call))}
     await call.broker.schemas.delete(await _topic(call))
     return {"version": NO_NUMBER}

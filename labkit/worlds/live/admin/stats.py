@@ -26,7 +26,7 @@ from labkit.worlds.live.admin.partitions import (
 
 async def _stats(call: Call) -> object:
     topic = await call.open_topic()
-    return await topic_stats(topic, with_earliest_time=call.flag("getEarliestTimeInBacklog"))
+    return await topic_stats(topic, with_earliest_time=call.query_flag("getEarliestTimeInBacklog"))
 
 
 async def _internal_stats(call: Call) -> object:

@@ -47,7 +47,7 @@ async def _create(call: Call) -> None:
     properties = body.get("properties") or {} if isinstance(body, dict) else {}
     if not isinstance(properties, dict) or not all(isinstance(v, str) for v in properties.values()):
         raise BadRequestError('properties must be strings: {"properties": {"key": "value"}}')
-    if call.flag("replicated"):
+    if call.query_flag("replicated"):
         raise StatusError(
             HTTPStatus.NOT_IMPLEMENTED, "replicated subscriptions are not supported here"
         )
@@ -67,7 +67,7 @@ async def _create(call: Call) -> None:
 
 async def _delete(call: Call) -> None:
     topic, subscription = await _find(call)
-    await topic.subscriptions.unsubscribe(subscription, None, force=call.flag("force"))
+    await topic.subscriptions.unsubscribe(subscription, None, force=call.query_flag("force"))
 
 
 async def _properties(call: Call) -> object:
@@ -87,7 +87,7 @@ async def _properties(call: Call) -> object:
 async def _skip(call: Call) -> None:
     await check_not_partitioned(call, "skip messages of")
     topic, subscription = await _find(call)
-    await skip(topic.ledger, subscription, call.number(4))
+    await skip(topic.ledger, subscription, call.path_number(4))
 
 
 async def _skip_all(call: Call) -> None:
@@ -97,7 +97,7 @@ async def _skip_all(call: Call) -> None:
 
 async def _expire(call: Call) -> None:
     topic, subscription = await _find(call)
-    if not await expire(topic.ledger, subscription, _published_before(call, call.number(4))):
+    if not await expire(topic.ledger, subscription, _published_before(call, call.path_number(4))):
         raise StatusError(
             HTTPStatus.CONFLICT, f"{subscription.name!r} has no messages left to expire"
         )
@@ -106,7 +106,7 @@ async def _expire(call: Call) -> None:
 async def _expire_all(call: Call) -> None:
     topic = await call.open_topic()
     for subscription in topic.subscriptions.all:
-        await expire(topic.ledger, subscription, _published_before(call, call.number(3)))
+        await expire(topic.ledger, subscription, _published_before(call, call.path_number(3)))
 
 
 def _published_before(call: Call, age_s: int) -> int:
@@ -135,7 +135,7 @@ async def _expire_up_to(call: Call) -> None:
 
 async def _reset_to_time(call: Call) -> None:
     topic, subscription = await _find(call)
-    await topic.subscriptions.seek_to_time(subscription, call.number(4))
+    await topic.subscriptions.seek_to_time(subscription, call.path_number(4))
 
 
 async def _reset_to_position(call: Call) -> None:

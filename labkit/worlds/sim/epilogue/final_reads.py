@@ -55,7 +55,7 @@ async def read_everything(
     deadline = loop.time() + _PATIENCE_S
     while loop.time() < deadline:
         # A bookie that is down at this point has failed to start.
-        if all(each.serves or not each.is_up for each in bookies):
+        if all(each.is_serving or not each.is_up for each in bookies):
             break
         await asyncio.sleep(0.01)
     await asyncio.wait((node.spawn(_look_up(node, scenario)),))
@@ -65,7 +65,7 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
     ledger_ids = await _retry(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
-        node.world.answers.marks_found(_PATIENCE_S, await _remaining_marks(node))
+        node.world.results.marks_found(_PATIENCE_S, await _remaining_marks(node))
     for ledger_id in ledger_ids:
         try:
             await _retry(partial(_recover, node, ledger_id))
@@ -159,7 +159,7 @@ async def _read_topic(node: ClientNode, topic: str) -> int:
                     producer=producer,
                     sequence_id=sequence_id,
                 )
-                node.world.answers.message_read(topic, message)
+                node.world.results.message_read(topic, message)
     return count
 
 

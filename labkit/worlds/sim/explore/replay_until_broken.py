@@ -73,7 +73,7 @@ class _JudgedWorld(World):
     def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
         super().__init__(scenario, loop)
         self._events: list[Event] = []
-        self.judge = Judge(self._events, [check], self.answers.recorded)
+        self.judge = Judge(self._events, [check], self.results.recorded)
         self._on_idle = loop.on_idle
         loop.on_idle = self._end_or_continue
 

@@ -38,8 +38,8 @@ class DiskCall(NamedTuple):
     end_us: int
 
 
-class DiskTrouble:
-    """A machine's disk faults, the operation at which it stops, and its completed calls."""
+class DiskFaults:
+    """A machine's disk faults, the operation before which it stops, and its completed calls."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self.call_s = CALL_S
@@ -96,13 +96,13 @@ class DiskWorker:
         loop: SimLoop,
         node: str,
         controller: DiskController,
-        trouble: DiskTrouble,
+        faults: DiskFaults,
         decisions: Decisions,
     ) -> None:
         self._loop = loop
         self._node = node
         self._controller = controller
-        self._trouble = trouble
+        self._faults = faults
         self._slow = decisions.of(f"disk {node}")
         self._reach = decisions.of(f"reach {node}")
         self._free_at = 0.0
@@ -112,11 +112,11 @@ class DiskWorker:
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
         # Do not restart the count when the machine restarts, so that a decision's name identifies
         # one call.
-        number = self._trouble.call_count
-        self._trouble.call_count += 1
-        slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
+        number = self._faults.call_count
+        self._faults.call_count += 1
+        slow_ms = self._slow.take(number, self._faults.slow_share, _SLOW_MS)
         begin = max(self._loop.now, self._free_at)
-        self._free_at = begin + self._trouble.call_s + self._trouble.extra_s + slow_ms / 1000
+        self._free_at = begin + self._faults.call_s + self._faults.extra_s + slow_ms / 1000
         self._pending.append(_Call(number, begin, call))
         done = self._loop.create_future()
         self._loop.call_at_world_time(self._free_at, partial(self._carry_out, call, done))
@@ -153,7 +153,7 @@ class DiskWorker:
 
     def _record(self, call: Callable[[], Any], begin: float) -> None:
         begin_us, end_us = round(begin * 1e6), self._loop.now_us()
-        self._trouble.calls.append(DiskCall(self._node, _name(call), begin_us, end_us))
+        self._faults.calls.append(DiskCall(self._node, _name(call), begin_us, end_us))
 
 
 def _name(call: Callable[..., Any]) -> str:

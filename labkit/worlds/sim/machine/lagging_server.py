@@ -35,7 +35,7 @@ class LaggingServer:
         if self._watch_fired:
             self.catch_up()
 
-    def tell(self) -> None:
+    def watch_fired(self) -> None:
         """Record that a change by the leader has triggered one of the node's watches."""
         self._watch_fired = True
 
@@ -43,7 +43,7 @@ class LaggingServer:
         self._watch_fired = False
         self._views = deque([self._views[-1]])
 
-    def answer(self, now: float, kind: str, path: str) -> Any:
+    def read(self, now: float, kind: str, path: str) -> Any:
         """Serve a read that sets no watch. Raises `NoNodeError`."""
         while len(self._views) > 1 and self._views[1][0] <= now - self._lag_s:
             self._views.popleft()

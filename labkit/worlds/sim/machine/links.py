@@ -32,7 +32,7 @@ class Receiver(Protocol):
     due: float
     newest: "Parcel | None"
 
-    def take(self, bodies: list[Any]) -> None: ...
+    def receive(self, bodies: list[Any]) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -56,7 +56,7 @@ class Parcel:
         elif self.receiver is not None:
             if self.receiver.newest is self:
                 self.receiver.newest = None
-            self.receiver.take(self.bodies)
+            self.receiver.receive(self.bodies)
 
 
 class NetworkLink:
@@ -155,7 +155,7 @@ class NetworkLink:
                     parcel.receiver.due = max(parcel.receiver.due, due)
                 self._carry(parcel, due)
 
-    def behave(self) -> None:
+    def repair(self) -> None:
         self.extra_s = self.late_share = 0.0
         self.lose_share = self.copy_share = self.swap_share = 0.0
         self.heal()

@@ -203,12 +203,12 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def pause(self, process: Process) -> None:
         """Stop a process until `resume`, as SIGSTOP does."""
-        process.runs = False
+        process.is_running = False
 
     def resume(self, process: Process) -> None:
-        process.runs = process.is_alive
-        self._ready.extend(process.held)
-        process.held = []
+        process.is_running = process.is_alive
+        self._ready.extend(process.held_steps)
+        process.held_steps = []
 
     def start(self, process: Process) -> None:
         """Keep a reference to a process until the end of the run, even after it dies.
@@ -220,7 +220,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def report_lost_errors(self, process: Process) -> None:
         """Report the exceptions of a living process's tasks that nobody has retrieved."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
-        if not process.is_alive or process.held or process in steps:
+        if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
             return
         for task in process.tasks.take():
@@ -264,7 +264,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 continue
             context = handle._context
             process = context.get(PROCESS)
-            if process is None or process.runs:
+            if process is None or process.is_running:
                 self.event_count += 1
                 try:
                     context.run(handle._callback, *handle._args)
@@ -274,7 +274,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     self._report_error(repr(error), error, process)
             # Keep the steps of a paused process in order, and drop those of a dead process.
             elif process.is_alive:
-                process.held.append(handle)
+                process.held_steps.append(handle)
         if self._interrupt.was_asked:
             raise KeyboardInterrupt
         if self.event_count > self._event_budget:
@@ -387,7 +387,7 @@ def _close_coroutine(task: "asyncio.Task[Any]") -> None:
 def _is_idle(poll: SimHandle) -> bool:
     """Return whether the poll would do nothing except reschedule itself one interval later."""
     process = poll._context.get(PROCESS)
-    if process is not None and not (process.runs and process.clock.is_accurate):
+    if process is not None and not (process.is_running and process.clock.is_accurate):
         return False
     return not poll._context.run(poll._callback.holds)
 

@@ -35,12 +35,12 @@ class End:
         self.due = 0.0
         """When the newest parcel for this end is due."""
         self.newest: Parcel | None = None
-        self.is_missed = False
-        """Whether this end's process has died before it received everything that was sent to it."""
+        self.is_reset_due = False
+        """Whether to send a reset once the machine is up: the process died with data in transit."""
         self._network = network
         self.waiting: list[Any] | None = None
         self._is_hung_up = False
-        self._untaken_bytes = 0
+        self._unreceived_bytes = 0
         """Bytes sent from this end that are in transit or waiting at the other end."""
         self._when_closed: list[OnClose] = []
         self._when_writable: list[OnWritable] = []
@@ -53,13 +53,13 @@ class End:
         if not self.is_open or not self.process.is_alive:
             return
         if not (peer.process.is_alive or self._network.is_in_turn):
-            self._network.miss(peer)
+            self._network.reset_when_up(peer)
         elif self.outgoing.send(peer, list(bodies), peer.process.context):
-            self._untaken_bytes += _size(bodies)
+            self._unreceived_bytes += _size(bodies)
 
     @property
     def is_writable(self) -> bool:
-        return self._untaken_bytes < _HIGH_WATER_BYTES
+        return self._unreceived_bytes < _HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
         self._when_writable.append(on_writable)
@@ -73,7 +73,7 @@ class End:
         if waiting:
             # Like data from a socket, deliver the frames in the loop's next round, so that the
             # caller is not re-entered.
-            asyncio.get_running_loop().call_soon(self.take, waiting)
+            asyncio.get_running_loop().call_soon(self.receive, waiting)
         if self._is_hung_up:
             asyncio.get_running_loop().call_soon(self.hang_up)
 
@@ -83,19 +83,19 @@ class End:
             asyncio.get_running_loop().call_soon(self.closed)
             self.outgoing.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
 
-    def take(self, bodies: list[Any]) -> None:
+    def receive(self, bodies: list[Any]) -> None:
         if self.waiting is not None:
             self.waiting += bodies
         elif self.is_open and self.on_bodies is not None:
-            self.peer.was_taken(bodies)
+            self.peer.on_received(bodies)
             self.on_bodies(bodies)
 
-    def was_taken(self, bodies: Sequence[Any]) -> None:
+    def on_received(self, bodies: Sequence[Any]) -> None:
         """Count frames that the other end has received, including copies made by the network."""
-        if not self._untaken_bytes:
+        if not self._unreceived_bytes:
             return
         was_writable = self.is_writable
-        self._untaken_bytes = max(0, self._untaken_bytes - _size(bodies))
+        self._unreceived_bytes = max(0, self._unreceived_bytes - _size(bodies))
         if not was_writable and self.is_writable:
             for action in self._when_writable:
                 asyncio.get_running_loop().call_soon(action, context=self.process.context)
@@ -169,8 +169,8 @@ class SimNetwork:
         """Make a node reachable, because its process has started."""
         self._up[process.name] = process
         self._without_process.pop(process.name, None)
-        for end in [end for end in self._ends.get(process.name, {}).values() if end.is_missed]:
-            self._refuse(end)
+        for end in [end for end in self._ends.get(process.name, {}).values() if end.is_reset_due]:
+            self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
         """Disconnect a process that has ended; unless `silently`, tell its peers."""
@@ -184,7 +184,7 @@ class SimNetwork:
         for end in list(ends.values()):
             end.is_open = False
             if silently and not self.is_in_turn:
-                end.is_missed = end.newest is not None
+                end.is_reset_due = end.newest is not None
             else:
                 self.forget(end)
                 end.outgoing.act(end.peer.hang_up, end.peer.process.context, after=end.peer)
@@ -237,16 +237,16 @@ class SimNetwork:
                 for each in (end, end.peer):
                     self._loop.call_soon(each.closed, context=each.process.context)
 
-    def behave(self) -> None:
+    def repair(self) -> None:
         self.set_late_share(0.0)
         for link in self._links.values():
-            link.behave()
+            link.repair()
 
-    def miss(self, dead: End) -> None:
-        """Reject a message to an end whose process has died, as soon as the machine is up."""
-        dead.is_missed = True
+    def reset_when_up(self, dead: End) -> None:
+        """Reset the connection of a process that has died, as soon as its machine is up."""
+        dead.is_reset_due = True
         if dead.process.name in self._up:
-            self._refuse(dead)
+            self._send_reset(dead)
 
     def forget(self, end: End) -> None:
         self._ends.get(end.process.name, {}).pop(id(end), None)
@@ -269,7 +269,7 @@ class SimNetwork:
         self._loop.call_soon(hand_over, context=listener.context)
         return True
 
-    def _refuse(self, dead: End) -> None:
+    def _send_reset(self, dead: End) -> None:
         self.forget(dead)
         dead.outgoing.act(dead.peer.closed, dead.peer.process.context)
 

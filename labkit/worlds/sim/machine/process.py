@@ -72,12 +72,12 @@ class Process:
         self.name = name
         self.clock = clock
         self.is_alive = True
-        self.runs = True
+        self.is_running = True
         """Neither dead nor paused; the event loop checks this before each step."""
         self.tasks = TaskList()
-        self.held: list[asyncio.Handle] = []
+        self.held_steps: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
-        self.at_death: list[Callable[[], None]] = []
+        self.on_death: list[Callable[[], None]] = []
         """The world's callbacks for the death of the process; no code of the node runs then."""
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
@@ -88,9 +88,9 @@ class Process:
 
     def kill(self) -> None:
         if self.is_alive:
-            self.is_alive = self.runs = False
-            self.held.clear()
-            for action in self.at_death:
+            self.is_alive = self.is_running = False
+            self.held_steps.clear()
+            for action in self.on_death:
                 action()
 
 

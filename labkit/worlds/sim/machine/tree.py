@@ -34,11 +34,11 @@ class Znode:
 class ZnodeTree:
     """All nodes and watches.
 
-    `tell` is called with each watch that fires; a watch fires only once.
+    `notify` is called with each watch that fires; a watch fires only once.
     """
 
-    def __init__(self, tell: Callable[[Watch], None]) -> None:
-        self._tell = tell
+    def __init__(self, notify: Callable[[Watch], None]) -> None:
+        self._notify = notify
         self.nodes: dict[str, Znode] = {"": Znode(b"")}
         """Nodes by path; the path of the root is empty."""
         self._data_watches: dict[str, dict[Watch, None]] = {}
@@ -131,7 +131,7 @@ class ZnodeTree:
 
     def _fire(self, watches: dict[str, dict[Watch, None]], path: str) -> None:
         for watch in watches.pop(path, ()):
-            self._tell(watch)
+            self._notify(watch)
 
 
 def _parent(path: str) -> str:

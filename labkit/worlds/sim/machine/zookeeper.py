@@ -56,7 +56,7 @@ class SimZooKeeper:
         report: Report,
     ) -> None:
         self.process = Process(METADATA_SERVER, NodeClock())
-        self.tree = ZnodeTree(self._tell)
+        self.tree = ZnodeTree(self._notify)
         self._loop = loop
         self._timeout_s = session_timeout_s
         self._decisions = decisions
@@ -101,7 +101,7 @@ class SimZooKeeper:
     def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
         """Suspend the server. The shares (0 to 1) are used when it resumes."""
         self._expired_share, self._late_share = expired_share, late_share
-        if self.process.runs:
+        if self.process.is_running:
             self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
             self._loop.pause(self.process)
 
@@ -117,13 +117,13 @@ class SimZooKeeper:
             self.tree.delete(f"{_LOCATION.cookies}/{bookie}", ANY_VERSION)
             self._changed()
 
-    def behave(self) -> None:
+    def repair(self) -> None:
         self._lagging.clear()
         self.resume()
 
     def resume(self) -> None:
         """Resume a hung server, and draw the order in which it handles requests and expiries."""
-        if self.process.runs:
+        if self.process.is_running:
             return
         self._report("metadata.resumed", METADATA_SERVER)
         now = self._thawed_at = self._loop.now
@@ -234,7 +234,7 @@ class SimZooKeeper:
         if kind in READS:
             path, number = arguments
             if lagging is not None and not number:
-                return lagging.answer(self._loop.now, kind, path)
+                return lagging.read(self._loop.now, kind, path)
             watch = (session.id, number) if number else None
             result = getattr(self.tree, kind)(path, watch)
         else:
@@ -260,13 +260,13 @@ class SimZooKeeper:
         for server in self._lagging.values():
             server.changed(self._loop.now)
 
-    def _tell(self, watch: Watch) -> None:
+    def _notify(self, watch: Watch) -> None:
         session_id, number = watch
         session = self._sessions.get(session_id)
         if session is not None:
             session.connection.send([("changed", number)])
             if session.owner in self._lagging:
-                self._lagging[session.owner].tell()
+                self._lagging[session.owner].watch_fired()
 
 
 @dataclass(slots=True)

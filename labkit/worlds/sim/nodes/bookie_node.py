@@ -13,7 +13,7 @@ from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine import disk_operation as fate
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
-from labkit.worlds.sim.machine.disk_work import DiskCall, DiskTrouble, DiskWorker
+from labkit.worlds.sim.machine.disk_work import DiskCall, DiskFaults, DiskWorker
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
@@ -35,7 +35,7 @@ class BookieNode(SimNode):
             tuple(SimDisk(self._controller, name) for name in self._journal_directories),
             tuple(SimDisk(self._controller, name) for name in self._ledger_directories),
         )
-        self._trouble = DiskTrouble(self.crash)
+        self._disk_faults = DiskFaults(self.crash)
         self._watch(self._controller)
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
@@ -49,7 +49,7 @@ class BookieNode(SimNode):
 
     @property
     def disk_calls(self) -> list[DiskCall]:
-        return self._trouble.calls
+        return self._disk_faults.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
         """End the process, and decide what the disks contain after the crash."""
@@ -73,7 +73,10 @@ class BookieNode(SimNode):
         self._watch(controller)
 
     def _watch(self, controller: DiskController) -> None:
-        controller.watch, controller.watch_read = self._trouble.watch, self._trouble.watch_read
+        controller.watch, controller.watch_read = (
+            self._disk_faults.watch,
+            self._disk_faults.watch_read,
+        )
 
     def replace_disks(self, which: str) -> None:
         """Cut the power, and replace the `journal`, the `ledgers` or `all` disks by empty ones."""
@@ -103,17 +106,17 @@ class BookieNode(SimNode):
             if down_ms:
                 self.world.after(down_ms, self.start)
 
-        self._trouble.stop = stop
-        self._trouble.stop_at = len(self._controller.operations) + nth - 1
+        self._disk_faults.stop = stop
+        self._disk_faults.stop_at = len(self._controller.operations) + nth - 1
 
-    def trouble(self, what: str, for_ms: float, **fields: float) -> None:
+    def set_disk_faults(self, what: str, for_ms: float, **fields: float) -> None:
         self.world.report("disk.bad", self.name, fault=what)
         for name, value in fields.items():
-            setattr(self._trouble, name, value)
+            setattr(self._disk_faults, name, value)
 
         def end() -> None:
             for name in fields:
-                setattr(self._trouble, name, type(getattr(self._trouble, name))(0))
+                setattr(self._disk_faults, name, type(getattr(self._disk_faults, name))(0))
             self.world.report("disk.good", self.name, fault=what)
 
         self.world.end_after(for_ms, end)
@@ -126,10 +129,10 @@ class BookieNode(SimNode):
         self._step_s = 0.0
 
     def set_slow_share(self, share: float) -> None:
-        self._trouble.slow_share = share
+        self._disk_faults.slow_share = share
 
     def take_no_time(self) -> None:
-        self._trouble.call_s = 0.0
+        self._disk_faults.call_s = 0.0
 
     def rot(self, file: str, part: float, size: int) -> None:
         """Corrupt a block of `size` bytes in the largest file of that kind, if there is one."""
@@ -148,7 +151,7 @@ class BookieNode(SimNode):
 
     def repair(self) -> None:
         super().repair()
-        self._trouble.end()
+        self._disk_faults.end()
         self._start_quickly()
 
     async def serve(self, process: Process) -> None:
@@ -162,7 +165,7 @@ class BookieNode(SimNode):
         network.listen(service.accept, BOOKIE_PORT)
         await service.start([Endpoint(BOOKIE_RPC, self.name, BOOKIE_PORT)])
         await self._step()
-        self.serves = True
+        self.is_serving = True
         self.recorder.record("node.started")
         await service.run()
 
@@ -216,7 +219,9 @@ class BookieNode(SimNode):
 
     def new_worker(self) -> DiskWorker:
         world = self.world
-        worker = DiskWorker(world.loop, self.name, self._controller, self._trouble, world.decisions)
+        worker = DiskWorker(
+            world.loop, self.name, self._controller, self._disk_faults, world.decisions
+        )
         self._workers = (*self._workers, worker)
         return worker
 
@@ -228,7 +233,7 @@ class BookieNode(SimNode):
         return min(drawn, count - 1)
 
     def usages(self) -> dict[str, float]:
-        return dict.fromkeys(self._ledger_directories, 1.0 if self._trouble.is_full else 0.1)
+        return dict.fromkeys(self._ledger_directories, 1.0 if self._disk_faults.is_full else 0.1)
 
     @property
     def _fates(self) -> dict[str, Keep]:

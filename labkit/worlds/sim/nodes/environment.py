@@ -10,7 +10,7 @@ from labkit.system.trace.events import Event, Fields
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import SimNetwork
-from labkit.worlds.sim.nodes.results import ClientAnswers
+from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.settings.bookie_script import Machine
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.variants.variants import Variant
@@ -34,7 +34,7 @@ class Environment(Protocol):
         """The implementation of the system, which may contain a deliberate bug."""
 
     @property
-    def answers(self) -> ClientAnswers: ...
+    def results(self) -> ResultRecorder: ...
 
     @property
     def tokens(self) -> Iterator[int]: ...

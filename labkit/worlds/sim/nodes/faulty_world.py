@@ -35,5 +35,5 @@ class FaultyWorld(Environment, Protocol):
 
     def cut(self, source: str, target: str, for_ms: float) -> None: ...
 
-    def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
+    def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
         """Set attributes of the links for `for_ms`; either node may be `EVERY_NODE`."""

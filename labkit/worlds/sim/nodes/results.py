@@ -27,7 +27,7 @@ from labkit.system.trace.answers import (
 from labkit.system.trace.events import Event
 
 
-class ClientAnswers:
+class ResultRecorder:
     """All results of a run, in order. A step records each result as soon as it has it."""
 
     def __init__(self, rows: Sequence[Event]) -> None:

@@ -129,7 +129,7 @@ class SlowDisk(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("slow", self.for_ms, extra_s=self.extra_ms / 1000)
+        world.bookie(self.node).set_disk_faults("slow", self.for_ms, extra_s=self.extra_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -144,7 +144,7 @@ class FailingSync(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("failing to sync", self.for_ms, fails_to_sync=True)
+        world.bookie(self.node).set_disk_faults("failing to sync", self.for_ms, fails_to_sync=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,7 +156,7 @@ class FullDisk(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("full", self.for_ms, is_full=True)
+        world.bookie(self.node).set_disk_faults("full", self.for_ms, is_full=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -194,7 +194,7 @@ class Delay(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(self.source, self.target, self.for_ms, extra_s=self.extra_ms / 1000)
+        world.set_link_faults(self.source, self.target, self.for_ms, extra_s=self.extra_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -209,7 +209,7 @@ class _LinkShare(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(self.source, self.target, self.for_ms, **{self.attribute: self.share})
+        world.set_link_faults(self.source, self.target, self.for_ms, **{self.attribute: self.share})
 
 
 @dataclass(frozen=True, slots=True, repr=False)

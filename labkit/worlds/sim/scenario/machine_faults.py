@@ -61,7 +61,7 @@ class FailingRead(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("failing to read", self.for_ms, fails_to_read=True)
+        world.bookie(self.node).set_disk_faults("failing to read", self.for_ms, fails_to_read=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -75,4 +75,4 @@ class FullAtSync(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("full at syncs", self.for_ms, is_full_at_sync=True)
+        world.bookie(self.node).set_disk_faults("full at syncs", self.for_ms, is_full_at_sync=True)

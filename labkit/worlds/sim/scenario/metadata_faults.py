@@ -33,7 +33,9 @@ class SlowMetadata(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(METADATA_SERVER, EVERY_NODE, self.for_ms, extra_s=self.extra_ms / 1000)
+        world.set_link_faults(
+            METADATA_SERVER, EVERY_NODE, self.for_ms, extra_s=self.extra_ms / 1000
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -232,7 +232,7 @@ class _Consumer:
         delivered = self._messages_of(entry)
         messages = [each for each in delivered if each.message_id > self._resume_after]
         for message in messages:
-            self._node.world.answers.message_delivered(
+            self._node.world.results.message_delivered(
                 entry.arrived_at,
                 self._name,
                 self._connection.host,
@@ -276,7 +276,7 @@ class _Consumer:
 
     async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
         """Send the acknowledgement; return the number of events that preceded it."""
-        requested_at = self._node.world.answers.event_count
+        requested_at = self._node.world.results.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(
             self._number, request_id, message_ids, is_cumulative=self._step.is_cumulative
@@ -294,7 +294,7 @@ class _Consumer:
     def _record_acknowledgement(
         self, requested_at: int, position: Position, batch_index: int = -1
     ) -> None:
-        self._node.world.answers.entry_acknowledged(
+        self._node.world.results.entry_acknowledged(
             self._name,
             self._connection.host,
             self._topic,
@@ -321,7 +321,7 @@ class _Consumer:
         request_id = self._connection.next_request_id()
         make = commands.START_OVER[self._step.start_over_by]
         record = partial(
-            self._node.world.answers.started_over, self._topic, self._step.subscription
+            self._node.world.results.started_over, self._topic, self._step.subscription
         )
         record(is_done=False)
         await self._connection.ask(request_id, make(self._number, request_id))
@@ -330,15 +330,15 @@ class _Consumer:
 
     async def _check_for_more(self) -> None:
         """Count this turn as quiet if every message of the topic has been acknowledged."""
-        request_id, answers = self._connection.next_request_id(), self._node.world.answers
-        requested_at = answers.event_count
+        request_id, results = self._connection.next_request_id(), self._node.world.results
+        requested_at = results.event_count
         response = await self._connection.ask(
             request_id, commands.get_last_message_id(self._number, request_id)
         )
         last = response.getLastMessageIdResponse
         done = position_of(last.consumer_mark_delete_position)
         host, subscription = self._connection.host, self._step.subscription
-        answers.all_acknowledged(host, self._topic, subscription, requested_at, done)
+        results.all_acknowledged(host, self._topic, subscription, requested_at, done)
         if done >= position_of(last.last_message_id):
             turns = self._delivered.quiet_turns
             turns[self._number] = turns.get(self._number, 0) + 1
@@ -359,7 +359,7 @@ class _Consumer:
         if command.type == BaseCommand.MESSAGE:
             message = command.message
             remaining = from_java_longs(message.ack_set) if message.ack_set else None
-            arrived_at = len(self._node.world.answers.recorded)
+            arrived_at = len(self._node.world.results.recorded)
             position = position_of(message.message_id)
             self._inbox.put_nowait(
                 _DeliveredEntry(arrived_at, position, data, remaining, message.consumer_epoch)

@@ -65,7 +65,7 @@ class _Sends:
 
     def begin(self, number: int) -> None:
         payload = f"{self._node.name} {number}".encode()
-        self._node.world.answers.message_given(self._topic, self._node.name, number, payload)
+        self._node.world.results.message_given(self._topic, self._node.name, number, payload)
         self._pending.append((number, self._producer.send(payload)))
 
     @property
@@ -94,12 +94,12 @@ class _Sends:
 class _Receives:
     def __init__(self, node: ClientNode, topic: str, consumer: Consumer) -> None:
         self._name, self._topic, self._consumer = node.name, topic, consumer
-        self._answers = node.world.answers
-        self._since = self._answers.event_count
+        self._results = node.world.results
+        self._since = self._results.event_count
 
     async def next(self) -> bool:
         """Receive the next messages; return False if all stored messages have been received."""
         received = await self._consumer.receive(_BATCH_SIZE)
         for message in received:
-            self._answers.message_received(self._name, self._since, self._topic, message)
+            self._results.message_received(self._name, self._since, self._topic, message)
         return bool(received)

@@ -163,7 +163,7 @@ class PulsarProducer:
             for number in range(first, first + message_count)
         ]
         for message in messages:
-            self._node.world.answers.message_given(
+            self._node.world.results.message_given(
                 self._topic, name, message.sequence_id, message.payload
             )
         if message_count == 1:

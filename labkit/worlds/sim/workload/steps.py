@@ -134,7 +134,7 @@ class _Adds:
         entry_id = await added
         # With deferred sync, the add returns before the entry is confirmed.
         if not self._is_deferred:
-            self._node.world.answers.added(
+            self._node.world.results.added(
                 self._node.name, self._writer.ledger_id, entry_id, payload
             )
 
@@ -172,7 +172,7 @@ class Read(Value):
                 wait_s = self.long_poll_ms / 1000
                 _, entry = await reader.read_last_add_confirmed_and_entry(first, wait_s)
                 if entry is not None:
-                    node.world.answers.read(node.name, ledger_id, first, first, [entry])
+                    node.world.results.read(node.name, ledger_id, first, first, [entry])
                     first += 1
                 continue
             last = await self._last_add_confirmed(reader)
@@ -208,7 +208,7 @@ class Recover(Value):
 
 async def _read(node: ClientNode, reader: LedgerReader, first: int, last: int) -> None:
     entries = await reader.read_entries(first, last)
-    node.world.answers.read(node.name, reader.ledger_id, first, last, entries)
+    node.world.results.read(node.name, reader.ledger_id, first, last, entries)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk
-from labkit.worlds.sim.machine.disk_work import DiskCall, DiskTrouble, DiskWorker
+from labkit.worlds.sim.machine.disk_work import DiskCall, DiskFaults, DiskWorker
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
@@ -56,12 +56,12 @@ def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -
         worker.crash()
         carried_out.extend(map(str, controller.operations))
 
-    trouble = DiskTrouble(stop)
-    controller.watch = trouble.watch
+    faults = DiskFaults(stop)
+    controller.watch = faults.watch
     worker = DiskWorker(
-        loop, "b0", controller, trouble, Decisions(None, {"reach b0 2": 8}, lambda: 0)
+        loop, "b0", controller, faults, Decisions(None, {"reach b0 2": 8}, lambda: 0)
     )
-    trouble.stop_at = 1
+    faults.stop_at = 1
 
     async def use_the_disk() -> None:
         for name in ("first", "second", "third"):
