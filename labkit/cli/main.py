@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _accept_any_text() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # The caller closed it (`>&-`).
+        if stream is None:  # The caller has closed the stream (`>&-`).
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, TextIOWrapper):  # Encodings such as cp1252 lack some characters.
             stream.reconfigure(errors="backslashreplace")

@@ -34,8 +34,8 @@ def lock_directory(directory: Path) -> None:
     """Lock a journal or ledger directory until this process exits, and deny other users access to
     it.
 
-    Raises `DirectoryInUseError` if another process holds the lock, because two bookies would
-    destroy each other's files, and `NotPrivateError` if other users could replace the files.
+    Two bookies in the same directory would destroy each other's files. Raises `DirectoryInUseError`
+    if another process holds the lock, and `NotPrivateError` if other users could replace the files.
     """
     current = directory / CURRENT
     _make_durable_folder(current)

@@ -1,8 +1,8 @@
 """Limits the memory that a process uses for the peers of all its connections together.
 
-A process buffers two things for a peer: the received part of an incomplete frame, and the bytes
-that the peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This
-module enforces the limits on all connections together:
+For each peer, a process buffers the received part of an incomplete frame, and the bytes that the
+peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This module
+enforces the limits on all connections together:
 
     memory       While more than `max_memory_mb` is held, no connection is writable, and only the
                  connection with the oldest incomplete frame may receive. Peers that have been
@@ -168,7 +168,7 @@ class Peer(Protocol):
 
 
 class Peers:
-    """All connections of a server or a client, and the number of bytes held for each."""
+    """All connections of a server or a client, and how many bytes are held for each."""
 
     def __init__(self, limits: PeerLimits | None = None) -> None:
         self._limits = limits or PeerLimits()

@@ -39,11 +39,13 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The received data is not a trace: another program, or another version of labkit, sent it."""
+    """The received data is not a trace; another program or another version of labkit sent it."""
 
 
 class TraceEndedError(TraceStreamError):
-    """The node stopped sending rows, because this listener is too slow or there are too many."""
+    """The node stopped sending rows, because this listener is too slow or there are too many of
+    them.
+    """
 
 
 class TraceServer:

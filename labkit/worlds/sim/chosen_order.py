@@ -2,7 +2,7 @@
 
 Whenever the event loop is idle, one of the messages in flight is delivered: the decisions `next 0`,
 `next 1`, ... choose among the oldest messages of each connection. If the decision `crash b1 5` is
-set, bookie b1 loses power after its fifth message, along with everything it has not synced, and
+set, bookie b1 loses power after its fifth message, loses everything that it has not synced, and
 restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth choice, while
 all messages stay in flight except those to and from the metadata server. Requests then time out.
 
@@ -14,7 +14,7 @@ To keep the number of choices small:
     a restarted bookie finishes starting before the next message arrives
     the epilogue waits until no message is in flight
 
-Each delivery advances the clock by the usual latency of a message. Timers (time-outs, flushes) fire
+Each delivery advances the clock by the usual latency of a message. Timers (timeouts, flushes) fire
 when the clock reaches them.
 """
 

@@ -100,7 +100,7 @@ class World:
         """Check whether the steps that are still running end now that all faults are repaired.
 
         Call this after `run`. It does nothing if the order of messages is chosen, because no
-        time-out fires in that case.
+        timeout fires in that case.
         """
         if not self._running_steps or self.scenario.in_turn:
             return

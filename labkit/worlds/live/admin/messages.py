@@ -1,7 +1,7 @@
 """The HTTP paths for individual messages: peek, examine, read by id, last message id.
 
 As in Pulsar, the response body is the decompressed payload, and `X-Pulsar-...` headers contain the
-metadata. For a batch, the body is the whole batch, which the client splits.
+metadata. If the entry is a batch, the body is the whole batch, and the client splits it.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithEntry`),
 `client/admin/internal/TopicsImpl.java`.
@@ -181,7 +181,7 @@ def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -
     """
     if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
         return payload
-    # Imported here because most brokers never need it and it takes 50 MB of memory.
+    # Imported here because it takes 50 MB of memory and most brokers never need it.
     from labkit.system.topic.compression import DecompressionError, decompress_payload  # noqa: PLC0415
 
     size = metadata.uncompressed_size

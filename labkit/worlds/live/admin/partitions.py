@@ -1,7 +1,7 @@
 """Requests for a partitioned topic, which the broker forwards for each of its partitions.
 
-The broker sends them over HTTP, with the client's credentials, to the brokers that own the
-partitions (including itself). If one of them fails, the client can repeat the whole request.
+The broker sends the requests over HTTP, with the client's credentials, to the brokers that own the
+partitions, which may include itself. If one of them fails, the client can repeat the whole request.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
 """

@@ -96,8 +96,8 @@ def _strategy(body: object) -> object:
 class _Policy:
     """A namespace policy, stored under `key`.
 
-    `checked` validates a request body and returns the value to store, or raises `BadRequestError`
-    or `StatusError`. It is None if the policy cannot be set here.
+    `checked` validates a request body, and returns the value to store or raises `BadRequestError`
+    or `StatusError`. If `checked` is None, the policy cannot be set.
     """
 
     key: str

@@ -110,7 +110,7 @@ def _text(schema: Schema) -> str:
             key, value = (json.loads(part) if part else "" for part in parts)
             return json.dumps({"key": key, "value": value}, separators=(",", ":"))
         except (InvalidKeyValueError, ValueError, RecursionError):
-            pass  # Another broker, not labkit's, may have stored a definition that is not a pair.
+            pass  # A broker other than labkit may have stored a definition that is not a pair.
     return schema.schema_data.decode(errors="replace")
 
 

@@ -70,7 +70,7 @@ async def _terminate_partitions(call: Call) -> object:
     # A partition that does not exist yet must also be terminated, so create it first.
     used = await existing_partitions(call, partitions)
     unused = [each for each in partitions if each not in used]
-    # If this fails, the next request fails, too.
+    # If this fails, the next request also fails.
     await forward_to_partitions(call, unused, "", "PUT")
     return accepted_responses(await forward_to_partitions(call, partitions, "terminate", "POST"))
 

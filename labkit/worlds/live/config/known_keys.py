@@ -105,7 +105,10 @@ def obeyed_keys(kinds: Iterable[type]) -> Mapping[str, tuple[Field[Any], Setting
 
 
 def refused_keys(table: str) -> Iterator[RefusedKey]:
-    """Read a table of refused keys from this directory: tab-separated, one key per line."""
+    """Read a table of refused keys from this directory.
+
+    It is tab-separated, with one key per line.
+    """
     text = files("labkit.worlds.live.config").joinpath(table).read_text(encoding="utf-8")
     for line in text.splitlines():
         name, by, accepted, why = line.split("\t")

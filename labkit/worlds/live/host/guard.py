@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _become(command: list[str], command_lives: int) -> None:
-    # The command holds this end of the pipe until it exits, which is how the watcher notices.
+    # The command holds this end of the pipe until it exits, so the watcher notices its exit.
     os.set_inheritable(command_lives, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:

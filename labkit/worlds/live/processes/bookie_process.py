@@ -137,7 +137,7 @@ async def _serve(
 async def _serve_until(
     stopped: asyncio.Event, service: BookieService, server: asyncio.Server
 ) -> None:
-    """Serve until stopped, then flush. If the service fails, raise its error."""
+    """Serve until stopped, then flush. Raises any error of the service."""
     serving = asyncio.create_task(service.run())
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)

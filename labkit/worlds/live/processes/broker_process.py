@@ -46,8 +46,8 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """Serve until SIGTERM.
 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
-    can connect. A SIGTERM before that cancels the start. Raises `LabkitError` if the broker
-    cannot start.
+    can connect. A SIGTERM before the announcement cancels the start. Raises `LabkitError` if the
+    broker cannot start.
     """
     raise_open_file_limit()
     cancel_on_stop_signal()

@@ -80,9 +80,9 @@ class LocalCluster:
         defaults. `broker_conf` contains keys of `broker.conf`, such as
         `{"brokerDeduplicationEnabled": "true"}`.
 
-        Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
-        brokers, an invalid `zookeeper`, or a key that labkit refuses or does not use, and
-        `MissingPart` on Windows.
+        Raises `BKIncorrectParameterException` if there is no bookie, the number of brokers is
+        negative, `zookeeper` is invalid, or labkit refuses or does not use a key, and `MissingPart`
+        on Windows.
         """
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:

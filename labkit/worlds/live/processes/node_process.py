@@ -208,9 +208,9 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child process and wait for it, without an event loop; for use when this process exits.
+    """Kill a child process and wait for it without an event loop, when this process exits.
 
-    Leave it to asyncio to reap the child, if that is possible; on macOS, that requires Python 3.13.
+    If possible, leave it to asyncio to reap the child; on macOS, this requires Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has exited and been reaped.

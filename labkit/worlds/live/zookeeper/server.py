@@ -146,7 +146,7 @@ class EmbeddedZooKeeper:
     authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
     `login_configuration`.
 
-    Session timeouts may be 1 to 60 s; an expired session is detected within 0.5 s.
+    Session timeouts can be between 1 and 60 s; an expired session is detected within 0.5 s.
     """
 
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:

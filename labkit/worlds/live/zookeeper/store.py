@@ -144,7 +144,10 @@ class ZooKeeperStore:
                 return
 
     async def stop(self) -> None:
-        """Close the session, which deletes its ephemeral nodes at once; no watch fires after it."""
+        """Close the session, which deletes its ephemeral nodes at once.
+
+        After that, no watch fires.
+        """
         self._handler.is_stopping = True
         if self._polling is not None:
             self._polling.cancel()

@@ -203,9 +203,9 @@ def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _move_trigger(part: T, fewer: int, step: Write) -> T:
-    """Return the step or fault with its trigger moved `fewer` entries earlier.
+    """Return the step or fault with a trigger that is `fewer` entries earlier.
 
-    Most events occur Qw times per entry, once for each bookie that the entry is written to.
+    Most events occur Qw times per entry, once for each bookie to which the entry is written.
     """
     moment = getattr(part, "when", None)
     if not isinstance(moment, On):

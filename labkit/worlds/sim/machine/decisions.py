@@ -78,7 +78,7 @@ _SENTENCES = {
 
 
 def sentence_of(name: str, value: float) -> str:
-    """Describe a decision. Numbers of messages and disk calls start at 0."""
+    """Describe a decision. Messages and disk calls are numbered from 0."""
     kind, _, rest = name.partition(" ")
     ends, _, number = rest.rpartition(" ")
     source, _, target = ends.partition(">")

@@ -27,7 +27,7 @@ _MAX_FILE_SIZE = 2**28
 
 
 class SimDiskError(OSError):
-    """Its message omits the error number, so that traces are the same on all systems."""
+    """An error whose message omits the error number, so that traces are the same on all systems."""
 
     def __str__(self) -> str:
         return f"simulated: {self.strerror}"
@@ -42,7 +42,7 @@ class DiskController:
     """Counts the operations on all disks of a machine, and stops the machine before one of them.
 
     Operation number `stop_at` and all later ones are not carried out (-1: no limit). `watch` is
-    called with each operation before it is carried out, `watch_read` with the path of each file
+    called with each operation before it is carried out, and `watch_read` with the path of each file
     that is read.
     """
 
@@ -336,7 +336,7 @@ class SimDisk:
         Unsynced changes are visible, but still not durable.
         """
         disk = SimDisk(controller, self.name)
-        # Copy each file only once: its old and new names must refer to the same copy.
+        # Copy each file only once, because its old and new names must refer to the same copy.
         copies = {id(inode): inode.copy() for inode in self._inodes()}
         disk._names = {path: copies[id(inode)] for path, inode in self._names.items()}
         durable = self._durable_names.items()

@@ -89,7 +89,7 @@ class _Call(NamedTuple):
 
 
 class DiskWorker:
-    """Runs the disk calls of one thread one after the other; implements the port `RunBlocking`."""
+    """Runs the disk calls of one thread, one after another; implements the port `RunBlocking`."""
 
     def __init__(
         self,
@@ -110,8 +110,8 @@ class DiskWorker:
         self._is_in_call = False
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        # Do not restart the count when the machine restarts, so that a decision's name identifies
-        # one call.
+        # Keep counting when the machine restarts, so that a decision's name identifies a single
+        # call.
         number = self._faults.call_count
         self._faults.call_count += 1
         slow_ms = self._slow.take(number, self._faults.slow_share, _SLOW_MS)

@@ -108,7 +108,7 @@ _Timer = tuple[float, int, SimHandle]
 class SimLoop(asyncio.BaseEventLoop):
     """An event loop with a virtual clock, which starts at 0.
 
-    `event_budget` limits the number of steps of a run, `time_limit_s` its virtual time.
+    `event_budget` limits the number of steps of a run, and `time_limit_s` limits its virtual time.
     """
 
     _ready: deque[Any]

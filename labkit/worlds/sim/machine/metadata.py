@@ -1,7 +1,7 @@
 """Implements the metadata port on a session with the simulated ZooKeeper.
 
 The client sends its requests over the simulated network and pings the server three times per
-session time-out. If it hears nothing, it reconnects; if its session has expired by then, it starts
+session timeout. If it hears nothing, it reconnects; if its session has expired by then, it starts
 a new one.
 
 A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
@@ -109,7 +109,7 @@ class SimMetadataStore:
         self._on_new_session.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` when the store responds again after more than half the session time-out."""
+        """Call `action` when the store responds again after more than half the session timeout."""
         self._on_silence.append(action)
 
     async def _request_and_watch(self, kind: str, path: str, on_change: OnChange | None) -> Any:
@@ -170,7 +170,7 @@ class SimMetadataStore:
             connection.close()
 
     async def _ping(self, connection: End) -> None:
-        # ZooKeeper uses the same ratio: it leaves a third of the session time-out for reconnecting.
+        # ZooKeeper uses the same ratio: it leaves a third of the session timeout for reconnecting.
         while self._loop.time() - self._heard_at < self.session_timeout_s * 2 / 3:
             timer = self._loop.call_later(self.session_timeout_s / 3, self._wake.set)
             await self._wake.wait()

@@ -71,8 +71,8 @@ class End:
     def resume(self) -> None:
         waiting, self.waiting = self.waiting, None
         if waiting:
-            # Like data from a socket, deliver the frames in the loop's next round, so that the
-            # caller is not re-entered.
+            # Deliver the frames in the loop's next round, as a socket would, so that the caller is
+            # not re-entered.
             asyncio.get_running_loop().call_soon(self.receive, waiting)
         if self._is_hung_up:
             asyncio.get_running_loop().call_soon(self.hang_up)

@@ -1,4 +1,4 @@
-"""A process of a node; when it dies, everything that runs in it stops and is never resumed.
+"""A node's process: when it dies, everything that runs in it stops and is never resumed.
 
 Every task, callback and timer carries the process that created it in a context variable, and the
 event loop checks this process before each step. It executes the steps of a running process, keeps

@@ -2,7 +2,7 @@
 
 The server handles requests in order. It carries out each request only once: if the network
 duplicates a request, the server repeats its response. (Real ZooKeeper clients never resend a
-request.) A session that is silent for longer than its time-out expires: its ephemeral nodes are
+request.) A session that is silent for longer than its timeout expires: its ephemeral nodes are
 deleted and its watches removed.
 
 When a hung server resumes, it finds waiting requests as well as overdue sessions. The order in

@@ -29,7 +29,7 @@ class LedgerNumbers:
             future.exception()  # Otherwise asyncio would warn that nobody has retrieved it.
 
     def no_more(self) -> None:
-        """Fail all steps that wait for a ledger, because no more ledgers will be created."""
+        """Fail all steps that are waiting for a ledger, because no more ledgers will be created."""
         for number in self._ids:
             self.writer_ended(number)
 

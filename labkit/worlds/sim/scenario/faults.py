@@ -287,7 +287,7 @@ class Reset(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClockSkew(Value):
-    """A node's clock runs `rate` times as fast, so its time-outs fire early or late, and its wall
+    """A node's clock runs `rate` times as fast, so its timeouts fire early or late, and its wall
     clock is off by `offset_ms`.
     """
 

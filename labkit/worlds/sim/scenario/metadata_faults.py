@@ -14,7 +14,7 @@ class SessionLoss(Value):
     """The metadata server expires a node's session, as if the node had been silent for too long,
     and deletes the session's ephemeral nodes.
 
-    The node reconnects immediately, and then notices this.
+    The node reconnects immediately, and then notices the loss.
     """
 
     node: str
@@ -44,7 +44,7 @@ class HangingMetadata(Value):
     swapping machine, and resumes later. Requests wait in the meantime, and the server's clock keeps
     running.
 
-    If the hang lasts longer than the session time-out, the order of events afterwards is random: an
+    If the hang lasts longer than the session timeout, the order of events afterwards is random: an
     `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests
     (decisions `expire b0 2`: the delay in ms until their nodes are deleted), and a `late_share` of
     the connections is served late (decisions `thaw b0 1`, in ms).

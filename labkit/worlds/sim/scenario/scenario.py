@@ -30,7 +30,7 @@ class Scenario(Value):
     (0 to 1) of the messages arrive late, and a `slow_share` (0 to 1) of the disk calls are slow.
     `variant` selects a version of the system with a deliberate bug; "" is the correct system. With
     `in_turn`, the decisions `next 0`, `next 1`, ... determine which message in flight arrives next;
-    otherwise time determines it.
+    otherwise, messages arrive when they are due.
 
     The workload may take `limit_s` seconds of virtual time. A step whose trigger never occurs is
     abandoned once all other steps have ended. The epilogue then repairs all faults, cuts the power

@@ -118,7 +118,7 @@ class ScriptedBookie:
         self._config = config
 
     def run(self, script: Sequence[ScriptStep]) -> None:
-        """Start the bookie and run every step. Raises whatever the store raises."""
+        """Start the bookie and run every step. Raises any error of the store."""
         self.start()
         for step in script:
             step.run(self)

@@ -43,8 +43,8 @@ class EnoughLearned(Exception):
 
 
 class DirectedWorld(ChosenOrderWorld):
-    """Delivers one message from each channel in `path`, in this order, and then, as long as there
-    are any, messages whose effect is unknown.
+    """Delivers one message from each channel in `path`, in this order, and then prefers messages
+    whose effect is unknown.
 
     Once no message is in flight, nothing more can be learned: with `stops`, the run ends; otherwise
     the clock advances.
@@ -160,7 +160,7 @@ class DirectedWorld(ChosenOrderWorld):
         )
 
     def _failure_state(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """Return the failures of the node and whether they have happened, as part of its state."""
+        """Return each failure of the node and whether it has happened, as part of the node's state."""
         own = [each for each in self._failures if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in own)
 
@@ -181,7 +181,10 @@ class DirectedWorld(ChosenOrderWorld):
             self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Return the channel of a parcel: each connection and each action of a link has its own."""
+        """Return the channel of a parcel.
+
+        Each connection has its own, and so has each action on a link.
+        """
         if isinstance(parcel.receiver, End):
             name = f"{parcel.link.name} {parcel.receiver.number}"
         else:

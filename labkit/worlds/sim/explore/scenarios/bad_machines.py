@@ -1,5 +1,5 @@
-"""Rarer machine failures, which storms do not contain: replaced disks, failing reads, disks that
-fill up during a sync, and wrong clocks.
+"""Adds machine failures that storms do not contain: replaced disks, failing reads, disks that fill
+up during a sync, and wrong clocks.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
-    """Replace the disks of one or two of the first bookies; if two, at about the same time.
+    """Replace the disks of one of the first bookies, or of two of them at about the same time.
 
     Often the writer dies at the same moment, so the end of the ledger depends on entries that these
     bookies no longer have.

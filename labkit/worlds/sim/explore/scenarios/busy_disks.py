@@ -68,7 +68,9 @@ def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash after compacting a log with two ledgers: one was deleted, the other one copied."""
+    """Crash after compacting a log with two ledgers, of which one was deleted and the other one was
+    copied.
+    """
     gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
         cluster,

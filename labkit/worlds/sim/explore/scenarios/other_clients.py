@@ -62,7 +62,7 @@ def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_topic_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Add one or two owners of a topic without brokers, if it has enough bookies.
+    """Add one or two owners of a topic without brokers, if there are enough bookies.
 
     The second owner takes over the topic from the first.
     """

@@ -1,8 +1,8 @@
 """Generates whole scenarios with brokers from a seed: topics change owners while producers send.
 
 A producer is connected to a broker over TCP, which neither loses nor reorders messages. If a broker
-received only the second of two sends, it could not know about the first. These links may therefore
-be cut, reset or slowed down, but nothing else.
+received only the second of two sends, it could not know about the first. Therefore these links are
+only cut, reset or slowed down.
 """
 
 from collections.abc import Callable
