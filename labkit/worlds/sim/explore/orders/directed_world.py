@@ -160,7 +160,7 @@ class DirectedWorld(ChosenOrderWorld):
         )
 
     def _failure_state(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """Return each failure of the node and whether it has happened, as part of the node's state."""
+        """Return each of the node's failures and whether it has happened: part of the state."""
         own = [each for each in self._failures if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in own)
 
@@ -181,10 +181,7 @@ class DirectedWorld(ChosenOrderWorld):
             self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Return the channel of a parcel.
-
-        Each connection has its own, and so has each action on a link.
-        """
+        """Return the channel of a parcel; each connection and each action has its own."""
         if isinstance(parcel.receiver, End):
             name = f"{parcel.link.name} {parcel.receiver.number}"
         else:
