@@ -1,4 +1,4 @@
-"""Run benchmark families one after the other, store their results, and update the page.
+"""Run benchmark families one after another, store their results, and update the page.
 
     python -m benchmarks [--quick | --page] [FAMILY ...]
 

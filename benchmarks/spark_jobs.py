@@ -6,7 +6,7 @@
 
 Five million MessageIDs, stored as text in one Parquet file with planted faults, are analysed by
 `labkit.views.spark.streams` in the session that the notebooks use. The *packed windows* are the
-fastest other query found so far that computes the same results: ids packed into one number, two
+fastest other query with the same results that has been found: ids packed into one number, two
 windows over one shuffle, and an aggregation for the batch sizes, without any checks. After a
 warm-up, the two queries take turns. Before that, every row that `streams` finds is compared to the
 result of pandas.

@@ -1,4 +1,4 @@
-"""Finds a smallest scenario that breaks a variant's promise, and writes it to a file.
+"""Finds the smallest scenario that breaks a variant's promise, and writes it to a file.
 
 The files are those of `labkit.worlds.sim.explore.counterexamples`.
 """

@@ -117,7 +117,10 @@ def _again(seeds: range, setting: str) -> str:
 
 
 def _comparison(runs: int) -> str:
-    """Return a table that compares runs with and without aiming; the latter define what is rare."""
+    """Return a table that compares runs with and without aiming.
+
+    Runs without aiming define what is rare.
+    """
     plain, aimed = _count_situations(runs, is_aimed=False), _count_situations(runs, is_aimed=True)
     rare = [name for name in _names() if plain[name] <= RARE * runs]
     rows = [

@@ -1,7 +1,7 @@
 """Generates the landing page: an animation of a real run, in which a visitor can kill a bookie.
 
-It needs no Python in the browser, because all runs are made when the site is built: one fork of the
-run for each bookie and each of several moments, in which that bookie is killed at that moment.
+It needs no Python in the browser, because all runs are made when the site is built: for each bookie
+and each of several moments, one fork of the run in which that bookie is killed at that moment.
 """
 
 import json

@@ -65,9 +65,10 @@ def _without_running_loop(running: asyncio.AbstractEventLoop, call: Callable[[],
 
 
 def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
-    """Run the scenarios one after the other and yield their traces. This is faster than calling
-    `run` for each scenario, but it does not work in a notebook cell: call it in a separate thread
-    or process.
+    """Run the scenarios one after another and yield their traces.
+
+    This is faster than calling `run` for each scenario, but it does not work in a notebook cell:
+    call it in a separate thread or process.
     """
     with without_garbage_collection():
         for scenario in scenarios:

@@ -170,7 +170,7 @@ class _Consumer:
     def hang_up(self) -> None:
         self._connection.hang_up()
 
-    # One connection after the other
+    # One connection after another
 
     async def _subscribe(self, attempt: int) -> None:
         self._inbox, self._delivered.unacknowledged[self._number] = asyncio.Queue(), []

@@ -89,7 +89,7 @@ class PulsarProducer:
         self._receipts.clear()
         await self._receipts.wait()
 
-    # One connection after the other
+    # One connection after another
 
     async def _register(self, number: int) -> None:
         await self._connection.open(number)

@@ -41,7 +41,7 @@ class RetryLookupError(LabkitError):
 
 
 class TopicConnection:
-    """The connections to the brokers that own the topic, one after the other.
+    """The connections to the brokers that own the topic, one after another.
 
     `on_command` receives the commands that are not responses, and `on_gone` is called when the
     connection is no longer usable.
