@@ -82,7 +82,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Received bytes not yet passed on: an incomplete frame and, while paused, whole frames."""
         self._needed = 0
         """The length at which `_rest` contains a complete frame."""
-        self._in_front = 0
+        self._front_size = 0
         """How many bytes of `_rest` were copied to the front of the receive buffer."""
 
     @property
@@ -102,7 +102,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             # Write once, because a system call per frame would cost more than the frame.
             self._transport.write(data)
             if self.progress.has_unread:
-                self._hold()
+                self._report_held_bytes()
 
     @property
     def is_writable(self) -> bool:
@@ -119,11 +119,11 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self.progress.mark_unread()
-        self._hold()
+        self._report_held_bytes()
 
     def resume_writing(self) -> None:
         self.progress.mark_read()
-        self._hold()
+        self._report_held_bytes()
         self.notify_writable()
 
     @property
@@ -140,22 +140,22 @@ class FrameConnection(asyncio.BufferedProtocol):
         That is cheaper than appending the received bytes to the incomplete frame in `_rest`.
         """
         buffer = self._peers.receive_buffer()
-        self._in_front = len(self._rest) if 2 * len(self._rest) <= len(buffer) else 0
-        buffer[: self._in_front] = self._rest[: self._in_front]
-        return buffer[self._in_front :]
+        self._front_size = len(self._rest) if 2 * len(self._rest) <= len(buffer) else 0
+        buffer[: self._front_size] = self._rest[: self._front_size]
+        return buffer[self._front_size :]
 
     def buffer_updated(self, nbytes: int) -> None:
         self.progress.moved_bytes += nbytes
-        data = self._peers.receive_buffer()[: self._in_front + nbytes]
+        data = self._peers.receive_buffer()[: self._front_size + nbytes]
         if self._rest:
             lacks_more = len(self._rest) + nbytes < self._needed
-            if lacks_more or not self._in_front:
-                self._rest += data[self._in_front :]
+            if lacks_more or not self._front_size:
+                self._rest += data[self._front_size :]
                 data = memoryview(self._rest)
             if lacks_more:
-                self._hold()
+                self._report_held_bytes()
                 return
-        self._hand_over(data)
+        self._pass_on_frames(data)
 
     def pause(self) -> None:
         self._is_paused = True
@@ -182,10 +182,10 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def _continue_receiving(self) -> None:
         if self._rest and not self._is_paused:
-            self._hand_over(memoryview(self._rest))
+            self._pass_on_frames(memoryview(self._rest))
         self.update_receiving()
 
-    def _hand_over(self, data: memoryview) -> None:
+    def _pass_on_frames(self, data: memoryview) -> None:
         """Pass on the frames in `data` until no complete frame is left or `pause` is called.
 
         The remaining bytes are copied, because the next receive on any connection overwrites the
@@ -205,24 +205,24 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._peers.frame_received(self)
             at = end
             self._on_bodies(bodies)
-        self._keep(data, at)
+        self._buffer_rest(data, at)
 
-    def _keep(self, data: memoryview, at: int) -> None:
+    def _buffer_rest(self, data: memoryview, at: int) -> None:
         """Buffer the remaining bytes until their frame is complete or the pause ends."""
         if at == len(data):
             if self._rest:
                 self._rest = bytearray()
-                self._hold()
+                self._report_held_bytes()
             return
         self._rest = bytearray(data[at:])
         self._needed = LENGTH_SIZE
         if len(self._rest) >= LENGTH_SIZE:
             self._needed += _LENGTH.unpack_from(data, at)[0]
         self.progress.begin_frame()
-        self._hold()
+        self._report_held_bytes()
 
-    def _hold(self) -> None:
-        self._peers.hold(self, len(self._rest) + self.unsent_bytes)
+    def _report_held_bytes(self) -> None:
+        self._peers.set_held_bytes(self, len(self._rest) + self.unsent_bytes)
 
     # Opening and closing
 

@@ -202,7 +202,7 @@ class Peers:
         self._silent.pop(peer, None)
 
     def closed(self, peer: Peer) -> None:
-        self.hold(peer, 0)
+        self.set_held_bytes(peer, 0)
         self._all.pop(peer, None)
         self._silent.pop(peer, None)
 
@@ -215,8 +215,8 @@ class Peers:
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
-    def hold(self, peer: Peer, size: int) -> None:
-        """Record that `size` bytes are now held for this peer."""
+    def set_held_bytes(self, peer: Peer, size: int) -> None:
+        """Record how many bytes are now held for this peer."""
         before = self._held.get(peer, 0)
         if size:
             self._held[peer] = size
@@ -227,9 +227,9 @@ class Peers:
         self._held_bytes += size - before
         self._peak_held_bytes = max(self._peak_held_bytes, self._held_bytes)
         if self.is_full or self._held_bytes > self._max_bytes:
-            self._balance()
+            self._enforce_memory_limit()
 
-    def _balance(self) -> None:
+    def _enforce_memory_limit(self) -> None:
         was_full, self.is_full = self.is_full, self._held_bytes > self._max_bytes
         if self.is_full:
             # Let only one connection receive: otherwise, incomplete frames could fill the memory,

@@ -16,7 +16,7 @@ from labkit.system.model.errors import (
 from labkit.system.storage.config import MIB, StorageConfig
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDisk
-from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
+from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
 from tests.repeat import repeated
 from tests.system.storage.support import CRC32C, KEY, entry, present, store_over
 
@@ -33,7 +33,7 @@ UNSEEN = 99
 
 
 def drawn(draw: int) -> Callable[[int], Keep]:
-    return lambda stop: by_lot(1000 * draw + stop)
+    return lambda stop: at_random(1000 * draw + stop)
 
 
 VARIANTS: dict[str, Callable[[int], Keep]] = {

@@ -11,7 +11,7 @@ from labkit.system.storage.entry_log import log_ids
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import CrashError, DiskController
-from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
+from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import KEY, entry
 from tests.system.storage.test_garbage import DELETED as MOVED
@@ -23,7 +23,7 @@ from tests.system.storage.test_garbage import (
     fill,
 )
 
-KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": by_lot(7)}
+KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": at_random(7)}
 
 
 def filled(machine: Machine) -> LedgerStore:

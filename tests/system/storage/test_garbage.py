@@ -14,14 +14,14 @@ from labkit.system.storage.garbage import (
 )
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDiskError, SimFile
-from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
+from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import KEY, entry, present
 
 ROLLS_SOON = StorageConfig(
     journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_max_backups=0, log_size_limit=2048
 )
-KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": by_lot(7)}
+KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": at_random(7)}
 LIVING, DELETED = 5, 6
 ENTRY_COUNT = 12
 

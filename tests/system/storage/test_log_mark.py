@@ -4,7 +4,7 @@ import pytest
 
 from labkit.system.storage.log_mark import START, LogMark, read_last_mark, write_last_mark
 from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDisk
-from labkit.worlds.sim.machine.disk_operation import by_lot, kept, lost
+from labkit.worlds.sim.machine.disk_operation import at_random, kept, lost
 
 OLD, NEW = LogMark(0x1A1FD4B7370, 0xE00), LogMark(0x1A1FD4B7371, 0x200)
 
@@ -51,7 +51,7 @@ def test_after_a_crash_there_is_the_old_mark_or_the_new_one(seed: int) -> None:
         try:
             write_last_mark(disk, NEW)
         except CrashError:
-            for keep in (lost, kept, by_lot(seed)):
+            for keep in (lost, kept, at_random(seed)):
                 found.add(read_last_mark(disk.after_crash(keep, DiskController())))
         else:
             assert read_last_mark(disk.after_crash(lost, DiskController())) == NEW

@@ -65,7 +65,9 @@ VARIANTS = (
         "bytes lost", "unsynced directory changes survive, unsynced bytes do not", fate.bytes_lost
     ),
     CrashVariant(
-        "random subset", "each unsynced operation is kept, lost or torn at random", fate.by_lot(1)
+        "random subset",
+        "each unsynced operation is kept, lost or torn at random",
+        fate.at_random(1),
     ),
 )
 
@@ -76,7 +78,7 @@ def random_variants(count: int) -> tuple[CrashVariant, ...]:
         CrashVariant(
             f"lot {seed}",
             "each unsynced operation is independently kept, lost or torn",
-            fate.by_lot(seed),
+            fate.at_random(seed),
         )
         for seed in range(2, 2 + count)
     )

@@ -288,7 +288,7 @@ class SimDisk:
         """Return the size of the file without trailing zeros."""
         return len(self._names[path].content.stored)
 
-    def rot(self, path: str, part: float, size: int = 1) -> int:
+    def corrupt(self, path: str, part: float, size: int = 1) -> int:
         """Flip one bit in each byte of a block, in memory and on disk; return the block's offset.
 
         The block contains the byte at the relative position `part` (0 to 1) of the file without its

@@ -64,7 +64,7 @@ def bytes_lost(operation: Operation) -> float:
     return 0 if operation.kind == "write" else 1
 
 
-def by_lot(seed: int) -> Keep:
+def at_random(seed: int) -> Keep:
     """Independently keep, lose or tear each operation at random."""
 
     def keep(operation: Operation) -> float:

@@ -134,7 +134,7 @@ class BookieNode(SimNode):
     def take_no_time(self) -> None:
         self._disk_faults.call_s = 0.0
 
-    def rot(self, file: str, part: float, size: int) -> None:
+    def corrupt(self, file: str, part: float, size: int) -> None:
         """Corrupt a block of `size` bytes in the largest file of that kind, if there is one."""
         suffix = {"journal": ".txn", "entry log": ".log", "index": ".idx"}[file]
         sizes = {
@@ -145,7 +145,7 @@ class BookieNode(SimNode):
         }
         if sizes:
             disk, path = max(sizes, key=lambda file: sizes[file])
-            offset = disk.rot(path, part, size)
+            offset = disk.corrupt(path, part, size)
             reported = size if size > 1 else -1
             self.world.report("disk.rotted", self.name, file=path, offset=offset, size=reported)
 

@@ -180,7 +180,7 @@ class BitRot(Value):
     size: int = 1
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).rot(self.file, self.part, self.size)
+        world.bookie(self.node).corrupt(self.file, self.part, self.size)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -13,7 +13,7 @@ from labkit.worlds.sim.machine.disk import (
 )
 from labkit.worlds.sim.machine.disk_operation import (
     Operation,
-    by_lot,
+    at_random,
     bytes_lost,
     kept,
     lost,
@@ -183,6 +183,6 @@ def test_a_machine_stops_before_the_operation_that_its_fuse_names() -> None:
 
 def test_lots_are_drawn_from_the_seed_and_the_operation_alone() -> None:
     operations = written_once().controller.operations
-    fates = [by_lot(3)(op) for op in operations]
-    assert fates == [by_lot(3)(op) for op in reversed(operations)][::-1]
-    assert len({by_lot(seed)(operations[0]) for seed in range(20)}) > 5
+    fates = [at_random(3)(op) for op in operations]
+    assert fates == [at_random(3)(op) for op in reversed(operations)][::-1]
+    assert len({at_random(seed)(operations[0]) for seed in range(20)}) > 5
