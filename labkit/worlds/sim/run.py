@@ -35,8 +35,7 @@ def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """Call `call` outside any running event loop, so that it can start its own, and return its
-    result.
+    """Make a call outside any running event loop, so that it can start its own; return its result.
 
     An interrupt stops the simulated world that the call is running and is re-raised here.
     """

@@ -256,8 +256,8 @@ def _id_and_port(
 ) -> tuple[str, int]:
     """Return the bookie's id ("" if it is not configured) and its port (0 for any free port).
 
-    As in BookKeeper, the id is `bookieId` or else `advertisedAddress:bookiePort`. Raises
-    `BKIncorrectParameterException`.
+    As in BookKeeper, the id is `bookieId` or, if that is not set, `advertisedAddress:bookiePort`.
+    Raises `BKIncorrectParameterException`.
     """
     process = fields_in(config.properties, BookieSettings)
     bookie_id, address = id_option or process.get("bookie_id", ""), process.get("host", "")

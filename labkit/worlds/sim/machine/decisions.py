@@ -33,7 +33,7 @@ Spread = Callable[[float], float]
 
 
 def yes(draw: float) -> float:
-    """Return 1, the only value of yes-or-no decisions besides 0."""
+    """Return 1, the value of a yes-or-no decision that is not 0."""
     return 1.0
 
 

@@ -158,7 +158,7 @@ class PlayedWorld(ChosenOrderWorld):
         return step or words_of(parcel, to_server=parcel.link.target not in self.clients)
 
     def possible_crashes(self) -> tuple[str, ...]:
-        """Return the moves that cut the power of a bookie now, at most one per bookie."""
+        """Return the power cuts that are possible now, as moves; at most one per bookie."""
         moves = (f"crash {name} {count}" for name, count in self.received.items())
         return tuple(move for move in moves if move not in self.decided)
 

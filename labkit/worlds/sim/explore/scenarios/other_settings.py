@@ -1,4 +1,4 @@
-"""Changes bookies, clients, autorecovery and brokers to less common settings."""
+"""Gives bookies, clients, autorecovery and brokers less common settings."""
 
 from collections.abc import Callable
 from dataclasses import replace
