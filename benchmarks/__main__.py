@@ -1,9 +1,9 @@
-"""Run benchmark families one after the other, store their results, and update the page.
+"""Run benchmark families one after another, store their results, and update the page.
 
     python -m benchmarks [--quick | --page] [FAMILY ...]
 
-By default, all families run. Before each one, the command waits up to three minutes for the machine
-to become idle. Families that fail or exceed their time limit are listed at the end, and the page
+By default, all families run. Before each one, the command waits for up to three minutes until the
+machine is idle. Families that fail or exceed their time limit are listed at the end, and the page
 keeps their older results. docs/performance.md shows the ten most important figures; the site has
 the full report.
 """
@@ -35,7 +35,7 @@ _QUIET_WITHIN_S = 180
 
 
 def main() -> int:
-    """Run the selected families, and return the exit status."""
+    """Run the selected families; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("family", nargs="*", help=f"of {', '.join(_MINUTES)}; all by default")
     parser.add_argument("--quick", action="store_true", help="use less data and only print")
@@ -65,7 +65,7 @@ def main() -> int:
 def wait_until_quiet() -> None:
     """Wait until the load average is low.
 
-    The load average includes the previous family for more than a minute.
+    The load of the previous family stays in the average for more than a minute.
     """
     end = time.monotonic() + _QUIET_WITHIN_S
     while os.getloadavg()[0] >= BUSY_LOAD / 2 and time.monotonic() < end:

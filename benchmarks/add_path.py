@@ -1,10 +1,11 @@
-"""Measures the add path of a bookie, from received bytes to responses, without client and network.
+"""Measures a bookie's add path, from the received bytes to the responses, without a client or a
+network.
 
     received bytes -> frames -> add requests -> memtable and journal -> one write and one sync for
     the group -> responses
 
-As with any busy client, two groups are in flight: while the journal thread writes one, the event
-loop processes the next.
+Two groups are in flight, as they are with a busy client: while the journal thread writes one, the
+event loop processes the next.
 """
 
 import asyncio
@@ -97,19 +98,19 @@ def _against(
 
 
 def _quickest(over: Sequence[float], under: Sequence[float]) -> str:
-    """Return the ratio of the fastest repeats, which were affected least by other programs."""
+    """Return the ratio of the fastest repeats, which other programs have affected least."""
     return f"quickest repeat of each: {min(over) / min(under):.2f}"
 
 
 def bookie_seconds(folder: Path, groups: Groups, recorder: Recorder | None = None) -> float:
-    """Return how long a new bookie takes to process and acknowledge all groups."""
+    """Return how long a new bookie takes to process all groups and acknowledge them."""
     empty(folder)
     wall_s, _ = asyncio.run(_serve(folder, groups, recorder or silent_recorder()))
     return wall_s
 
 
 def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """Measure the processor time per add, which varies less with other load than the throughput."""
+    """Measure the processor time per add, which other load affects less than the throughput."""
     figures = []
     for ledger_count in _LEDGER_COUNTS:
         groups = receives_of(entry_count, _CPU_GROUP_SIZE, ledger_count)
@@ -125,8 +126,9 @@ def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figur
 
 
 def receives_of(entry_count: int, group_size: int, ledger_count: int = 1) -> Groups:
-    """Return groups of add requests, as the chunks in which a server receives them; the requests
-    cycle through the ledgers.
+    """Return groups of add requests, split into chunks as a server receives them.
+
+    The requests cycle through the ledgers.
     """
     entries = entries_of(entry_count, ledger_count=ledger_count)
     return [_receives(group) for group in _in_groups(entries, group_size)]
@@ -151,7 +153,7 @@ def cpu_us_of_an_add(folder: Path, client_count: int) -> float:
 async def _serve(
     folder: Path, groups: Groups, recorder: Recorder, client_count: int = 1
 ) -> tuple[float, float]:
-    """Return the elapsed time and the processor time in seconds, excluding opening and closing the
+    """Return the elapsed time and the processor time in seconds, without opening and closing the
     store.
 
     `client_count` connections take turns sending.
@@ -251,7 +253,8 @@ def _journal_seconds(folder: Path, groups: Groups) -> float:
 
 def _peer_seconds(folder: Path, peer: Peer, groups: Groups) -> float:
     empty(folder)
-    # Use the first 16 bytes of an entry as the key, because they sort like (ledger id, entry id).
+    # Use the first 16 bytes of an entry as its key, because they sort in the order of (ledger id,
+    # entry id).
     items = [[(entry[:16], entry) for entry in group] for group in groups]
     return peer.seconds(folder, items)
 

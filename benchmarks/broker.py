@@ -1,12 +1,12 @@
-"""Measures how fast Pulsar's own client publishes through labkit's broker, compared with a broker
+"""Measures how fast Pulsar's own client publishes through labkit's broker, compared to a broker
 that keeps everything in memory.
 
     python -m benchmarks.broker [--quick]
 
-The official `pulsar-client`, unmodified and with its defaults, sends asynchronously to each broker
-in turn. Both brokers run at the same time, in separate processes, with the same code. One stores
-messages on three bookies (E=3, Qw=3, Qa=2, every journal write synced), the other in a list, so the
-difference is the cost of storage.
+The official `pulsar-client`, with its default settings, sends asynchronously to each broker in
+turn. Both brokers run at the same time, in separate processes, with the same code. One of them
+stores messages on three bookies (E=3, Qw=3, Qa=2, every journal write synced), the other one in a
+list, so the difference between them is the cost of storage.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _STORED, _MEMORY = "stored", "memory"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Settings of the producer, and the goal for the ratio."""
+    """The settings of the producer, and the goal for the ratio."""
 
     name: str
     size_bytes: int

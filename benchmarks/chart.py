@@ -16,7 +16,10 @@ _SCALE = _WIDTH - _LEFT - _RIGHT
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A row of the chart: the repeats of each system. Higher rates and lower times are better."""
+    """A row of the chart: the results of each system, in all repeats.
+
+    Higher is better for rates, and lower for times.
+    """
 
     name: str
     unit: str

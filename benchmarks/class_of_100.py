@@ -1,11 +1,10 @@
-"""Hand in the work of a made-up class of 100, to measure and to show `labkit grade`.
+"""Creates the submissions of a fictitious class of 100, to measure and demonstrate `labkit grade`.
 
     python -m benchmarks.class_of_100 FOLDER     writes FOLDER/submitted and FOLDER/class.csv
     time labkit grade FOLDER/submitted/* --students FOLDER/class.csv --out FOLDER/grades
 
-Each student has the lessons 05 and 08 in a variant of their own.  A third of the answers to which
-the lesson shows a typical wrong one are that wrong answer, and a tenth of the students hand in the
-notebooks as they received them.
+Each student has a variant of lessons 05 and 08. Where the lesson shows a typical wrong answer, a
+third of the students give that answer. A tenth of the students submit the notebooks unchanged.
 """
 
 import csv
@@ -54,7 +53,7 @@ def _answer(notebook: NotebookNode, solution: NotebookNode, random: Random) -> N
         cell.source = solved.get(cell.id, cell.source)
         shown = CHECKS.search(cell.source)
         if SHOWS_REFUSED in cell.metadata.get("tags", ()) and shown and random.random() < 1 / 3:
-            # The last answer counts, so the lesson's wrong one becomes the student's.
+            # Only the last answer counts, so append the wrong one.
             cell.metadata.tags.remove(SHOWS_REFUSED)
             cell.source = re.sub(r", must_pass=False\)", ")", cell.source)
 

@@ -1,9 +1,10 @@
-"""Measures how the cost of a unit of work grows with ledgers, bookies, entries, clients and size.
+"""Measures how the cost of a unit of work grows with the numbers of ledgers, bookies, entries and
+clients, and with the entry size.
 
     python -m benchmarks.growth [--quick] [--minutes 12]
 
-It measures processor time, memory, and the bytes and calls written, because other load on the
-machine hardly affects them. Each point of the storage series runs in its own process. To avoid
+It measures processor time, memory, and the number of bytes and write calls, because other load on
+the machine hardly affects these. Each point of the storage series runs in its own process. To avoid
 waiting for a disk, set `TMPDIR` to an in-memory file system.
 """
 
@@ -79,7 +80,9 @@ def main() -> None:
 
 
 def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], Measured]]]:
-    """Yield the name of each point and a function that measures it, shortest first."""
+    """Yield the name of each point and a function that measures it; the shortest measurements come
+    first.
+    """
     for count in _SIMULATED_BOOKIES[:most]:
         yield f"{count} simulated bookies", partial(_simulated, count)
     for count in _CLIENTS[:most]:
@@ -101,9 +104,10 @@ def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], 
 
 
 def _ledgers(folder: Path, count: int, with_one: dict[str, float]) -> Iterator[Figure]:
-    """Measure the cost per entry, which includes a share of the cost of its ledger, and per ledger.
+    """Measure the cost per entry, including a share of the cost of its ledger, and the cost per
+    ledger.
 
-    The cost of the ledgers is the difference from the cost of the same entries in a single ledger,
+    The cost of the ledgers is the additional cost compared to the same entries in a single ledger,
     which the first point stores in `with_one`.
     """
     entries, where = max(20_000, count), {"ledgers": count}

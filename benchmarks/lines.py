@@ -54,7 +54,9 @@ def lines(title: str, axis: str, series: Sequence[Line]) -> str:
 
 
 class _Scale:
-    """Maps values to coordinates between `start` and `end`, on a scale of whole powers of ten."""
+    """Maps values to coordinates between `start` and `end`, on a logarithmic scale that begins and
+    ends at a power of ten.
+    """
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
         self._low = math.floor(math.log10(min(values, default=1)))

@@ -109,7 +109,7 @@ class Load:
         count = await (_read_batches if batches else _read_entries)(reader, last)
         elapsed = perf_counter() - started
         if count <= last:
-            raise RuntimeError(f"{count} entries read of {last + 1}")
+            raise RuntimeError(f"read {count} of {last + 1} entries")
         return {"count": count, "seconds": elapsed}
 
 
@@ -139,7 +139,7 @@ async def _read_batches(reader: LedgerReader, last: int) -> int:
 
 def _count(entries: list[Entry]) -> int:
     if any(len(entry.payload) != len(_PAYLOAD) for entry in entries):
-        raise RuntimeError("an entry of another size was read")
+        raise RuntimeError("read an entry of an unexpected size")
     return len(entries)
 
 

@@ -1,8 +1,8 @@
 """Measurement and reporting functions that all benchmarks share.
 
 Absolute speed depends on the machine and its other load, but the ratio of two consecutive runs
-hardly does. So the systems under comparison run in turn, several times, and a figure is the median
-of the ratios, reported with the smallest and the largest one.
+hardly does. The systems to compare therefore take turns, several times. A figure is the median of
+the ratios, and is reported with the smallest and the largest ratio.
 """
 
 import gc
@@ -22,8 +22,8 @@ class Figure:
     `measured` contains the repeats, in `unit` ("" for a ratio). The goal, if any, is either
     `at_least` or `at_most`. `note` contains the absolute values behind a ratio. `is_work` marks
     processor time, bytes and counts, which other load on the machine hardly affects. `conditions`
-    identify a point of a series, such as {"ledgers": 1000}; figures with conditions appear in a
-    plot, the others in a table.
+    identifies a point of a series, such as {"ledgers": 1000}. Figures with conditions appear in a
+    plot, all others in a table.
     """
 
     name: str
@@ -105,7 +105,7 @@ def per_second(count: int, seconds: Sequence[float]) -> str:
 
 
 def drop_from_cache(*paths: Path) -> None:
-    """Drop the files from the page cache, so that the next read goes to the device."""
+    """Drop the files from the page cache, so that the next read accesses the device."""
     for path in paths:
         fd = os.open(path, os.O_RDONLY)
         os.fsync(fd)
@@ -144,5 +144,5 @@ def _file_system(folder: Path) -> str:
 
 
 def short(value: float) -> str:
-    """Format a number with two or three digits, which is enough to compare values."""
+    """Format a number with two or three digits, which suffices to compare values."""
     return f"{value:.0f}" if value >= 20 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"

@@ -52,12 +52,14 @@ class Answers:
 
 
 def write_messages(path: Path, message_count: int, seed: int = 0) -> int:
-    """Write `seq`, `topic` and `message_id` (text) to a Parquet file; return the number of rows."""
+    """Write the columns `seq`, `topic` and `message_id` (as text) to a Parquet file; return the
+    number of rows.
+    """
     rng = np.random.default_rng(seed)
     streams = list(_streams(rng, message_count // PARTITIONS))
     lengths = [len(stream) for stream in streams]
     turns = rng.permutation(np.repeat(np.arange(PARTITIONS), lengths))
-    # The n-th arrival from a stream is its n-th message.
+    # A stream's n-th arrival is its n-th message.
     seq = np.argsort(turns, kind="stable")
     ids = np.concatenate(streams)[np.argsort(seq)]
     text = [pc.cast(pa.array(column), pa.string()) for column in ids.T]
@@ -80,7 +82,8 @@ def _streams(rng: np.random.Generator, count: int) -> Iterator[np.ndarray]:
         entry_of_message = np.repeat(np.arange(len(sizes)), sizes)
         first = np.repeat(np.cumsum(sizes) - sizes, sizes)
         ids = np.empty((len(entry_of_message), 4), dtype=np.int64)
-        # Ledger ids come from one counter, so assign them to the partitions in turn.
+        # All partitions get their ledger ids from one counter, so assign the ids to the partitions
+        # in turn.
         ids[:, 0] = entry_of_message // _ENTRIES_PER_LEDGER * PARTITIONS + partition
         ids[:, 1] = entry_of_message % _ENTRIES_PER_LEDGER
         ids[:, 2] = partition
@@ -104,7 +107,7 @@ def _with_faults(
 
 
 def by_pandas(path: Path) -> Answers:
-    """Compute the results from the file, without Spark and without packing ids."""
+    """Compute the results from the file, without Spark or packed ids."""
     table = pq.read_table(path)
     parts = pc.split_pattern(table["message_id"].combine_chunks(), ":")
     numbers = {name: pc.cast(pc.list_element(parts, i), "int64") for i, name in enumerate(PARTS)}

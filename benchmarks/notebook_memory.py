@@ -1,5 +1,4 @@
-"""Measures the memory of a lesson with Spark, including the kernel and all processes that it
-starts.
+"""Measures the memory of lessons with Spark, including the kernel and all processes that it starts.
 
 Memory shared by several processes is counted only once (`Pss`). When a JVM starts a process, both
 appear to use the JVM's memory for a moment, so a process counts only if two consecutive samples

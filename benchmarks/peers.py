@@ -1,6 +1,6 @@
-"""Measures other durable stores for Python programs, with one transaction per group.
+"""Other durable stores for Python programs, which write each group in one transaction.
 
-Each store receives prepared keys and values, and uses its fastest call for a batch in key order.
+Each store receives prepared keys and values in key order, and uses its fastest call for a batch.
 Like a bookie, it guarantees that the group survives a power failure once the call returns.
 """
 
@@ -21,7 +21,7 @@ Items = list[list[tuple[bytes, bytes]]]
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A store to compare with; `target` is the goal for the bookie's speed relative to it."""
+    """A store for comparison; `target` is the goal for the bookie's speed relative to it."""
 
     name: str
     target: float

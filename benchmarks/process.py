@@ -1,8 +1,8 @@
 """Measures the start-up time and the memory of a bookie process.
 
-The bookie starts with an empty folder and reports that it is serving; then its memory at rest is
-measured. Finally it receives enough adds over loopback to fill and flush several memtables, and its
-peak memory is measured.
+The bookie starts with an empty folder. When it reports that it is serving, its memory is measured.
+It then receives enough adds over loopback to fill and flush several memtables, and its peak memory
+is measured.
 """
 
 import asyncio
@@ -31,7 +31,9 @@ _LARGEST_MB = 100
 
 
 async def process_figures(folder: Path, load_mib: int, repeat_count: int) -> list[Figure]:
-    """Measure start-up time and memory of bookies, which run one at a time with one ZooKeeper."""
+    """Measure the start-up time and the memory of bookies, which run one after another with the
+    same ZooKeeper.
+    """
     starts, at_rest, peaks, shares = [], [], [], []
     async with EmbeddedZooKeeper(folder / "zookeeper") as zookeeper:
         for number in range(repeat_count):

@@ -1,11 +1,12 @@
-"""Compares the processor time of labkit's work under several versions of Python.
+"""Compares the processor time that labkit needs under several versions of Python.
 
     python -m benchmarks.pythons COMMAND ...
 
 Each COMMAND starts a Python interpreter that has labkit's dependencies, such as
-`/opt/venv/bin/python`. The current interpreter is measured as well. They all take turns running a
-bookie's add path, a client's add path, and simulated runs, and then measure how much work two
-threads do in the time that one needs. The program prints a table and stores nothing.
+`/opt/venv/bin/python`. The current interpreter is measured as well. The interpreters take turns
+running a bookie's add path, a client's add path, and simulated runs. Then they measure how much
+work two threads do in the time that one thread needs. The program prints a table and stores
+nothing.
 """
 
 import asyncio

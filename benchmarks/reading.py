@@ -1,4 +1,4 @@
-"""Measures how fast a bookie reads its journal at start-up, and old entries from entry logs."""
+"""Measures how fast a bookie reads its journal at startup, and old entries from its entry logs."""
 
 import shutil
 import subprocess

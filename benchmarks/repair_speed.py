@@ -1,8 +1,8 @@
 """Measures the speed of re-replication, and the time it takes to start a cluster and add an entry.
 
 A cluster has four bookies, and its ledgers are stored on three of them. One of the three is killed
-permanently, its session expires, the auditor marks its ledgers, and workers copy them to the fourth
-bookie.
+and does not return: its session expires, the auditor marks its ledgers, and workers copy them to
+the fourth bookie.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ async def repair_figure(folder: Path, gigabytes: float, repeat_count: int) -> Fi
 
 
 async def _write(client: BookKeeper, count: int) -> float:
-    """Fill the ledgers one after the other, and close them; return the seconds spent on adds."""
+    """Fill the ledgers one after another, and close them; return the seconds spent on adds."""
     elapsed = 0.0
     for _ in range(_LEDGERS):
         writer = await client.create_ledger(3, 3, 2)

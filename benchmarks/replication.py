@@ -90,7 +90,7 @@ async def _measure(folder: Path, plan: Plan) -> list[Figure]:
         reason = ""
     except NotToBeHad as missing:
         apache, reason = None, f"Apache BookKeeper is not available: {missing}"
-    # Run these first, because the comparison fills tens of gigabytes.
+    # Run these first, because the comparison writes tens of gigabytes.
     alone = [await start_figure(folder, 3), await repair_figure(folder, plan.gigabytes, 3)]
     repeats = await _compare(folder, apache, plan)
     return [*_figures(repeats, reason), *alone, *_absolute(repeats)]
@@ -134,7 +134,7 @@ async def _warm_up(system: System, plan: Plan, old: int) -> None:
 
 
 async def _settle() -> None:
-    """Flush the page cache, so that earlier writes do not slow down the next measurement."""
+    """Write dirty pages to disk, so that earlier writes do not slow down the next measurement."""
     await asyncio.to_thread(os.sync)
 
 
@@ -229,7 +229,7 @@ def _span(values: Sequence[float], unit: str) -> str:
 
 
 def _absolute(repeats: dict[str, Repeats]) -> list[Figure]:
-    """Return the absolute results for the chart, with the system as a condition."""
+    """Return the absolute results for the chart; the system is a condition of each figure."""
     rows = (
         (_ADDS, "adds", " a second"),
         (_CPU, "CPU of an add, all processes", " µs"),

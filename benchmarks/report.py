@@ -130,7 +130,7 @@ def with_key_figures(text: str, runs: Sequence[Run]) -> str:
 
 
 def _method(family: str) -> str:
-    """Return the docstring of the family's module, which describes how the family is measured."""
+    """Return the docstring of the family's module, which explains how the family is measured."""
     module = Path(__file__).with_name(f"{family.replace('-', '_')}.py")
     return ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
 
@@ -263,7 +263,7 @@ _Series = Mapping[str, Sequence[Figure]]
 
 
 def _series(runs: Sequence[Run]) -> dict[str, _Series]:
-    """Return the series of the latest run by axis and by name, with their points in order."""
+    """Return the series of the latest run, by axis and by name, with their points in order."""
     found: dict[str, dict[str, list[Figure]]] = {}
     run = _latest(runs).get(_GROWTH)
     for figure in run.figures if run else ():

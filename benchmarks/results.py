@@ -23,8 +23,8 @@ BUSY_LOAD = 1.0
 class Run:
     """One run of a benchmark family.
 
-    `machine` and `versions` describe what was measured and where; `load` is the load average before
-    the run. `remark` mentions other limitations of the figures.
+    `versions` and `machine` describe what was measured and where; `load` is the load average before
+    the run. `remark` contains other limitations of the figures.
     """
 
     family: str
@@ -37,7 +37,7 @@ class Run:
 
     @property
     def is_busy(self) -> bool:
-        """Whether other programs were running, so that elapsed times are unreliable."""
+        """Whether other programs were running, which makes elapsed times unreliable."""
         return self.load >= BUSY_LOAD
 
     def to_json(self) -> str:

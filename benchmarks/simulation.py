@@ -80,7 +80,7 @@ def _storms(scenario: Scenario) -> list[Scenario]:
 
 
 def _loop_figure() -> Figure:
-    """Measure bare steps of the event loop, using timers that each set the next one."""
+    """Measure bare steps of the event loop: a chain of timers, each of which sets the next one."""
     rates = []
     for _ in range(_REPEATS):
         began = time.process_time()
@@ -107,7 +107,7 @@ async def _timers() -> None:
 def _run_figures(
     name: str, scenarios: Sequence[Scenario], look: Callable[[Trace], object]
 ) -> list[Figure]:
-    """Measure how many of these scenarios, and how many events, a search runs per second."""
+    """Measure how many of these scenarios a search runs per second, and how many events."""
     seeds, events, note = [], [], ""
     for _ in range(_REPEATS):
         began = time.process_time()

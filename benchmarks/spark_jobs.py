@@ -5,11 +5,11 @@
     python -m benchmarks.spark_jobs --memory   # only prints; measures only the notebooks' memory
 
 Five million MessageIDs, stored as text in one Parquet file with planted faults, are analysed by
-`labkit.views.spark.streams` in the session that the notebooks use. The *packed windows* compute the
-same results with the fastest other query that was found: ids packed into one number, two windows
-over one shuffle, and an aggregation for the batch sizes, without any checks. Both run in turn,
-after a warm-up of each. Before that, every row that `streams` finds is compared with the result of
-pandas.
+`labkit.views.spark.streams` in the session that the notebooks use. The *packed windows* are the
+fastest other query with the same results that has been found: ids packed into one number, two
+windows over one shuffle, and an aggregation for the batch sizes, without any checks. After a
+warm-up, the two queries take turns. Before that, every row that `streams` finds is compared to the
+result of pandas.
 
 Memory is the largest sum of `Pss` over the kernel and all processes that the notebook starts.
 """
@@ -65,7 +65,7 @@ def main() -> None:
 def _analysis_figures(path: Path, message_count: int) -> list[Figure]:
     count = message_ids.write_messages(path, message_count)
     spark = spark_session("benchmark")
-    # With only two tasks, the hashes could assign most of the eight streams to the same task.
+    # With only two tasks, hashing could assign most of the eight streams to the same task.
     spark.conf.set("spark.sql.shuffle.partitions", _TASKS)
     try:
         expected = _check(spark, path)

@@ -7,8 +7,8 @@ Spark runs in one JVM with two threads. A query reads all columns of all rows in
 
 - Parquet: the same rows and columns, written by Spark.
 - Plain Python: one process that reads the same entries with the same client and the same checks and
-  creates one object per message. *Per core* compares rows per second of processor time; the time
-  of the bookies is not included.
+  creates one object per message. *Per core* compares rows per second of processor time, not
+  counting the bookies.
 - Trigger: `triggerExecution` of a stream with `maxRowsPerTrigger` 1,000, without the first trigger,
   which starts the workers.
 """
@@ -100,7 +100,8 @@ async def _publish(cluster: LocalCluster, shape: Shape) -> None:
 def _measure_spark(
     folder: Path, cluster: LocalCluster, shapes: list[Shape], repeat_count: int
 ) -> list[Figure]:
-    # Keep all workers alive between tasks, because the processor time of exited workers is lost.
+    # Keep all workers alive between tasks, because the processor time of a worker is lost when it
+    # exits.
     DRIVER_SETTINGS["spark.python.factory.idleWorkerMaxPoolSize"] = "2"
     spark = spark_session("benchmark")
     try:
@@ -182,7 +183,7 @@ def _spark_cpu_s(spark: SparkSession) -> float:
 
 
 def _do_tasks(zookeeper: str, shape: Shape, schema: StructType) -> None:
-    """Do the work of Spark's workers in this process, one task after another."""
+    """Do the work of the Spark workers in this process, one task after another."""
     options = read_options({"zookeeper": zookeeper, "topic": shape.topic})
     reader = LedgersReader(options, schema)
     count = sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task))

@@ -20,8 +20,8 @@ _GROUP_SIZE = 256
 def stage_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
     """Measure the processor time of each stage per add.
 
-    A real add takes longer than the sum of the stages, because here nothing is passed between
-    threads and no caller waits for a response.
+    A real add takes longer than the sum of the stages, because it is also passed between threads,
+    and a caller waits for the response.
     """
     groups = receives_of(entry_count, _GROUP_SIZE)
     rounds = [_stages(folder, groups) for _ in range(repeat_count)]

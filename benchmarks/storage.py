@@ -11,10 +11,9 @@ disk, and deleted afterwards.
   *Raw* is the limit of the disk: the same bytes, concatenated beforehand, written over an existing
   file with one `fdatasync` per group. The other stores receive the same entries in one transaction
   per group, through their fastest call.
-- Processor time includes all threads and the kernel.
-- Tracing: the number of checks for a listener, multiplied by the cost of one, as a share of the
-  time of an add.
-- Replay and catch-up reads start with a cold page cache. The time of `cat` includes starting the
+- Processor time includes all threads and the kernel. - Tracing: the number of times that an add
+checks for a listener, multiplied by the cost of a check, as a share of the time of an add. - Replay
+and catch-up reads start with a cold page cache. The time of `cat` includes starting the
   process.
 - Memory is what the kernel reports for the process (`VmRSS`, `VmHWM`, `Pss`).
 """

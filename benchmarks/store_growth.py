@@ -1,4 +1,4 @@
-"""Measures the cost per entry of a bookie's storage: add, flush, read, replay and collection."""
+"""Measures a bookie's cost per entry: add, flush, read, replay and garbage collection."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -122,7 +122,7 @@ def _ids_to_read(shape: Shape) -> Iterator[tuple[int, int]]:
 
 
 def _collect(store: LedgerStore) -> dict[str, tuple[float, str]]:
-    """Measure one garbage collection, and a second one that has nothing to do."""
+    """Measure a garbage collection, and another one that has nothing to do."""
     first_us, later_us = (_timed(lambda: store.garbage.collect(()))[1] for _ in range(2))
     held = sum(len(log.ledger_bytes) for log in store.garbage.logs)
     return {

@@ -1,4 +1,4 @@
-"""Starts the two systems to compare, each with its own ZooKeeper, bookies and client.
+"""Starts the two systems to be compared, each with its own ZooKeeper, bookies and client.
 
 Both kinds of bookie use the same `bk_server.conf`, with BookKeeper's defaults and one disk. The
 dependencies of Apache BookKeeper (Maven, a JDK, jars from Maven Central) are obtained as in
@@ -65,7 +65,7 @@ def get_apache(classes: Path) -> Apache:
 
 
 class ClientEnded(Exception):
-    """Raised if a client exits under load; the message contains the last exception in its log."""
+    """A client exited under load; the message contains the last exception in its log."""
 
 
 @dataclass(slots=True)
@@ -137,7 +137,8 @@ async def start_system(folder: Path, apache: Apache | None) -> System:
     else:
         command = [sys.executable, str(_HERE / "load.py"), zookeeper.address]
     with (folder / "client.log").open("ab") as log:
-        # The client exits when its standard input is closed, at the latest when this process exits.
+        # The client exits when its standard input is closed, which happens at the latest when this
+        # process exits.
         client = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=log)
     return System(name, folder, zookeeper, metadata, folders, apache, bookies, client)
 

@@ -4,7 +4,7 @@
 
 The load is the same as in `benchmarks.replication`. Apache BookKeeper has a thread for each stage,
 so the kernel's thread times show the stages. labkit does most of its work in one thread, so
-`py-spy` samples 200 times per second which module is running, and the thread's time is divided
+`py-spy` samples 200 times per second which module is running, and the time of the thread is divided
 accordingly.
 """
 
@@ -174,7 +174,7 @@ def _of_labkit(times: _Times, samples: Mapping[str, tuple[str, Counter[str]]]) -
 
 
 def _samples(file: Path) -> dict[str, tuple[str, Counter[str]]]:
-    """Return, for each thread, its name and its number of samples per innermost known module."""
+    """Return the name of each thread, and its number of samples by innermost known module."""
     found: dict[str, tuple[str, Counter[str]]] = {}
     for line in file.read_text().splitlines():
         stack, count = line.rsplit(" ", 1)

@@ -23,7 +23,7 @@ class _CountingRecorder(Recorder):
 
 
 def tracing_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """Compare adds with and without a listener, and measure the remaining cost without one."""
+    """Compare adds with and without a listener, and measure how much tracing costs without one."""
     groups = receives_of(entry_count, _GROUP_SIZE)
     listened_to = Recorder("benchmark", lambda: 0)
     listened_to.listen(lambda _: None)

@@ -1,9 +1,9 @@
-"""Measures how fast a view of a long run is created, plays, and jumps to any moment.
+"""Measures how fast a view of a long run is created, plays, and jumps to another moment.
 
     .venv/bin/python -m benchmarks.views
 
-Views play in headless Chromium, on a page without a kernel. A jump ends when the page has been laid
-out again.
+Views play in headless Chromium, on a page without a kernel. A jump ends when the page layout has
+been updated.
 """
 
 import argparse

@@ -14,11 +14,11 @@ PASSWORD = b"benchmark"
 MASTER_KEY = make_master_key(PASSWORD)
 PAYLOAD = bytes(range(256)) * 4
 NO_FLUSH = StorageConfig(skip_list_size_limit=1024 * MIB)
-"""A memtable that never fills, so that only the journal is measured."""
+"""Configures a memtable that never fills, so that only the journal is measured."""
 
 
 def entries_of(entry_count: int, first_entry_id: int = 0, *, ledger_count: int = 1) -> list[bytes]:
-    """Return entries in the form in which a bookie stores them; they cycle through the ledgers."""
+    """Return entries in the form in which a bookie stores them. They cycle through the ledgers."""
     digest = make_digest(DigestType.CRC32C, PASSWORD)
     entries = []
     for number in range(first_entry_id, first_entry_id + entry_count):

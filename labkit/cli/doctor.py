@@ -56,8 +56,8 @@ CGROUP_UNLIMITED = 1 << 60
 class CheckResult:
     """The result of a check.
 
-    `detail` says what was found or what is wrong, and `remedy` what to do if `ok` is false. If a
-    check that is not `required` fails, only an optional feature is unavailable.
+    `detail` says what was found or what is wrong; `remedy` says what to do if `ok` is false. A
+    failed check that is not `required` only disables an optional feature.
     """
 
     name: str
@@ -71,7 +71,7 @@ Check = Callable[[], CheckResult]
 
 
 def require(*checks: Check) -> None:
-    """Run the checks in order; raise `MissingPart` for the first required one that fails."""
+    """Run the checks in order; raise `MissingPart` if a required one fails."""
     for check in checks:
         result = check()
         if result.required and not result.ok:
@@ -79,9 +79,12 @@ def require(*checks: Check) -> None:
 
 
 def run_doctor(folder: Path | None = None) -> list[CheckResult]:
-    """Run all checks; check disk space in `folder`, by default the working directory."""
+    """Run all checks.
+
+    `folder`, by default the working directory, must be writable and have free space.
+    """
     folder = folder or _working_folder()
-    # labkit runs no servers on Windows, so skip their requirements.
+    # labkit cannot run servers on Windows, so skip their requirements.
     servers: list[Check] = [java, zookeeper, spark, port, other_users]
     if sys.platform == "win32":
         servers = []
@@ -107,7 +110,9 @@ def _working_folder() -> Path:
 
 
 def format_results(results: Sequence[CheckResult]) -> str:
-    """Return a line per result: "ok", "FAIL" or "--" (an optional check failed), and details."""
+    """Return one line per result: "ok", "FAIL" or "--" (an optional check failed), then the
+    details.
+    """
     width = max((len(result.name) for result in results), default=0)
     lines = []
     for result in results:
@@ -221,7 +226,7 @@ def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> CheckResult:
 
 
 def cgroup_memory_left_mib(folder: Path) -> int | None:
-    """Return the MiB left within a control group's memory limit, or None without a limit."""
+    """Return how many MiB are left within a control group's memory limit; None without a limit."""
     for limit_name, used_name, stat_name, cache in CGROUP_FILES:
         try:
             limit = (folder / limit_name).read_text(encoding="ascii").strip()
@@ -238,7 +243,7 @@ def cgroup_memory_left_mib(folder: Path) -> int | None:
 
 
 def port(number: int = 0) -> CheckResult:
-    """Can a server listen on this loopback port (0: on any port)?"""
+    """Can a server listen on this loopback port (0: on any free port)?"""
     try:
         free = free_port(number)
     except MissingPart as problem:

@@ -6,10 +6,11 @@ from typing import Any
 
 
 class IntermixedParser(argparse.ArgumentParser):
-    """Parses `labkit grade ada --out reports bob` with the positional arguments `ada` and `bob`.
+    """Accepts `labkit grade ada --out reports bob`, with the positional arguments `ada` and `bob`.
 
-    argparse assigns only the first group of positional arguments to a list and rejects the rest,
-    except in `parse_known_intermixed_args`, which its subparsers do not call.
+    If options separate the positional arguments that belong to one list, argparse accepts only
+    those before the first option. `parse_known_intermixed_args` accepts all of them, but subparsers
+    do not call it.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -18,14 +19,14 @@ class IntermixedParser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
 
     def fill_when_used(self, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-        """Call `fill` to add this verb's arguments only if the verb is used.
+        """Call `fill`, which adds this verb's arguments, only if the verb is used.
 
         `fill` can therefore import large modules.
         """
         self._fill = fill
 
     def add_subparsers(self, **options: Any) -> Any:
-        """Add subparsers, which can then intermix options; this parser no longer can."""
+        """Add subparsers. They accept intermixed options; this parser itself no longer does."""
         self._is_plain = True
         return super().add_subparsers(**options)
 

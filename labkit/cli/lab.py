@@ -9,16 +9,16 @@ from urllib.parse import quote
 from labkit.worlds.live.host.own_python import own_command
 
 _CONFIG = Path(__file__).parent / "jupyter"
-"""Configuration that turns off JupyterLab's question about news, and an extension that replaces one
+"""Configuration that turns off JupyterLab's prompt about news, and a replacement for an extension
 that JupyterLab cannot load.
 """
 
 
 def open_lab(notebook: str, no_browser: bool) -> int:
-    """Run JupyterLab with a notebook, replacing this process unless it runs on Windows.
+    """Open a notebook in JupyterLab, which replaces this process except on Windows.
 
-    JupyterLab's root is the working directory, or the notebook's directory if the notebook is
-    elsewhere.
+    JupyterLab's root is the working directory, or the notebook's directory if the notebook is not
+    below the working directory.
     """
     path, folder = Path(os.path.abspath(notebook)), Path.cwd()
     options = []
@@ -38,5 +38,5 @@ def open_lab(notebook: str, no_browser: bool) -> int:
         return subprocess.call(command, env=environment)
     if os.geteuid() == 0:
         command.append("--allow-root")
-    # Replace this process, so that Ctrl-C reaches only Jupyter, which asks before it stops.
+    # Replace this process, so that Ctrl-C reaches only Jupyter, which asks for confirmation.
     return os.execve(sys.executable, command, environment)

@@ -34,9 +34,9 @@ from labkit.worlds.live.host.safe_output import print_error, print_line
 NOTEBOOKS = "notebooks"
 TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
-_RUN_ANYWHERE = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
-_NODES = ("bookie", "autorecovery", "broker", "client")
-"""Verbs with an option `--id`, which prefixes their error messages."""
+_PORTABLE_VERBS = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
+_VERBS_WITH_ID = ("bookie", "autorecovery", "broker", "client")
+"""Verbs whose error messages start with the value of their option `--id`."""
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Arguments = Any
@@ -74,13 +74,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     run: Callable[[Arguments], int] = parsed.run
     try:
-        if parsed.verb not in _RUN_ANYWHERE:
+        if parsed.verb not in _PORTABLE_VERBS:
             require_posix(f"`labkit {parsed.verb}`")
         return run(parsed)
     except MissingPart as missing:
         return _fail(str(missing))
     except (LabkitError, OSError) as error:
-        node = f"{parsed.id or parsed.verb}: " if parsed.verb in _NODES else ""
+        node = f"{parsed.id or parsed.verb}: " if parsed.verb in _VERBS_WITH_ID else ""
         return _fail(f"{node}{with_advice(error)}")
     except _OutputError as failed:
         return _fail_on_output(failed.reason)
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _accept_any_text() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # The caller closed it (`>&-`).
+        if stream is None:  # The caller has closed the stream (`>&-`).
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, TextIOWrapper):  # Encodings such as cp1252 lack some characters.
             stream.reconfigure(errors="backslashreplace")
@@ -104,7 +104,7 @@ def _accept_any_text() -> None:
 class _OutputError(Exception):
     """Standard output cannot be written.
 
-    This is not an `OSError`, so verbs do not mistake it for an error of one of their files.
+    This is not an `OSError`, so a verb does not mistake it for an error in one of its own files.
     """
 
     def __init__(self, reason: OSError) -> None:

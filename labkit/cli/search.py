@@ -18,7 +18,7 @@ from labkit.worlds.sim.variants.variants import VARIANTS
 
 
 def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
-    """Run the seeds, print the first violation, and return whether every promise held.
+    """Run the seeds, print the first broken promise, and return whether every promise held.
 
     Raises `BKIncorrectParameterException` if the variant is unknown or a number is negative.
     """
@@ -51,7 +51,7 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
 
 def _search_on_spark(seeds: range, variant: str, folder: str) -> Findings:
     """Extend the table in the folder, and return the first finding in it."""
-    # Other searches do not wait for the import of pandas.
+    # Imported here because importing pandas is slow and most searches do not need it.
     from labkit.views.spark.search import search as search_on_spark  # noqa: PLC0415
     from labkit.views.spark.session import spark_session  # noqa: PLC0415
 

@@ -192,9 +192,9 @@ def look_before_a_sync(operation):
 # %%
 bookie.add((ledger_id, 0))
 moments["after the add"] = bookie.places(ledger_id, 0)
-bookie.machine.journals[0].fuse.watch = look_before_a_sync
+bookie.machine.journals[0].controller.watch = look_before_a_sync
 bookie.commit()
-bookie.machine.journals[0].fuse.watch = None
+bookie.machine.journals[0].controller.watch = None
 moments["after the journal's sync"] = bookie.places(ledger_id, 0)
 bookie.flush()
 moments["after the flush"] = bookie.places(ledger_id, 0)

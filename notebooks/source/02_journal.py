@@ -84,12 +84,12 @@ compare("the next record begins at", bookie.store.journals[0].synced.offset)
 # %%
 def operations_for(adds, in_groups_of):
     bookie = OneBookie()
-    before = len(bookie.machine.journals[0].fuse.operations)
+    before = len(bookie.machine.journals[0].controller.operations)
     for first in range(0, adds, in_groups_of):
         ids = range(first, min(first + in_groups_of, adds))
         bookie.add(*((5, i) for i in ids), payload_size=payload_size)
         bookie.commit()
-    done = bookie.machine.journals[0].fuse.operations[before:]
+    done = bookie.machine.journals[0].controller.operations[before:]
     return sum(o.kind == "sync" for o in done), sum(o.size for o in done)
 
 
@@ -248,7 +248,7 @@ bookie = OneBookie()
 bookie.add((5, 0), payload_size=2000)
 crashes = []
 journal = bookie.machine.journals[0]
-journal.fuse.watch = lambda operation: crashes.append(bookie.machine.after_crash(torn))
+journal.controller.watch = lambda operation: crashes.append(bookie.machine.after_crash(torn))
 bookie.commit()
 
 # %%

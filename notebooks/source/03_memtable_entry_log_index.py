@@ -147,7 +147,7 @@ XRay(tuple(logs_of(flushed_logs(entry_log_per_ledger))))
 # %%
 for per_ledger in (False, True):
     other = flushed_logs(per_ledger)
-    operations = other.machine.ledgers[0].fuse.operations
+    operations = other.machine.ledgers[0].controller.operations
     syncs = sum(o.kind == "sync" and o.path.endswith(".log") for o in operations)
     print(f"one log per ledger {per_ledger!s:<5}: {len([*logs_of(other)])} logs, {syncs} syncs")
 
@@ -236,7 +236,7 @@ def index_flushes(page_limit, ledgers=4):
     bookie.commit()
     bookie.flush()
     rounds = [[]]
-    for operation in bookie.machine.ledgers[0].fuse.operations:
+    for operation in bookie.machine.ledgers[0].controller.operations:
         if ".idx" in operation.path and operation.kind == "sync" and rounds[-1]:
             rounds.append([])
         elif ".idx" in operation.path and operation.kind == "write" and operation.offset >= 1024:

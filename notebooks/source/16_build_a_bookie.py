@@ -101,11 +101,11 @@ predict("bytes written for 64 adds", 1024 + 7 * 512)
 
 # %%
 grouped = OneBookie()
-before = len(grouped.machine.journals[0].fuse.operations)
+before = len(grouped.machine.journals[0].controller.operations)
 for first in range(0, 64, 8):
     grouped.add(*((5, first + number) for number in range(8)))
     grouped.commit()
-done = grouped.machine.journals[0].fuse.operations[before:]
+done = grouped.machine.journals[0].controller.operations[before:]
 written = sum(operation.size for operation in done if operation.kind == "write")
 compare("bytes written for 64 adds", written)
 

@@ -219,7 +219,7 @@ def test_local_needs_a_bookie(bookies: str, brokers: str) -> None:
     done = labkit("local", "--bookies", bookies, "--brokers", brokers)
     assert done.returncode == EXIT_FAILED
     assert one_line(done) == (
-        f"labkit: a cluster needs at least 1 bookie and 0 brokers, got {bookies} and {brokers}"
+        f"labkit: expected at least 1 bookie and at least 0 brokers, got {bookies} and {brokers}"
     )
 
 

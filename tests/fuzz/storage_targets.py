@@ -32,7 +32,7 @@ from labkit.system.trace.recorder import Recorder
 from labkit.views.shell.consistency import check_consistency
 from labkit.views.shell.folders import BookieFolders, Directory
 from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation
 from labkit.worlds.sim.settings.bookie_script import DIGEST, MASTER_KEY, entry_bytes
 from tests.fuzz.harness import Target
@@ -171,7 +171,7 @@ def reads(store: LedgerStore) -> Iterator[Callable[[], object]]:
 
 
 def _copied(disk: SimDisk) -> SimDisk:
-    return disk.after_crash(lambda _: 1, Fuse(watch=_limit_files))
+    return disk.after_crash(lambda _: 1, DiskController(watch=_limit_files))
 
 
 def _limit_files(operation: Operation) -> None:

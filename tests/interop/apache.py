@@ -25,7 +25,7 @@ NEEDED = ("mvn", "java", "javac")
 
 FETCH_TIMEOUT_S = 300
 COMPILE_TIMEOUT_S = 60
-ANSWER_TIMEOUT_S = 60
+RESPONSE_TIMEOUT_S = 60
 LINE_LIMIT = 16 * 1024 * 1024
 
 JVM_OPTIONS = (
@@ -233,7 +233,7 @@ class JavaClient:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(line.encode() + b"\n")
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             answer = (await self._process.stdout.readline()).decode().rstrip("\n")
         verdict, _, result = answer.partition(" ")
         if verdict != "ok":

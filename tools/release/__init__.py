@@ -1,4 +1,4 @@
-"""Builds what a release consists of, and checks each part in a fresh environment.
+"""Builds everything that a release consists of, and checks each part in a fresh environment.
 
     python -m tools.release [FOLDER]      by default build/release
 

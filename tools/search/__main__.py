@@ -1,4 +1,4 @@
-"""Runs a long search for broken promises, which can be interrupted and resumed.
+"""Runs a long search for broken promises, which you can interrupt and resume.
 
 python -m tools.search --folder search --minutes 60        resume the search in that folder
 python -m tools.search --counterexamples FOLDER            write the smallest counterexamples
@@ -13,7 +13,7 @@ from tools.search.command import run_search
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Search; return 1 if a promise broke, or if a counterexample was not found."""
+    """Search; return 1 if a promise broke or a counterexample was not found."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.search",
         description="Search simulated runs for broken promises, for hours if you like. The search"

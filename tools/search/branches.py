@@ -1,7 +1,7 @@
-"""Measures with coverage.py which branches of the protocol code the runs have taken.
+"""Uses coverage.py to measure which branches of the protocol code the runs have taken.
 
-A branch is a jump from one line to another; an `if` has two. Measuring makes a run about three
-times slower, so a search measures only a sample of its runs.
+A branch is a jump from one line to another, so an `if` has two branches. Measured runs are about
+three times slower, so a search measures only a sample of its runs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -74,8 +74,8 @@ def shares(taken: Taken) -> list[Share]:
 
 @cache
 def _coverage_of_runs() -> "Coverage":
-    # Share one object among all runs, because Python keeps every started coverage object until it
-    # exits.
+    # Use the same object for all runs, because Python keeps every coverage object that was ever
+    # started.
     return _coverage()
 
 

@@ -1,7 +1,7 @@
-"""Identifies the version of the code that a search has run, to which its results apply.
+"""Identifies the version of the code that a search ran; the results apply only to this version.
 
-The version changes only if the code of the protocol or of its checks changes, not if only comments
-or docstrings do.
+The version changes if the code of the protocol or of its checks changes, but not if only comments
+or docstrings change.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Implements `python -m tools.search`: a long search, or a search for small counterexamples."""
+"""Implements `python -m tools.search`, a long search or a search for small counterexamples."""
 
 import math
 import signal

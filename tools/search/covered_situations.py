@@ -1,8 +1,8 @@
-"""Lists the situations that a search counts: each is an event that happens during an activity.
+"""Lists the situations that a search counts. Each is an event that happens during an activity.
 
-The list was written by hand. It covers the points where BookKeeper's protocol must reconcile two
-things: two clients and one ledger, a bookie and its disks, a session and the work done in it, a
-repair and its ledger.
+The list was written by hand. It covers the points at which BookKeeper's protocol must coordinate
+two parties: two clients of a ledger, a bookie and its disks, a session and the work that depends on
+it, a repair and the ledger.
 """
 
 from labkit.system.trace.events import Event

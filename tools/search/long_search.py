@@ -1,15 +1,16 @@
 """Runs a long search, which tries seeds for hours and can be interrupted and resumed.
 
-Every few seeds, it also runs a mutation of a scenario that reached a rare situation (`targeting`).
-Its state is kept in a folder:
+After every few seeds, it also runs a mutation of a scenario that came close to a rare situation
+(`targeting`). Its state is kept in a folder:
 
     progress.json      the progress and the situations reached, replaced atomically twice a minute
     counterexamples/   the first scenario that broke each promise in the current code, shrunk
     report.txt         a human-readable report, written when the search ends
 
 Runs are counted separately for each version of the code of the protocol and its checks. If the code
-changes, the counts restart, but the search first reruns the scenarios that broke a promise earlier,
-and then continues with new seeds. If only the checks change, the situations reached are kept.
+changes, the counts start again at 0. The search then first reruns the scenarios that have broken a
+promise before, and continues with new seeds. If only the checks change, the situations reached are
+kept.
 """
 
 import os
@@ -49,7 +50,7 @@ _SEEDS_KEPT = 100
 
 
 class LongSearch:
-    """A search that keeps its state in a folder; it plants the bug of the state's variant."""
+    """A search that keeps its state in a folder, and runs the variant that the state names."""
 
     def __init__(self, state: SearchState, folder: Path, code: CodeVersion) -> None:
         self.state = state
@@ -68,9 +69,9 @@ class LongSearch:
     def run(self, *, seconds: float = 0, seeds: int = 0, jobs: int = 0) -> None:
         """Try `seeds` seeds for at most `seconds` (0: no limit).
 
-        An interrupt also stops the search, without losing results. Raises `OSError` before the
-        search starts if the folder cannot be written, and `BKIncorrectParameterException` if
-        another search is using the folder.
+        An interrupt also stops the search, but loses no results. Raises `OSError` before the search
+        starts if the folder cannot be written, and `BKIncorrectParameterException` if another
+        search is using the folder.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.save()
@@ -87,13 +88,14 @@ class LongSearch:
                 if seconds and now - begun_at >= seconds:
                     break
         except KeyboardInterrupt:
-            pass  # Stop normally and keep the results.
+            pass  # Stop normally, and keep the results.
         finally:
             self.save()
             _replace(self.folder / REPORT, report(self.state) + "\n")
 
     def trials(self, seeds: int = 0) -> Iterator[Trial]:
-        """Yield scenarios that broke a promise in earlier code, then `seeds` seeds (0: endlessly).
+        """Yield the scenarios that broke a promise in earlier code, then `seeds` seeds (0: without
+        end).
 
         Aimed scenarios are interspersed.
         """
@@ -202,7 +204,7 @@ def resume(folder: Path, variant: str = "") -> LongSearch:
 
 
 def _aim_of_other_code(before: Aim) -> Aim:
-    # The new code has not reached any situation yet, but the stored scenarios are a good start.
+    # The new code has not reached any situations yet, but the stored scenarios are a good start.
     aim = Aim()
     for name, reached in before.reached.items():
         aim.reached[name].stock = reached.stock

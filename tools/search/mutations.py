@@ -16,7 +16,8 @@ from tools.search.situations_reached import Situation
 _HORIZON_MS = 100.0
 _LEDGER = 0
 _STRANGER = "z"
-"""A client name that random scenarios never use; checks identify a recovery by its client."""
+"""A client name that random scenarios never use, because checks identify a recovery by its client.
+"""
 
 
 def variation_of(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
@@ -39,15 +40,15 @@ def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
     """Return whether `provoke` can make the situation's event happen in the scenario."""
     if situation.during is None or not situation.during.begins:
         return False
-    # In scenarios with brokers, no other client is allowed to use the ledgers.
+    # In scenarios with brokers, other clients must not use the ledgers.
     injectable = _FAULTS if scenario.cluster.brokers else {**_FAULTS, **_STEPS}
     return any(kind in injectable for kind in situation.kinds)
 
 
 def provoke(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
-    """Return a mutation in which the situation's event happens when its activity begins.
+    """Return a mutation in which the situation's event happens when the activity begins.
 
-    The given scenario has reached the activity. The mutation also has a new seed.
+    The given scenario must have reached the activity. The mutation also has a new seed.
     """
     assert situation.during is not None
     seed = rng.getrandbits(40)

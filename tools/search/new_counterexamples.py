@@ -31,7 +31,9 @@ def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
 
 
 def _length(shrunk: Shrunk) -> tuple[bool, int]:
-    """Return a sort key: scenarios without metadata store faults come first, then short ones."""
+    """Return a sort key that prefers scenarios without faults of the metadata store, then short
+    ones.
+    """
     text = repr(shrunk.scenario)
     return "zk" in text, len(text)
 

@@ -88,10 +88,11 @@ def _keep(folder: Path) -> None:
 
 
 def _again(seeds: range, setting: str) -> str:
-    """Rerun the seeds whose writers have a non-default setting, and describe the result.
+    """Rerun the seeds whose writers have a setting that is not the default, and describe the
+    result.
 
-    This is enough after a code change that affects only such writers, because the runs of all other
-    seeds stay the same.
+    This is enough after a code change that affects only such writers, because all other runs stay
+    the same.
     """
     search, default = _new_search(), getattr(Write(), setting)
     drawn = (Trial(search.scenario(seed), seed) for seed in seeds)
@@ -116,7 +117,10 @@ def _again(seeds: range, setting: str) -> str:
 
 
 def _comparison(runs: int) -> str:
-    """Return a table that compares runs with and without aiming; the latter define what is rare."""
+    """Return a table that compares runs with and without aiming.
+
+    Runs without aiming define what is rare.
+    """
     plain, aimed = _count_situations(runs, is_aimed=False), _count_situations(runs, is_aimed=True)
     rare = [name for name in _names() if plain[name] <= RARE * runs]
     rows = [

@@ -40,7 +40,7 @@ class TrialResult:
 def run_trials(trials: list[Trial]) -> list[TrialResult]:
     with without_garbage_collection():
         found = [_run_trial(trial) for trial in trials]
-    # The run has left only young garbage, and a full collection would take as long as half a run.
+    # The run has left only young garbage. A full collection would take as long as half a run.
     gc.collect(1)
     return found
 

@@ -14,7 +14,7 @@ from tools.search.targeting import Aim, Reached
 class BrokenPromise:
     """How often a promise broke, and the first scenario that broke it.
 
-    `seeds` lists the first hundred seeds; aimed runs have no seed. `scenario` is shrunk, and
+    `seeds` lists the first hundred seeds; aimed runs have no seed. `scenario` has been shrunk, and
     `reason` describes how it breaks the promise.
     """
 
@@ -26,7 +26,7 @@ class BrokenPromise:
 
 @dataclass(slots=True)
 class Count:
-    """The runs of one version of the code, their processor time, and the broken promises."""
+    """The runs of a version of the code, their processor time, and the broken promises."""
 
     code: CodeVersion
     seeds: int = 0
@@ -39,8 +39,8 @@ class Count:
 class SearchState:
     """The state of a search, in which all seeds below `next_seed` have been tried.
 
-    `counts` has one element for each version of the code, in chronological order; the last one is
-    for the current code. `aim` and `taken` (branches, as pairs of lines) apply only to the current
+    `counts` has one element per version of the code, in chronological order; the last one belongs
+    to the current code. `aim` and `taken` (branches, as pairs of lines) apply only to the current
     protocol code.
     """
 
@@ -53,7 +53,7 @@ class SearchState:
 
     @property
     def same_protocol(self) -> list[Count]:
-        """The counts of the current protocol code, with the current or earlier checks."""
+        """The counts of the current protocol code, combined with the current or earlier checks."""
         protocol = self.counts[-1].code.protocol
         others = takewhile(lambda each: each.code.protocol == protocol, reversed(self.counts))
         return [*others] if protocol else self.counts[-1:]
@@ -89,7 +89,7 @@ def state_from_json(text: str) -> SearchState:
     aim = Aim()
     aim.seeds = int(data["tried_seeds"])
     for name, (by_seeds, by_aimed, first_seed, stock) in data["reached"].items():
-        # The state may have been saved by code with other situations.
+        # The code that saved the state may have had other situations.
         if name in aim.reached:
             scenarios = [_scenario(each) for each in stock]
             aim.reached[name] = Reached(by_seeds, by_aimed, first_seed, scenarios)

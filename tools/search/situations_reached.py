@@ -3,8 +3,8 @@
     Activity     lasts from one event to another, or as long as a call of a disk worker
     Situation    an event during an activity, such as a fence during a flush
 
-The situations show which cases a run has tested; `labkit.system.check` checks whether the run was
-correct. Only situations before the epilogue of a run count.
+The situations show which cases a run has tested, whereas `labkit.system.check` checks whether it
+was correct. Only situations before the epilogue count.
 """
 
 from collections import defaultdict
@@ -26,8 +26,8 @@ class Activity:
     """Something that takes time, such as a recovery.
 
     It lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or until the
-    node dies. `same` lists the fields that must be equal in both events; they distinguish
-    concurrent activities. Instead of events, `call` can list calls of disk workers.
+    node dies. `same` lists the fields that must be equal in both events, which distinguishes
+    concurrent activities. An activity can also be a call of a disk worker: one of those in `call`.
     """
 
     begins: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Activity:
 
 
 Meets = Callable[[Event, Event], bool]
-"""Returns whether the second event belongs to the activity that the first event began."""
+"""Returns whether the second event happens in the activity that the first event has begun."""
 
 
 def here(begun: Event, now: Event) -> bool:
@@ -73,7 +73,7 @@ class Situation:
 
 
 class Run(Protocol):
-    """The attributes of a simulated trace that are needed to find situations."""
+    """The attributes of a simulated trace that are needed to find its situations."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...

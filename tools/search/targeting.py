@@ -1,13 +1,13 @@
 """Aims a search at rare situations by mutating scenarios that came close to them.
 
-Runs from seeds do not depend on what other seeds have reached. This module stores the latest
-scenarios that reached each situation, picks a situation that few or no seeds have reached, and
-mutates one of two kinds of scenarios:
+Whether a seed reaches a situation does not depend on what other seeds have reached. This module
+therefore stores the latest scenarios that reached each situation, picks a situation that few or no
+seeds have reached, and mutates one of two kinds of scenarios:
 
     a scenario that reached the situation       by changing its seed and its faults
     a scenario that reached only its activity   by injecting the situation's event at that moment
 
-`mutations` implements both. They reach rare situations far more often than new seeds do.
+`mutations` implements both. Mutations reach rare situations far more often than new seeds do.
 """
 
 import random
@@ -24,12 +24,14 @@ RARE = 0.01
 _IN_STOCK = 4
 """How many of the latest scenarios are kept for each situation."""
 _PROVOKED = 0.5
-"""If both kinds of mutation are possible, this share injects the event."""
+"""If both kinds of mutation are possible, this share of them injects the event."""
 
 
 @dataclass(slots=True)
 class Reached:
-    """How often a situation was reached, by which seed first, and by which scenarios last."""
+    """How often a situation was reached, the first seed that reached it, and the latest scenarios
+    that did.
+    """
 
     by_seeds: int = 0
     by_aimed: int = 0
@@ -92,7 +94,9 @@ class Aim:
         return bool(self.reached[situation.name].stock or self._near(situation))
 
     def _near(self, situation: Situation) -> list[Scenario]:
-        """Return scenarios that reached the situation's activity, possibly with another event."""
+        """Return scenarios that reached the situation's activity, possibly together with another
+        event.
+        """
         return [
             scenario
             for each in self._situations

@@ -19,6 +19,6 @@
     theme/        the scripts and styles of the pages
 
 The site uses Pyodide, JupyterLite and Sphinx (with MyST-NB and Furo) unmodified, and combines them
-so that no page loads anything from another host. The builder needs a checkout; it is not part of
-the wheel.
+so that no page loads anything from another host. The builder requires a checkout, because it is not
+part of the wheel.
 """

@@ -1,4 +1,4 @@
-"""The address where the project is published, in pyproject.toml and README.md.
+"""The address at which the project is published, as stored in pyproject.toml and README.md.
 
 python -m tools.site.address https://github.com/owner/name     write it to both files
 

@@ -52,7 +52,7 @@ def _entry(module: str, name: str) -> str:
 
 
 def _signature(tree: ast.stmt) -> str:
-    """Return the signature as in the source: a dataclass's fields, or a class's `__init__`."""
+    """Return the signature as written in the source: the fields of a dataclass, or `__init__`."""
     if isinstance(tree, ast.ClassDef):
         starts = [s for s in tree.body if getattr(s, "name", "") == "__init__"]
         fields = [_field(s) for s in tree.body if isinstance(s, ast.AnnAssign)]
@@ -97,7 +97,7 @@ def _method(node: ast.stmt) -> str:
     call = "" if is_property else "(...)" if len(node.args.args) > 1 else "()"
     keyword = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
     docstring = ast.get_docstring(node)
-    if docstring is None:  # The method is internal to labkit, such as `strike` of a fault.
+    if docstring is None:  # Omit methods that are internal to labkit, such as `strike` of a fault.
         return ""
     summary = " ".join(docstring.split("\n\n")[0].split())
     return f"- `{keyword}{node.name}{call}`: {summary}"

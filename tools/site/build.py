@@ -11,7 +11,7 @@ from tools.site.tab import build_tab
 
 
 def build_site(target: Path, cache: Path) -> None:
-    """Build the site into `target`, which is emptied first; keep downloads in `cache`.
+    """Build the site in `target`, which is emptied first; keep downloads in `cache`.
 
     Raises `CannotBuildError`.
     """

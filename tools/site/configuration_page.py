@@ -1,4 +1,4 @@
-"""The page on configuration keys, generated from labkit's settings.
+"""Generates the page on configuration keys from labkit's settings.
 
     python -m tools.site.configuration_page
 
@@ -73,7 +73,7 @@ def configuration_page() -> str:
 
 
 def _names_in(lesson: Lesson) -> set[str]:
-    """Return the words of the lesson, and `name=` for each argument or field that it sets."""
+    """Return the words in the lesson, and `name=` for each argument or field that it sets."""
     text = lesson.path.read_text(encoding="utf-8")
     return {*re.findall(r"\w+", text), *re.findall(r"(\w+=)(?!=)", text)}
 

@@ -1,11 +1,11 @@
 """Prepares a snapshot of Pyodide in which labkit and its dependencies are already imported, so that
 tabs open quickly.
 
-Pyodide can save its memory and start from it. The builder starts Pyodide once under Node.js with
-all wheels unpacked, imports the modules that the lessons import, and saves the memory and the files
-as one archive. A tab therefore does not have to initialise Python, unpack wheels or compile
-modules. Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented: before
-you change `RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
+Pyodide can save its memory and start from it. The builder starts Pyodide once under Node.js,
+unpacks all wheels, imports the modules that the lessons import, and saves the memory and the files
+in one archive. A tab then need not initialise Python, unpack wheels or compile modules. Pyodide's
+options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented: before you change
+`RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
 
     start/save.mjs      imports the modules and saves the memory
     start/start.mjs     loads the memory in the tab; replaces Pyodide's own script
@@ -52,10 +52,10 @@ def distribution(
     folder.mkdir(parents=True)
     for name in _CORE:
         shutil.copy(core / name, folder)
-    # JupyterLite loads a file of this name, so it gets the prepared Python.
+    # JupyterLite loads a file with this name, so this is how it gets the prepared Python.
     shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
     shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
-    # Omit the packages: they are in the archive, so importing one must not load its wheel.
+    # Omit the packages, because they are in the archive: importing one must not load its wheel.
     info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     lock = {"info": {**info, "version": RELEASE}, "packages": {}}
     (folder / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")

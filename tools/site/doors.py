@@ -23,7 +23,9 @@ def doors(lessons: Iterable[Lesson], address: Address | None) -> Callable[..., N
 
 
 def doors_html(lesson: Lesson | None, address: Address | None, up: str = "") -> str:
-    """Return the links as HTML; they open `lesson`, or else the tour. `up` leads to the root."""
+    """Return the links as HTML. They open `lesson`, or the tour if there is no lesson; `up` is the
+    path to the root of the site.
+    """
     notebook = lesson.path.name if lesson else "00-tour.ipynb"
     tab = f"{up}tab/lab/index.html?path={notebook}"
     home = f"{up}start.html#start"

@@ -1,10 +1,10 @@
-"""The page on errors, generated from the code: each class with its messages.
+"""Generates the page on errors from the code: each class with its messages.
 
     python -m tools.site.errors_page
 
 prints the page as Markdown. The page lists every call that creates an error, no matter whether the
-error is raised there or returned. A message that a function receives as a parameter is taken from
-the calls of the function.
+error is raised there or returned. If a function receives a message as a parameter, the messages are
+taken from the calls of the function.
 """
 
 import ast
@@ -56,7 +56,7 @@ _IMITATIONS = (
     *("course/exercises/", "course/workshop/bookie/", "course/workshop/client/solution"),
     *("worlds/sim/machine/", "worlds/sim/workload/"),
 )
-"""Modules whose errors stand for errors of the real system."""
+"""Modules whose errors imitate errors of the real system."""
 
 REMEDIES = {
     "MissingPart": "Follow the end of the message; `labkit doctor` checks everything at once.",
@@ -106,14 +106,14 @@ REMEDIES = {
     "LedgerGoneError": "Data that the query has not read was deleted: start a new query, or set"
     " `failOnDataLoss` to `false` to go on without it.",
 }
-"""What to do, by class; a class without its own entry has that of its base class."""
+"""What to do about an error, by class; a class without an entry uses that of its base class."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Template = tuple[str | ast.expr, ...]
-"""A message: literal text, and expressions that stand for values."""
+"""A message: literal text, and expressions for the values in it."""
 _DEPTH = 3
-"""How many helpers and variables a message may pass through."""
+"""The maximum number of helpers and variables through which a message may be passed."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Message:
-    """The form of a message, and the module that creates the error."""
+    """A message with placeholders, and the module that creates the error."""
 
     text: str
     module: str
@@ -174,7 +174,7 @@ class Errors:
                 yield from self.ancestors(ast.unparse(base))
 
     def documented(self) -> list[str]:
-        """Return the names of the classes that a user can meet."""
+        """Return the names of the classes that a user may see."""
         ours = [
             name
             for name in self.classes
@@ -197,7 +197,7 @@ class Errors:
 
     def _of_class(self, name: str, call: ast.Call) -> _Template:
         """Return the message of an error that is created with these arguments."""
-        if name == "InvalidSettingException":  # Its message is the rule that a setting breaks.
+        if name == "InvalidSettingException":  # Its message is the rule that the setting violates.
             return _template(call.args[1])
         for each in self.ancestors(name):
             for start in self.classes[each].body if each in self.classes else ():
@@ -215,7 +215,7 @@ class Errors:
         function: _Function | None,
         depth: int = _DEPTH,
     ) -> Iterator[str]:
-        """Yield the forms of a message, one for each text that a variable in it may contain."""
+        """Yield one message for each text that a variable in the template may contain."""
         for index, part in enumerate(template):
             expanded = self._expanded(source, part, function) if depth else []
             for text, around in expanded:
@@ -228,7 +228,7 @@ class Errors:
     def _expanded(
         self, source: Source, part: str | ast.expr, function: _Function | None
     ) -> list[tuple[_Template, _Function | None]]:
-        """Return the texts of a variable or a condition, each with the function around it."""
+        """Return the texts of a variable or a condition, each with the enclosing function."""
         if isinstance(part, ast.IfExp):
             return [(_template(branch), function) for branch in (part.body, part.orelse)]
         if not isinstance(part, ast.Name):
@@ -414,7 +414,7 @@ def _rows(messages: Sequence[Message]) -> str:
 
 
 def _code(text: str) -> str:
-    text = re.sub(r"\{+(\w+)[^{}]*\}+", r"{\1}", text)  # A rule may have `{setting.name}`.
+    text = re.sub(r"\{+(\w+)[^{}]*\}+", r"{\1}", text)  # A rule may contain `{setting.name}`.
     words = " ".join(text.split()).replace("|", "\\|")
     return f"`` {words} ``" if "`" in words else f"`{words}`"
 

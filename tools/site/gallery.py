@@ -1,4 +1,4 @@
-"""The page of all views, each at a moment that shows what it is for."""
+"""Generates the page of all views, each at a moment that shows what it is for."""
 
 import asyncio
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ the network has [a page of its own](play.md).
 
 
 def gallery(lessons: list[Lesson], views: Views) -> str:
-    """Return the page as Markdown.  Nothing on it needs Python."""
+    """Return the page as Markdown. Nothing on the page needs Python."""
     titles = {lesson.number: lesson for lesson in lessons}
     parts = [_HEAD]
     for view, number in _views():
@@ -63,7 +63,7 @@ def gallery(lessons: list[Lesson], views: Views) -> str:
 
 
 def _views() -> Iterator[tuple[SceneView, str]]:
-    """Yield one of each view, with the number of a lesson that uses it."""
+    """Yield one view of each kind, with the number of a lesson that uses it."""
     write = Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2, every_ms=20)
     kill = Crash("b1", when=On("lac.advanced", nth=4))
     killed = FixedRun(

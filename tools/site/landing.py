@@ -1,7 +1,7 @@
-"""The landing page: an animation of a real run, in which a visitor can kill a bookie.
+"""Generates the landing page: an animation of a real run, in which a visitor can kill a bookie.
 
 It needs no Python in the browser, because all runs are made when the site is built: for each bookie
-and each of a list of moments, a fork of the run in which this bookie is killed at this moment.
+and each of several moments, one fork of the run in which that bookie is killed at that moment.
 """
 
 import json
@@ -26,7 +26,9 @@ SCENARIO = Scenario(
     Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
 )
 SPACING_MS = 1000
-"""Minimum display time between two moments at which a bookie can be killed, in milliseconds."""
+"""How long the animation takes at least between two moments at which a bookie can be killed, in
+milliseconds.
+"""
 
 _TEXT = Path(__file__).parent / "theme" / "landing.md"
 

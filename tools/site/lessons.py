@@ -17,7 +17,7 @@ _NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A notebook of the course; `needs` describes what it needs beyond a browser tab, or is ""."""
+    """A notebook of the course. `needs` says what it needs that a browser tab lacks, or is ""."""
 
     number: str
     title: str

@@ -2,8 +2,10 @@
 
     python -m tools.site.links FOLDER
 
-prints each broken link and fails if there is one. It checks paths and fragments within the site,
-and the notebooks that links open in the tab. It connects to no other host.
+prints each broken link, and fails if there are any.
+
+It checks paths and fragments within the site, and the notebooks that links open in the tab. It does
+not connect to other hosts.
 """
 
 import sys
@@ -17,7 +19,7 @@ TAB = "tab"
 
 
 class _Page(HTMLParser):
-    """The links of a page, and the ids to which fragments can refer."""
+    """The links on a page, and the ids to which fragments can refer."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -64,7 +66,7 @@ def _exists(site: Path, page: Path, link: str) -> bool:
     if path.is_relative_to(site / TAB):
         notebooks = parse_qs(parts.query).get("path", [])
         return all((site / TAB / "files" / name).is_file() for name in notebooks)
-    if parts.fragment.startswith("run.1."):  # a link to a run, which a script opens
+    if parts.fragment.startswith("run.1."):  # A script opens links to runs.
         return True
     return not parts.fragment or unquote(parts.fragment) in _read(path).ids
 

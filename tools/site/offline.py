@@ -1,9 +1,10 @@
-"""Builds a folder for classes without internet: the site, all wheels, and a page for teachers.
+"""Builds a folder for classes without internet access: the site, all wheels, and a page for
+teachers.
 
 python -m tools.site.offline [FOLDER]      by default build/offline
 
-The wheels cover all common operating systems, because students' machines may differ from the
-teacher's.
+The wheels cover all common operating systems, because the students may not use the same system as
+the teacher.
 """
 
 import shutil
@@ -50,14 +51,15 @@ def wheelhouse(folder: Path) -> None:
         with tempfile.TemporaryDirectory() as work:
             needed = str(Path(work) / "requirements.txt")
             _resolve(system, needed)
-            # Packages without published wheels are pure Python; `pip wheel` has just built them.
+            # Packages without published wheels are pure Python, and `pip wheel` has just built
+            # their wheels.
             source = ("--only-binary=:all:", "--find-links", str(folder), "--no-deps", "-r", needed)
             platforms = [argument for tag in tags for argument in ("--platform", tag)]
             _pip("download", "--python-version", PYTHON, *platforms, *source, "-d", str(folder))
 
 
 def _resolve(system: str, needed: str) -> None:
-    """Write the requirements of labkit on that system, which differ between systems."""
+    """Write labkit's requirements on this system; they differ between systems."""
     command = ("uv", "pip", "compile", "--quiet", "--system-certs", "--no-header", "--no-annotate")
     target = ("--python-platform", system, "--python-version", PYTHON)
     project = str(ROOT / "pyproject.toml")

@@ -65,7 +65,7 @@ _READABLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
-    # Make blocks that scroll sideways reachable by keyboard.
+    # Make blocks that scroll horizontally accessible by keyboard.
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }
@@ -105,7 +105,7 @@ def build_pages(
     (source / "run.md").write_text(run_page(views), encoding="utf-8")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
-    # Use a separate folder, because MyST-NB also writes next to the folder that it builds.
+    # Use a separate folder, because MyST-NB also writes files next to the folder that it builds.
     built = work / "html"
     _run_sphinx(source, built, work / "doctrees", doors(lessons, address))
     for path in built.rglob("*.html"):

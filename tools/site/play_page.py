@@ -1,6 +1,8 @@
-"""The page with the game: each level is a link to its first moment, which this page opens itself.
+"""Generates the page with the game. Each level is a link to its first moment, which this page
+itself opens.
 
-The picture of a level is made in advance. While the visitor reads it, the worker starts Python.
+The picture of each level is made when the site is built. While the visitor looks at it, the worker
+starts Python.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The page on what labkit promises, generated from the tests that carry the marker `promise`."""
+"""Generates the page on what labkit promises from the tests that have the marker `promise`."""
 
 import ast
 from collections import defaultdict
@@ -47,7 +47,7 @@ def promises_page() -> str:
 
 
 def promises_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the sentence and the name of each test of the module that carries the marker."""
+    """Yield the sentence and the name of each test in the module that has the marker."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         for decorator in getattr(node, "decorator_list", ()):
             if ast.unparse(decorator).startswith("pytest.mark.promise("):

@@ -99,7 +99,7 @@ def pyodide(cache: Path) -> Path:
 
 
 def labkit_wheel(cache: Path) -> Path:
-    """Build the wheel of this checkout, without the parts that are useless in a tab."""
+    """Build a wheel from this checkout, without the parts that are useless in a tab."""
     built, small = cache / "built", cache / "labkit"
     for folder in (built, small):
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The page that opens links to runs.
+"""Generates the page that opens links to runs.
 
 The browser reads the link from the URL's fragment. Runs of the lessons and of the counterexamples
 were recorded when the site was built, so they open without Python. For all other runs, and for
@@ -24,7 +24,7 @@ _TEXT = Path(__file__).parent / "theme" / "run.md"
 
 
 def run_page(views: Views) -> str:
-    """Return the page as Markdown, after all other views have been placed."""
+    """Return the page as Markdown. Call this after all other views have been placed."""
     items = "".join(_counterexample(variant, views) for variant in kept())
     return Template(_TEXT.read_text(encoding="utf-8")).substitute(
         counterexamples=items,
@@ -35,7 +35,7 @@ def run_page(views: Views) -> str:
 
 
 def _counterexample(variant: str, views: Views) -> str:
-    """Prepare views of a counterexample without controls; return the link to it as a list item."""
+    """Prepare views of a counterexample, without controls; return the link to it as a list item."""
     trace = run(counterexample(variant))
     verdict = broken(check_all(trace))[0]
     for view in (

@@ -1,7 +1,8 @@
-"""Builds the lab for a browser tab: JupyterLite with the prepared Pyodide and the notebooks.
+"""Builds the lab that runs in a browser tab: JupyterLite with the prepared Pyodide and the
+notebooks.
 
-A lesson that needs a real cluster is replaced by a notebook of the same name that explains what it
-needs and where to run it, so that links between lessons work.
+A lesson that needs a real cluster is replaced by a notebook with the same name, which explains what
+the lesson needs and where to run it. Links between lessons therefore work.
 """
 
 import json
@@ -26,7 +27,7 @@ TOUR = SOURCES / "tour_in_a_tab.py"
 _KERNEL = "@jupyterlite/pyodide-kernel-extension"
 _EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
 _KERNEL_IMPORTS = ("import pyodide_kernel", "import piplite.piplite")
-"""This must be imported first: the kernel replaces modules that do not exist in a browser."""
+"""These must run first, because the kernel replaces modules that do not exist in a browser."""
 
 _RUN_PAGE_IMPORT = "import labkit.course.runs.open_run"
 
@@ -41,7 +42,7 @@ _SETTINGS = {
 def build_tab(
     target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address | None
 ) -> None:
-    """Build JupyterLite into `target`, using `work` for its sources.
+    """Build JupyterLite in `target`, using `work` for its sources.
 
     Raises `CannotBuildError`.
     """
@@ -72,7 +73,7 @@ def tour() -> NotebookNode:
 
 
 def _put(notebook: NotebookNode, path: Path) -> None:
-    # Keep strings whole: JupyterLite shows a list of lines joined by commas.
+    # Do not split strings into lines, because JupyterLite would show the lines joined by commas.
     nbformat.write(notebook, path, split_lines=False)
 
 

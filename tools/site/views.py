@@ -1,8 +1,9 @@
-"""Prepares views for pages without a kernel: runs a lesson once and stores the state of its views.
+"""Prepares views for pages without a kernel, by running a lesson once and storing the state of its
+views.
 
 A view is an anywidget: a JavaScript module, a style sheet, and its state. In JupyterLab the state
 comes from a kernel; on a page it comes from a file, which `theme/play.js` passes to the module.
-Until then, and without JavaScript, the page shows a still picture of the view.
+Until that happens, and without JavaScript, the page shows a still picture of the view.
 """
 
 import json
@@ -24,7 +25,7 @@ from tools.site.pyodide import ROOT
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
 _SHOWN = ("text/html", "image/svg+xml", "image/png", "text/markdown", "text/plain")
-"""MIME types of an output in order of preference: a page shows the first that exists."""
+"""MIME types in order of preference; a page shows an output in the first type that exists."""
 
 _CELL_TIMEOUT_S = 300
 _BUTTON = {"role", "tabindex", "data-act", "data-on"}
@@ -82,19 +83,19 @@ class Views:
 
 
 def state_of(view: SceneView) -> dict[str, Any]:
-    """Return what a kernel would send to the browser about a view."""
+    """Return the state of a view, as a kernel would send it to the browser."""
     traits = {"film": view.film, "controls": view.controls, "notice": view.notice, "ended": ""}
     return {"_esm": MODULE, "_css": STYLE, **traits}
 
 
 def key_of(link: RunLink) -> str:
-    """Return the beginning of a link's content, which `theme/run.js` looks up."""
+    """Return the first part of a link's content, by which `theme/run.js` looks up a run."""
     return link.content().partition('"scenario":')[0]
 
 
 def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:
-    """Keep only the preferred form of each output, replace views by HTML elements, and fold code as
-    JupyterLab does.
+    """Keep only the preferred type of each output, replace views with HTML elements, and fold code
+    as JupyterLab does.
     """
     for cell in notebook.cells:
         if cell.metadata.get("jupyter", {}).get("source_hidden"):
@@ -115,7 +116,7 @@ def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:
 
 
 def _for_readers(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a view without the controls and buttons that need Python."""
+    """Return the state of a view, without the controls and buttons that need Python."""
     film = dict(state.get("film", {}))
     pairs = [tuple(pair) for pair in film.get("pairs", ())]
     hidden = len(pairs)
@@ -124,7 +125,7 @@ def _for_readers(state: dict[str, Any]) -> dict[str, Any]:
         match dict(pairs[number] for number in numbers).get("data-act", ""):
             case "" | "seek" | "show":  # The page itself handles these two.
                 return numbers
-            case "fail":  # The heading of a bookie is a button only in a notebook.
+            case "fail":  # A bookie's heading is a button only in a notebook.
                 return [number for number in numbers if pairs[number][0] not in _BUTTON]
         return [hidden]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
-from labkit.course.runs.cluster_trial import Guest, failures
+from labkit.course.runs.cluster_trial import ClusterTrial, failures
 from labkit.course.runs.timeline import RunCounterexample, timeline
 from labkit.system.bookie.node import Bookie
 from labkit.system.bookie.refusals import UNREADABLE
@@ -209,19 +209,19 @@ def fixed(learner: Callable[[str], str]) -> str:
             )
         return response
 
-    guest = Guest(judged)
+    trial = ClusterTrial(judged)
 
     class Answering(Bookie):
         def read(self, ledger_id: int, entry_id: int) -> bytes:
             try:
                 return super().read(ledger_id, entry_id)
             except (NoLedgerException, NoEntryException, *UNREADABLE) as error:
-                response = guest(_OUTCOMES.get(type(error), _UNREADABLE))
+                response = trial(_OUTCOMES.get(type(error), _UNREADABLE))
                 raise _ERRORS[response](str(error)) from error
 
     run_count = 0
     for scenario in _damaged():
-        trace = guest.run(scenario, bookie=Answering)
+        trace = trial.run(scenario, bookie=Answering)
         run_count += 1
         if (loss := _loss(trace)) is not None:
             raise Refused(
@@ -230,7 +230,7 @@ def fixed(learner: Callable[[str], str]) -> str:
                 RunCounterexample(trace, loss),
             )
     for scenario in _sound():
-        trace = guest.run(scenario, bookie=Answering)
+        trace = trial.run(scenario, bookie=Answering)
         run_count += 1
         if stuck := [why for why in failures(trace) if not why.startswith("write")]:
             raise Refused(

@@ -8,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise, require_permutation
 from labkit.course.exercises.generated import uses as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, counterexample_at
+from labkit.course.runs.cluster_trial import ClusterTrial, counterexample_at
 from labkit.course.runs.timeline import showing_counterexamples_in
 from labkit.course.runs.uses import stories
 from labkit.course.runs.uses.edit_log import PUBLISH, RECOVER, REPLAY, TAKE_OVER, StepError
@@ -127,11 +127,11 @@ def newest_offsets(learner: Newest) -> str:
             )
         return answer
 
-    guest = Guest(judged)
+    trial = ClusterTrial(judged)
     runs = 0
     for limit in (100, 3):
         for dies_after in (None, *range(1, len(_COMMITS) + 1)):
-            ran = stories.offsets(_COMMITS, guest, dies_after, limit)
+            ran = stories.offsets(_COMMITS, trial, dies_after, limit)
             runs += 1
             if ran.found not in ran.allowed(_COMMITS):
                 last = next(e for e in ran.trace.events if e.kind == "recovery.started")
@@ -210,8 +210,8 @@ def garbage(learner: Removable) -> str:
             )
         return answer
 
-    guest: Callable[[list[Ledger], Named], list[int]] = Guest(judged)
-    ran = stories.snapshots(guest)
+    trial: Callable[[list[Ledger], Named], list[int]] = ClusterTrial(judged)
+    ran = stories.snapshots(trial)
     failed = {name: error for name, error in ran.stored.items() if "NoSuchLedger" in repr(error)}
     deleted = [e for e in ran.trace.events if e.kind == "ledger.deleted"]
     if failed or ran.read is None:

@@ -7,7 +7,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
+from labkit.course.runs.cluster_trial import ClusterTrial, client_with, counterexample_at, must_hold
 from labkit.course.runs.ensemble_runs import (
     a_bookie_fails_in_the_middle,
     a_later_add_fails,
@@ -92,7 +92,7 @@ def first(learner: FirstEntry) -> str:
             raise Refused(_TOO_EARLY if answer < last_first else _TOO_LATE)
         return answer
 
-    guest = Guest(judged)
+    trial = ClusterTrial(judged)
 
     class Change(EnsembleChange):
         _failed_entry = -1
@@ -108,14 +108,14 @@ def first(learner: FirstEntry) -> str:
             writer = self.writer
             last_first = writer.metadata.segments[-1].first_entry_id
             entries = writer.last_add_confirmed, self._failed_entry, writer.last_add_pushed
-            return int(guest(*entries, last_first))
+            return int(trial(*entries, last_first))
 
     def run_one(scenario: Scenario) -> Trace:
-        return guest.run(scenario, client=_client_changing_by(Change))
+        return trial.run(scenario, client=_client_changing_by(Change))
 
     with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold(_scenarios(), run_one, {})
-    changes = guest.call_count
+    changes = trial.call_count
     return f"No confirmed entry was lost in {len(traces)} runs with {changes} ensemble changes."
 
 
@@ -172,7 +172,7 @@ def _resend_rule_of(case: Arguments, answer: bool) -> str:
 )
 def resend(learner: MustSend) -> str:
     """Each pending entry is resent to the new bookies of its write set, and to no others."""
-    guest = Guest(learner)
+    trial = ClusterTrial(learner)
 
     class Change(EnsembleChange):
         def send_to_replacements(self) -> None:
@@ -183,11 +183,11 @@ def resend(learner: MustSend) -> str:
                 stripe = write_set(pending.entry_id, size, quorum)
                 acked = frozenset(i for i in range(size) if pending.acked >> i & 1)
                 for index in range(size):
-                    if guest(index, replaced, stripe, acked):
+                    if trial(index, replaced, stripe, acked):
                         self.send_again(pending, index)
 
     def run_one(scenario: Scenario) -> Trace:
-        trace = guest.run(scenario, client=_client_changing_by(Change))
+        trace = trial.run(scenario, client=_client_changing_by(Change))
         _all_ended(trace)
         return trace
 
@@ -270,7 +270,7 @@ def replacement(learner: NewEnsemble) -> str:
             raise Refused(rule)
         return answer
 
-    guest = Guest(judged)
+    trial = ClusterTrial(judged)
 
     class Watcher(BookieWatcher):
         async def replacements(
@@ -282,16 +282,16 @@ def replacement(learner: NewEnsemble) -> str:
         ) -> dict[int, str]:
             names = await self.writable()
             others = [each for each in names if each not in given_up or each in ensemble]
-            new = guest(tuple(ensemble), dict(failed), others)
+            new = trial(tuple(ensemble), dict(failed), others)
             return {at: new[at] for at in failed if new[at] != ensemble[at]}
 
     def run_one(scenario: Scenario) -> Trace:
-        return guest.run(scenario, client=client_with(watcher_class=Watcher))
+        return trial.run(scenario, client=client_with(watcher_class=Watcher))
 
     with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold((*_ensembles(), *storms()), run_one, {})
     return (
-        f"In {len(traces)} runs, all {guest.call_count} new ensembles were right, and no entry was"
+        f"In {len(traces)} runs, all {trial.call_count} new ensembles were right, and no entry was"
         " lost."
     )
 

@@ -22,7 +22,7 @@ from labkit.system.storage.garbage import (
 from labkit.system.storage.store import LedgerStore
 from labkit.views.widgets.log_usage import LogBar, LogUsage
 from labkit.worlds.sim.crash_map.crash_map import crash_map
-from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.settings import bookie_script as script
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
@@ -289,7 +289,7 @@ def compaction(learner: Sequence[str]) -> str:
     if smallest is not None:
         raise Refused(rule, CrashCounterexample(smallest, crashes))
     reading = _in_order(order, rule_of_reads=rule or "Every entry must be readable at all times.")
-    ScriptedBookie(new_machine(Fuse()), reading, CONFIG).run(TWO_LOGS)
+    ScriptedBookie(new_machine(DiskController()), reading, CONFIG).run(TWO_LOGS)
     return (
         f"Nothing was lost in crashes at {len(crashes.points)} moments, each of"
         f" {len(crashes.variants)} kinds, and every entry was readable after every step."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
-from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
+from labkit.course.runs.cluster_trial import ClusterTrial, client_with, counterexample_at, must_hold
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import NO_ENTRY_ID
@@ -88,10 +88,10 @@ def advanced(learner: Advance) -> str:
             raise Refused(_NEVER_BACK)
         return answer
 
-    guest = Guest(judged)
-    client = client_with(writer_class=_advancing(guest))
+    trial = ClusterTrial(judged)
+    client = client_with(writer_class=_advancing(trial))
     traces = must_hold(
-        _writers(), lambda scenario: guest.run(scenario, client=client), _OUT_OF_ORDER
+        _writers(), lambda scenario: trial.run(scenario, client=client), _OUT_OF_ORDER
     )
     for trace in traces[:2]:
         ended = [event for event in trace.events if event.kind == "ledger.closed"]
@@ -193,11 +193,11 @@ def read(learner: Readable) -> str:
             raise Refused(_readable_rule_of((known, newest), answer))
         return answer
 
-    guest = Guest(judged)
-    client = client_with(reader_class=_reading(guest))
+    trial = ClusterTrial(judged)
+    client = client_with(reader_class=_reading(trial))
     traces = must_hold(
         _readers(),
-        lambda scenario: guest.run(scenario, client=client),
+        lambda scenario: trial.run(scenario, client=client),
         {"NothingBeyondLacIsRead": _BEYOND, "ReadersLearnWhatIsConfirmed": _MISSED},
     )
     return (

@@ -6,7 +6,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import (
-    Guest,
+    ClusterTrial,
     client_with,
     counterexample_at,
     failed_steps,
@@ -72,11 +72,11 @@ def indices(learner: WriteSet) -> str:
             )
         return chosen
 
-    guest = Guest(judged)
-    with replacing(striping.write_set, guest):
+    trial = ClusterTrial(judged)
+    with replacing(striping.write_set, trial):
         traces = must_hold(
             _striped(),
-            guest.run,
+            trial.run,
             {
                 "WriteSetIsRight": "No list of an entry's bookies is stored anywhere, so every"
                 " client must compute them with the same formula. Yours sends an entry to a bookie"
@@ -165,10 +165,10 @@ def coverage(learner: Covered) -> str:
     respond.
     """
     if not learner(frozenset({0, 1, 2}), 3, 3, 2):
-        raise Refused(_TOO_LATE)  # Without this check, no run would ever end.
-    guest = Guest(lambda known, *sizes: learner(frozenset(known), *sizes))
-    with replacing(quorum.is_covered, guest):
-        traces = must_hold(_readers(), guest.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})
+        raise Refused(_TOO_LATE)  # Otherwise no run would ever end.
+    trial = ClusterTrial(lambda known, *sizes: learner(frozenset(known), *sizes))
+    with replacing(quorum.is_covered, trial):
+        traces = must_hold(_readers(), trial.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})
     for trace in traces:
         for end in failed_steps(trace):
             why = f"The reader gave up: {end.step}: {how_it_ended(end)}"
@@ -243,11 +243,11 @@ def lost(learner: Lost) -> str:
     """An entry is lost if so many bookies deny it that fewer than Qa can have it. Silence proves
     nothing.
     """
-    guest = Guest(learner)
-    client = client_with(recovery_class=_judging(guest))
+    trial = ClusterTrial(learner)
+    client = client_with(recovery_class=_judging(trial))
     traces = must_hold(
         _recoveries(),
-        lambda scenario: guest.run(scenario, client=client),
+        lambda scenario: trial.run(scenario, client=client),
         {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _PROOF},
     )
     for trace in traces:

@@ -8,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample
-from labkit.course.runs.cluster_trial import Guest, client_with, counterexample_at, must_hold
+from labkit.course.runs.cluster_trial import ClusterTrial, client_with, counterexample_at, must_hold
 from labkit.course.runs.recovery_runs import (
     damaged_bookie,
     fresh_ensemble,
@@ -97,18 +97,18 @@ def starts(learner: Start) -> str:
             raise Refused(_start_rule_of((reported, first), answer))
         return answer
 
-    guest = Guest(judged)
+    trial = ClusterTrial(judged)
 
     class Recovery(LedgerRecovery):
         async def fence(self) -> tuple[int, int]:
             entries = await self.bookie_reads.last_entries(self.metadata, fence_key=self.master_key)
             reported = [entry.last_add_confirmed for entry in entries]
-            begin = guest(reported, self.metadata.segments[-1].first_entry_id)
+            begin = trial(reported, self.metadata.segments[-1].first_entry_id)
             self.recorder.record("recovery.covered", self.ledger_id, begin)
             return begin, max((entry.length for entry in entries), default=0)
 
     def run_one(scenario: Scenario) -> Trace:
-        return guest.run(scenario, client=client_with(recovery_class=Recovery))
+        return trial.run(scenario, client=client_with(recovery_class=Recovery))
 
     with showing_counterexamples_in(SpaceTimeCounterexample):
         traces = must_hold(_for_start(), run_one, {})
@@ -170,14 +170,14 @@ _NO_END = (
 )
 def proofs(learner: Denies) -> str:
     """Only "no such entry" and "no such ledger" prove that a bookie does not have the entry."""
-    guest = Guest(learner)
+    trial = ClusterTrial(learner)
 
     class Recovery(LedgerRecovery):
         def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
-            return super().judge([_as_judged(guest, answer) for answer in answers])
+            return super().judge([_as_judged(trial, answer) for answer in answers])
 
     def run_one(scenario: Scenario) -> Trace:
-        return guest.run(scenario, client=client_with(recovery_class=Recovery))
+        return trial.run(scenario, client=client_with(recovery_class=Recovery))
 
     rules = {"AcknowledgedIsDurable": _NO_PROOF, "LedgerIsClosed": _NO_END}
     with showing_counterexamples_in(SpaceTimeCounterexample):
@@ -189,10 +189,10 @@ def proofs(learner: Denies) -> str:
     )
 
 
-def _as_judged(guest: Guest, answer: Entry | BKException) -> Entry | BKException:
+def _as_judged(trial: ClusterTrial, answer: Entry | BKException) -> Entry | BKException:
     if isinstance(answer, Entry):
         return answer
-    is_denied = guest(type(answer).__name__)
+    is_denied = trial(type(answer).__name__)
     return BKNoSuchEntryException("denied") if is_denied else BKReadException("not denied")
 
 
@@ -253,26 +253,26 @@ def _rule_of_the_fence(is_fenced: bool, by_recovery: bool) -> str:
 )
 def refusals(learner: Refuses) -> str:
     """A fence blocks the adds of the writer, but not the adds of recovery."""
-    guest = Guest(learner)
+    trial = ClusterTrial(learner)
 
     class Store(LedgerStore):
         def ledger_for_adds(
             self, ledger_id: int, master_key: bytes, *, recovery: bool = False
         ) -> LedgerDescriptor:
             ledger = self.ledgers.get(ledger_id)
-            if guest(ledger is not None and ledger.fenced, recovery):
+            if trial(ledger is not None and ledger.fenced, recovery):
                 raise LedgerFencedException(f"ledger {ledger_id} is fenced")
             return super().ledger_for_adds(ledger_id, master_key, recovery=True)
 
     def run_one(scenario: Scenario) -> Trace:
-        return guest.run(scenario, store=Store)
+        return trial.run(scenario, store=Store)
 
     with showing_counterexamples_in(SpaceTimeCounterexample):
         rules = {**dict.fromkeys(_OF_THE_FENCE, _LET_IN), "LedgerIsClosed": _KEPT_OUT}
         traces = must_hold(_for_refusals(), run_one, rules)
         confirmed = any(e.kind == "lac.advanced" and e.node == "w" for e in traces[0].events)
         _must_recover(traces[0], _KEPT_OUT if confirmed else _NOBODY)
-    return f"Of {guest.call_count} adds in {len(traces)} runs, only the old writer's were rejected."
+    return f"Of {trial.call_count} adds in {len(traces)} runs, only the old writer's were rejected."
 
 
 _OF_THE_FENCE = ("AcknowledgedIsDurable", "OneWriter", "FencedBookieRefusesTheWriter")

@@ -8,7 +8,7 @@ from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused, exercise, require_permutation
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import RepairCounterexample
-from labkit.course.runs.cluster_trial import Guest, counterexample_at, must_hold
+from labkit.course.runs.cluster_trial import ClusterTrial, counterexample_at, must_hold
 from labkit.course.runs.repair_trial import (
     DELAY_S,
     NAME,
@@ -77,13 +77,13 @@ def lost_bookies(learner: Function) -> str:
     """A missing bookie has until the end of the delay to return, unless another bookie is missing
     too.
     """
-    guest = Guest(learner)
-    rules = Rules(when_to_audit=guest)
+    trial = ClusterTrial(learner)
+    rules = Rules(when_to_audit=trial)
     with showing_counterexamples_in(RepairCounterexample):
-        _must_not_mark(guest.run(_RESTART, rules=rules))
+        _must_not_mark(trial.run(_RESTART, rules=rules))
         due_s = LOST_MS / 1000 + DELAY_S
         _must_mark(
-            guest.run(_FOR_GOOD, rules=rules),
+            trial.run(_FOR_GOOD, rules=rules),
             (due_s, due_s + 5),
             f"A bookie that does not come back within {DELAY_S} s is lost, and its ledgers must be"
             " marked then.",
@@ -91,7 +91,7 @@ def lost_bookies(learner: Function) -> str:
             " ledgers were marked before that.",
         )
         _must_mark(
-            guest.run(_TWO, rules=rules),
+            trial.run(_TWO, rules=rules),
             (0, _TWO_LOST_BY_S),
             "When a second bookie is missing, some entries may be down to their last copy, so their"
             " ledgers must be marked immediately, regardless of the delay.",
@@ -216,8 +216,8 @@ def _copies_rule_of(case: Arguments, answer: list[int]) -> str:
     cases=Cases(generated.checked_copies, missing_copies, _copies_rule_of, comparable=in_any_order),
 )
 def fragments(learner: Function) -> str:
-    """A copy that cannot be read counts as missing, no matter why."""
-    guest = Guest(partial(_indices_of, learner))
+    """A copy that cannot be read counts as missing, whatever the reason."""
+    trial = ClusterTrial(partial(_indices_of, learner))
     is_too_many = False
 
     def missing(
@@ -226,12 +226,12 @@ def fragments(learner: Function) -> str:
         nonlocal is_too_many
         failures = {n: [type(each).__name__ for each in errors[n]] for n in errors if errors[n]}
         arguments = list(fragment.ensemble), sorted(registered), failures
-        answer = guest(*arguments)
+        answer = trial(*arguments)
         is_too_many |= not set(answer) <= set(missing_copies(*arguments))
         return tuple(answer)
 
     def run_one(scenario: Scenario) -> Trace:
-        trace = guest.run(scenario, rules=Rules(underreplicated_indexes=missing))
+        trace = trial.run(scenario, rules=Rules(underreplicated_indexes=missing))
         if is_too_many:
             raise Refused(_TOO_MANY)
         return trace

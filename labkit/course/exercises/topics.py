@@ -8,7 +8,7 @@ from functools import cache, partial
 from labkit.course.checking.cases import Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import topics as generated
-from labkit.course.runs.cluster_trial import Guest, replacing
+from labkit.course.runs.cluster_trial import ClusterTrial, replacing
 from labkit.course.runs.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
 from labkit.course.runs.retention_cases import UNREAD, TrimmedTopic, trim_all
 from labkit.course.runs.topic_world import in_a_cluster
@@ -233,12 +233,12 @@ def may_go(
 )
 def retention(learner: MayGo) -> str:
     """A ledger is deleted only if no subscription needs it and no retention limit protects it."""
-    guest = Guest(partial(_ledgers_to_delete, learner))
+    trial = ClusterTrial(partial(_ledgers_to_delete, learner))
     expected = _as_it_should_be()
-    with replacing(ledgers_to_delete, guest):
+    with replacing(ledgers_to_delete, trial):
         found = in_a_cluster(trim_all)
-    if guest.error is not None:
-        raise guest.error
+    if trial.error is not None:
+        raise trial.error
     for case, own in zip(found, expected, strict=True):
         if case.gone != own.gone:
             rule = UNREAD if 2 * len(case.gone) > case.trim.acked else case.trim.rule

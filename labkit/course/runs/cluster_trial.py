@@ -1,11 +1,11 @@
 """Code shared by cluster trials: runs the learner's code inside the simulated cluster.
 
-    guest = Guest(learner)
-    with replacing(striping.write_set, guest):      replace labkit's function by the learner's
-        trace = guest.run(scenario)
-    trace = guest.run(scenario, client=...)           use the learner's classes, as a variant
+    trial = ClusterTrial(learner)
+    with replacing(striping.write_set, trial):      replace labkit's function by the learner's
+        trace = trial.run(scenario)
+    trace = trial.run(scenario, client=...)           use the learner's classes, as a variant
 
-Inside the simulation, an exception ends only the task that raised it, so the guest records the
+Inside the simulation, an exception ends only the task that raised it, so the trial records the
 first one and `run` re-raises it. `must_hold` applies the checks of `labkit.system.check`.
 """
 
@@ -30,7 +30,7 @@ from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
 LEARNERS_VARIANT = "yours"
-"""Name of the variant in the scenarios that a guest runs."""
+"""Name of the variant in the scenarios that a trial runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
 """The promises that a trial checks. `StepsEnd` is missing, because trials have messages of their
 own for steps that do not end.
@@ -38,10 +38,8 @@ own for steps that do not end.
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
 
-class Guest:
-    """Calls the learner's function; after its first exception, raises that exception on every
-    call.
-    """
+class ClusterTrial:
+    """Calls the learner's function. After its first exception, every call raises that exception."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -91,13 +89,13 @@ def client_with(**classes: type) -> type[BookKeeper]:
 
 
 @contextmanager
-def replacing(function: Callable[..., Any], guest: Guest) -> Iterator[None]:
-    """Replace the function with the guest wherever labkit's clients and topics use it."""
+def replacing(function: Callable[..., Any], trial: ClusterTrial) -> Iterator[None]:
+    """Replace the function by the trial wherever labkit's clients and topics use it."""
     name = function.__name__
     with ExitStack() as stack:
         for module_name, module in sorted(sys.modules.items()):
             if module_name.startswith(_USERS) and vars(module).get(name) is function:
-                stack.enter_context(patch.object(module, name, guest))
+                stack.enter_context(patch.object(module, name, trial))
         yield
 
 

@@ -3,7 +3,7 @@
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BookieException
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
 
 LIVING, DELETED, NEW = 5, 6, 7
@@ -23,7 +23,7 @@ class LedgerRace:
         self._answers = answers
         self._asked = 0
         self._existing = {LIVING}
-        self._store = new_machine(Fuse()).open(LedgerStore, CONFIG)
+        self._store = new_machine(DiskController()).open(LedgerStore, CONFIG)
         self._acked: list[int] = []
         for ledger_id in (LIVING, DELETED):
             self._add(ledger_id)

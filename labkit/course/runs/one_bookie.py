@@ -15,7 +15,7 @@ from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
 from labkit.system.trace.recorder import Recorder
-from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.machine.disk_operation import Keep, lost
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
@@ -33,7 +33,7 @@ TICK_US = 1000
 class OneBookie:
     def __init__(self, config: StorageConfig = CONFIG, name: str = "b0") -> None:
         self.trace = TraceLog()
-        self.machine = new_machine(Fuse())
+        self.machine = new_machine(DiskController())
         self._config = config
         ticks = count(TICK_US, TICK_US)
         self._recorder = Recorder(name, lambda: next(ticks))

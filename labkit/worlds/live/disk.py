@@ -23,7 +23,7 @@ from labkit.worlds.live.host.regular_files import (
 )
 
 CURRENT = "current"
-"""The subdirectory for all files of a journal or ledger directory, as in BookKeeper."""
+"""The subdirectory that contains all files of a journal or ledger directory, as in BookKeeper."""
 
 
 class DirectoryInUseError(LabkitError):
@@ -34,8 +34,8 @@ def lock_directory(directory: Path) -> None:
     """Lock a journal or ledger directory until this process exits, and deny other users access to
     it.
 
-    Raises `DirectoryInUseError` if another process holds the lock, because two bookies would
-    destroy each other's files, and `NotPrivateError` if other users could replace the files.
+    Two bookies in the same directory would destroy each other's files. Raises `DirectoryInUseError`
+    if another process holds the lock, and `NotPrivateError` if other users could replace the files.
     """
     current = directory / CURRENT
     _make_durable_folder(current)
@@ -49,9 +49,9 @@ def lock_directory(directory: Path) -> None:
 
 
 class OpenFile:
-    """A file that is open for reading; `close` or garbage collection closes it.
+    """An open file, closed by `close` or by garbage collection.
 
-    Every `OSError` raised by a read or a write includes the path of the file.
+    Reads and writes raise `OSError`, which includes the path.
     """
 
     def __init__(self, path: Path | str, flags: int) -> None:
@@ -76,9 +76,9 @@ class OpenFile:
         return os.fstat(self._fd).st_size
 
     def next_data(self, offset: int) -> int:
-        """Return the first offset from `offset` on that is not in a hole, or the file's size.
+        """Return the first offset at or after `offset` that is not in a hole, or the file's size.
 
-        On a file system that does not support or report holes, this is `offset` itself.
+        If the file system does not support holes or does not report them, return `offset` itself.
         """
         try:
             return os.lseek(self._fd, offset, os.SEEK_DATA)
@@ -141,8 +141,8 @@ class RealDisk:
     def _make_folders(self, folder: Path) -> None:
         """Create the directory and its missing parents below `root`.
 
-        Only a new directory directly in `root` is synced here, which happens once. For the others,
-        a flush syncs the directories of many new ledgers together.
+        Only a new directory directly in `root`, which is created once, is synced here. A flush
+        syncs the other directories, for many new ledgers at once.
         """
         require_directory(folder)
         missing = [folder]
@@ -186,7 +186,7 @@ class RealDisk:
 
 
 def disk_space(disks: Iterable[RealDisk]) -> tuple[int, int]:
-    """Return the total and the free space of the disks in bytes, counting each file system once."""
+    """Return the disks' total and free space in bytes, counting each file system once."""
     by_device = {os.stat(disk.root).st_dev: os.statvfs(disk.root) for disk in disks}
     total = sum(stats.f_blocks * stats.f_frsize for stats in by_device.values())
     free = sum(stats.f_bavail * stats.f_frsize for stats in by_device.values())

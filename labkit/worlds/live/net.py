@@ -1,8 +1,8 @@
 """The `Network` port on TCP: connections that carry length-prefixed frames.
 
-To keep the cost per entry low, all frames of one receive (up to `FRAMES_AT_ONCE`) are passed on in
-one call, and all frames of one `send` are written at once. `labkit.worlds.live.peers` limits the
-total memory of all connections and decides which slow peers to drop.
+To keep the cost per entry low, all frames received together (up to `FRAMES_AT_ONCE`) are passed on
+in one call, and all frames of one `send` are written together. `labkit.worlds.live.peers` limits
+the total memory of all connections and decides which slow peers to drop.
 """
 
 import asyncio
@@ -38,7 +38,8 @@ class UnknownHostError(LabkitError):
 def split_frames(
     data: bytes | memoryview, at: int = 0, max_body_bytes: int = MAX_FRAME_SIZE - LENGTH_SIZE
 ) -> tuple[list[bytes], int]:
-    """Return the bodies of the complete frames from offset `at` on, and the offset after them.
+    """Return the bodies of the complete frames that start at offset `at`, and the offset after
+    them.
 
     Returns at most `FRAMES_AT_ONCE` bodies. Raises `ValueError` if the first frame is too large,
     which means that the sender uses another protocol.
@@ -81,8 +82,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         """Received bytes not yet passed on: an incomplete frame and, while paused, whole frames."""
         self._needed = 0
         """The length at which `_rest` contains a complete frame."""
-        self._in_front = 0
-        """The number of bytes of `_rest` copied to the front of the receive buffer."""
+        self._front_size = 0
+        """How many bytes of `_rest` were copied to the front of the receive buffer."""
 
     @property
     def is_closed(self) -> bool:
@@ -101,15 +102,15 @@ class FrameConnection(asyncio.BufferedProtocol):
             # Write once, because a system call per frame would cost more than the frame.
             self._transport.write(data)
             if self.progress.has_unread:
-                self._hold()
+                self._report_held_bytes()
 
     @property
     def is_writable(self) -> bool:
-        """Return False while this connection, or the whole process, has too many unsent bytes."""
+        """False while this connection, or the whole process, has too many unsent bytes."""
         return not self._peers.is_full and self.unsent_bytes < HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
-        """Register a callback for when this connection, or the whole process, is writable again."""
+        """Call `on_writable` whenever this connection or the process becomes writable again."""
         self._when_writable.append(on_writable)
 
     def notify_writable(self) -> None:
@@ -118,11 +119,11 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self.progress.mark_unread()
-        self._hold()
+        self._report_held_bytes()
 
     def resume_writing(self) -> None:
         self.progress.mark_read()
-        self._hold()
+        self._report_held_bytes()
         self.notify_writable()
 
     @property
@@ -134,28 +135,27 @@ class FrameConnection(asyncio.BufferedProtocol):
     # Receiving
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer for the next receive, with a short `_rest` copied to its front.
+        """Return the buffer for the next receive; if `_rest` is short, copy it to the front first.
 
-        Copying the incomplete frame to the front of the buffer is cheaper than appending the
-        received bytes to it.
+        That is cheaper than appending the received bytes to the incomplete frame in `_rest`.
         """
         buffer = self._peers.receive_buffer()
-        self._in_front = len(self._rest) if 2 * len(self._rest) <= len(buffer) else 0
-        buffer[: self._in_front] = self._rest[: self._in_front]
-        return buffer[self._in_front :]
+        self._front_size = len(self._rest) if 2 * len(self._rest) <= len(buffer) else 0
+        buffer[: self._front_size] = self._rest[: self._front_size]
+        return buffer[self._front_size :]
 
     def buffer_updated(self, nbytes: int) -> None:
         self.progress.moved_bytes += nbytes
-        data = self._peers.receive_buffer()[: self._in_front + nbytes]
+        data = self._peers.receive_buffer()[: self._front_size + nbytes]
         if self._rest:
             lacks_more = len(self._rest) + nbytes < self._needed
-            if lacks_more or not self._in_front:
-                self._rest += data[self._in_front :]
+            if lacks_more or not self._front_size:
+                self._rest += data[self._front_size :]
                 data = memoryview(self._rest)
             if lacks_more:
-                self._hold()
+                self._report_held_bytes()
                 return
-        self._hand_over(data)
+        self._pass_on_frames(data)
 
     def pause(self) -> None:
         self._is_paused = True
@@ -164,7 +164,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def resume(self) -> None:
         if self._is_paused:
             self._is_paused = False
-            # Do this in a later call, because the caller may still be processing earlier frames.
+            # Continue in a later call, because the caller may still be processing earlier frames.
             self._loop.call_soon(self._continue_receiving)
 
     def update_receiving(self) -> None:
@@ -182,11 +182,11 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def _continue_receiving(self) -> None:
         if self._rest and not self._is_paused:
-            self._hand_over(memoryview(self._rest))
+            self._pass_on_frames(memoryview(self._rest))
         self.update_receiving()
 
-    def _hand_over(self, data: memoryview) -> None:
-        """Pass on the frames in `data` until none is left or `pause` is called.
+    def _pass_on_frames(self, data: memoryview) -> None:
+        """Pass on the frames in `data` until no complete frame is left or `pause` is called.
 
         The remaining bytes are copied, because the next receive on any connection overwrites the
         shared buffer.
@@ -205,32 +205,32 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._peers.frame_received(self)
             at = end
             self._on_bodies(bodies)
-        self._keep(data, at)
+        self._buffer_rest(data, at)
 
-    def _keep(self, data: memoryview, at: int) -> None:
+    def _buffer_rest(self, data: memoryview, at: int) -> None:
         """Buffer the remaining bytes until their frame is complete or the pause ends."""
         if at == len(data):
             if self._rest:
                 self._rest = bytearray()
-                self._hold()
+                self._report_held_bytes()
             return
         self._rest = bytearray(data[at:])
         self._needed = LENGTH_SIZE
         if len(self._rest) >= LENGTH_SIZE:
             self._needed += _LENGTH.unpack_from(data, at)[0]
         self.progress.begin_frame()
-        self._hold()
+        self._report_held_bytes()
 
-    def _hold(self) -> None:
-        self._peers.hold(self, len(self._rest) + self.unsent_bytes)
+    def _report_held_bytes(self) -> None:
+        self._peers.set_held_bytes(self, len(self._rest) + self.unsent_bytes)
 
     # Opening and closing
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Every unsent byte counts against the process's limit, so `pause_writing` must be called at
-        # the first one.
+        # Call `pause_writing` at the first unsent byte, because each one counts against the
+        # process's limit.
         transport.set_write_buffer_limits(high=0)
         self._on_bodies = self._on_open(self)
         self._peers.opened(self)
@@ -292,7 +292,7 @@ async def listen(
     """Start a server for connections that carry frames; port 0 selects a free port.
 
     `peers` limits the memory of the connections, and can be shared with other ports. With
-    `serving=False`, the port is bound, but clients are accepted only after `start_serving`.
+    `serving=False`, the port is bound, but the server accepts no clients before `start_serving`.
     Raises `PortInUseError`, or `UnknownHostError` if `host` cannot be resolved.
     """
     shared_peers = peers or Peers()

@@ -1,4 +1,4 @@
-"""Keeps the number of a server's connections below the process's open-file limit.
+"""Limits a server's connections so that the process stays below its open-file limit.
 
 A process that runs out of file descriptors cannot open index files either, and a bookie would
 treat that as a failing disk.
@@ -10,18 +10,18 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.live.host.posix import open_file_limit
 from labkit.worlds.live.peers import PeerLimits
 
-_FEWEST_CONNECTIONS = 10
+_MIN_CONNECTIONS = 10
 
 
 def limit_connections(limits: PeerLimits, others: int) -> PeerLimits:
-    """Return the limits, with fewer connections if the open-file limit requires it.
+    """Return the limits, with a lower `max_connections` if the open-file limit requires it.
 
     `others` is the number of descriptors needed for everything else. Raises
     `BKIncorrectParameterException` if fewer than 10 connections would be left.
     """
     files = open_file_limit()
     connections = min(limits.max_connections, files - others)
-    if connections < _FEWEST_CONNECTIONS:
+    if connections < _MIN_CONNECTIONS:
         raise BKIncorrectParameterException(
             f"the operating system allows this process {files} open files, but it needs {others}"
             " in addition to those for its connections; raise the limit (ulimit -n), or lower"

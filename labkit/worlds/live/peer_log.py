@@ -15,7 +15,7 @@ from labkit.worlds.live.host.safe_output import print_error
 
 LINES = 20
 PERIOD_S = 10.0
-_LONGEST_LINE = 500
+_MAX_LINE_LENGTH = 500
 
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _ACCEPTING = (
@@ -26,7 +26,9 @@ _ACCEPTING = (
 
 
 class PeerLog(logging.Handler):
-    """Writes the lines passed to it and, as a logging handler, a library's log messages."""
+    """Writes the lines with which it is called and, as a logging handler, the log messages of
+    libraries.
+    """
 
     def __init__(
         self,
@@ -42,7 +44,7 @@ class PeerLog(logging.Handler):
         self._left = self._suppressed = 0
 
     def __call__(self, line: str) -> None:
-        """Write one line, unless this period's limit is reached."""
+        """Write one line, unless the limit for this period has been reached."""
         now = self._clock_s()
         if now >= self._period_ends_s:
             suppressed, self._suppressed = self._suppressed, 0
@@ -56,7 +58,7 @@ class PeerLog(logging.Handler):
             self._suppressed += 1
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a record on one line; of a traceback, only the last frame is kept."""
+        """Log a record on one line, with only the last frame of a traceback."""
         message = record.getMessage()
         if record.exc_info and (error := record.exc_info[1]) is not None:
             frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -64,15 +66,15 @@ class PeerLog(logging.Handler):
         self(message)
 
     def _print(self, line: str) -> None:
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_LONGEST_LINE])
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_MAX_LINE_LENGTH])
         self._write(f"labkit: {self._name}: {text}")
 
 
 def report_failed_accepts(log: Callable[[str], None]) -> None:
-    """Make the running event loop log each connection that it cannot accept as one line.
+    """Make the running event loop log one line for each connection that it cannot accept.
 
-    By default, asyncio writes a traceback for each attempt: a hundred per second while the process
-    is out of file descriptors.
+    By default, asyncio writes a traceback each time, a hundred per second while the process is out
+    of file descriptors.
     """
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

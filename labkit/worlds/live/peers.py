@@ -1,8 +1,8 @@
-"""Limits on the memory that a process holds for the peers of all its connections.
+"""Limits the memory that a process uses for the peers of all its connections together.
 
-A process buffers two things for a peer: the received part of an incomplete frame, and the bytes
-that the peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This
-module enforces the limits on all connections together:
+For each peer, a process buffers the received part of an incomplete frame, and the bytes that the
+peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This module
+enforces the limits on all connections together:
 
     memory       While more than `max_memory_mb` is held, no connection is writable, and only the
                  connection with the oldest incomplete frame may receive. Peers that have been
@@ -41,7 +41,7 @@ PATIENCE_S = 2.0
 FRAME_TIMEOUT_S = 30.0
 """How long a peer may take to complete a frame."""
 PROGRESS_BYTES = 64 * 1024
-"""A peer that moves this many bytes between two checks is not behind."""
+"""A peer that transfers this many bytes between two checks does not count as slow."""
 _RECEIVE_BYTES = 256 * 1024
 _RECEIVE_BYTES_WHEN_FULL = 4 * 1024
 _CHECK_INTERVAL_S = 1.0
@@ -74,7 +74,7 @@ class PeerLimits:
 
 
 class PeerProgress:
-    """Tracks since when a peer has been late in completing a frame or in reading."""
+    """Tracks how long a peer has taken to complete a frame or to read what was sent to it."""
 
     def __init__(self) -> None:
         self.moved_bytes = 0
@@ -83,17 +83,17 @@ class PeerProgress:
         """`moved_bytes` minus the unread bytes, at the last check."""
         self._loop = asyncio.get_running_loop()
         self._frame_since = 0.0
-        """Since when the rest of the incomplete frame, if any, has been missing."""
+        """When the peer began the incomplete frame, if there is one."""
         self._unread_since: float | None = None
-        """Since when the peer has had unread bytes, or None."""
+        """When the peer began to have unread bytes; None if it has none."""
         self._stopped_since: float | None = None
-        """Since when receiving has been stopped, or None."""
+        """When receiving was stopped; None if it has not been."""
 
     def begin_frame(self) -> None:
         self._frame_since = self._loop.time()
 
     def stop_receiving(self) -> None:
-        """Stop receiving; the time until `resume_receiving` does not count as time behind."""
+        """Stop receiving; until `resume_receiving`, the peer need not complete its frame."""
         self._stopped_since = self._loop.time()
 
     def resume_receiving(self) -> None:
@@ -134,7 +134,7 @@ class PeerProgress:
         return min(since, default=None)
 
     def is_overdue(self, now: float, *, has_incomplete_frame: bool, is_ending: bool) -> bool:
-        """Return whether a frame, or the reading of a closed connection's last bytes, timed out."""
+        """Return whether the peer took too long to complete a frame or to read its last bytes."""
         since = [self._frame_since] if has_incomplete_frame else []
         if is_ending and self._unread_since is not None:
             since.append(self._unread_since)
@@ -144,7 +144,7 @@ class PeerProgress:
 class Peer(Protocol):
     @property
     def progress(self) -> PeerProgress:
-        """How far the other end lags behind."""
+        """How far behind the other end is."""
 
     @property
     def has_incomplete_frame(self) -> bool: ...
@@ -168,7 +168,7 @@ class Peer(Protocol):
 
 
 class Peers:
-    """All connections of a server or a client, and the number of bytes held for each."""
+    """All connections of a server or a client, and how many bytes are held for each."""
 
     def __init__(self, limits: PeerLimits | None = None) -> None:
         self._limits = limits or PeerLimits()
@@ -181,7 +181,7 @@ class Peers:
         """Connections that have not sent a complete frame yet, oldest first."""
         self._held: dict[Peer, int] = {}
         self._held_bytes = self._peak_held_bytes = 0
-        """Bytes held now, and their maximum since freed memory was last returned to the system."""
+        """Bytes held now, and the maximum since freed memory was last returned to the system."""
         self._checking: asyncio.TimerHandle | None = None
         self._dropped: Counter[str] = Counter()
         """The number of connections dropped since the last check, by reason."""
@@ -202,21 +202,21 @@ class Peers:
         self._silent.pop(peer, None)
 
     def closed(self, peer: Peer) -> None:
-        self.hold(peer, 0)
+        self.set_held_bytes(peer, 0)
         self._all.pop(peer, None)
         self._silent.pop(peer, None)
 
     # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """Return the receive buffer, which all connections share, because each empties it at once.
+        """Return the receive buffer. All connections share it, because each one empties it at once.
 
         Separate buffers would fragment the heap even after their connections are closed.
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
-    def hold(self, peer: Peer, size: int) -> None:
-        """Record that `size` bytes are now held for this peer."""
+    def set_held_bytes(self, peer: Peer, size: int) -> None:
+        """Record how many bytes are now held for this peer."""
         before = self._held.get(peer, 0)
         if size:
             self._held[peer] = size
@@ -227,9 +227,9 @@ class Peers:
         self._held_bytes += size - before
         self._peak_held_bytes = max(self._peak_held_bytes, self._held_bytes)
         if self.is_full or self._held_bytes > self._max_bytes:
-            self._balance()
+            self._enforce_memory_limit()
 
-    def _balance(self) -> None:
+    def _enforce_memory_limit(self) -> None:
         was_full, self.is_full = self.is_full, self._held_bytes > self._max_bytes
         if self.is_full:
             # Let only one connection receive: otherwise, incomplete frames could fill the memory,
@@ -284,7 +284,7 @@ class Peers:
             self._check_later()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """Close a connection; the next check logs how many were closed, on one line."""
+        """Close a connection; the next check logs on one line how many were closed."""
         self._dropped[why] += 1
         peer.drop()
         if self._checking is None:

@@ -1,10 +1,10 @@
 """Token authentication: clients prove their role with a JSON Web Token, checked by PyJWT.
 
-A broker accepts a token if it is signed with the broker's key, its validity has started (`nbf`) and
-not expired (`exp`), it contains a role, and, if an audience is configured, it is meant for that
-audience. `broker/protocol/authorization` decides what the role may do; with only
-`authenticationEnabled`, every role may do everything. Create tokens with Pulsar's
-`bin/pulsar tokens create` or with `make_token`.
+A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`) and has not
+expired (`exp`), contains a role, and, if an audience is configured, is meant for that audience.
+`broker/protocol/authorization` decides what the role may do; with only `authenticationEnabled`,
+every role may do everything. Create tokens with Pulsar's `bin/pulsar tokens create` or with
+`make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
 """
@@ -32,7 +32,7 @@ claims with configurable names, which are checked here.
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """How a broker checks tokens; the fields are named after Pulsar's `broker.conf`.
+    """The settings with which a broker checks tokens, named as in Pulsar's `broker.conf`.
 
     `key` verifies signatures that use one of the `algorithms`. If `audience_claim` is set, the
     claim of that name must contain `audience`. `allowed_clock_skew_s` is the tolerated difference

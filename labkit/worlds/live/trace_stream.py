@@ -1,8 +1,8 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
-While no listener is connected, the node's recorder records nothing. If too many rows are queued
-for all listeners together, the slowest listener is dropped; its last line and the node's log say
-so. Connections beyond `MAX_LISTENERS` are refused.
+While no listener is connected, the node's recorder records nothing. If too many rows are queued for
+all listeners together, the slowest listener is dropped; the last line that it receives and the
+node's log say so. Connections beyond `MAX_LISTENERS` are refused.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ LINE_LIMIT = 64 * 1024 * 1024
 MAX_WAITING_ROWS = 500_000
 """Limit on queued rows for all listeners together: about 100 MB."""
 MAX_LISTENERS = 50
-"""Limit on connections, each of which uses a file descriptor of the process."""
-_WAITING_TO_CONNECT = 16
-_ROWS_A_LINE = 1000
-"""Rows per line; the rows of a long replay do not fit in one line."""
-_UNREAD_BYTES = 64 * 1024
-"""While this many written bytes are unread, further rows are queued."""
-_LAST_WORDS = "too many rows are queued: the listener is too slow; further rows are not sent"
-_REFUSAL = f"this node already has {MAX_LISTENERS} listeners, the maximum"
+"""Limit on the number of connections, each of which uses a file descriptor."""
+_BACKLOG = 16
+_MAX_ROWS_PER_LINE = 1000
+"""Maximum number of rows per line, because the rows of a long replay would not fit in one line."""
+_MAX_UNREAD_BYTES = 64 * 1024
+"""While a listener has this many unread bytes, further rows are queued for it."""
+_DROPPED = "too many rows are queued: the listener is too slow; further rows are not sent"
+_REFUSED = f"this node already has {MAX_LISTENERS} listeners, the maximum"
 _VALUES = tuple(DEFAULTS.values())
 _TYPES = [*map(type, _VALUES)]
 _FIRST_LIST = Event._fields.index("ensemble")
@@ -39,18 +39,20 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The received data is not a trace: another program, or another version of labkit, sent it."""
+    """The received data is not a trace; another program or another version of labkit sent it."""
 
 
 class TraceEndedError(TraceStreamError):
-    """The node stopped sending rows, because this listener is too slow or there are too many."""
+    """The node stopped sending rows, because this listener is too slow or there are too many of
+    them.
+    """
 
 
 class TraceServer:
     """Sends every row that a node records to every connected listener.
 
-    With `from_start`, rows recorded before the first listener connects are kept for it, because a
-    bookie replays its journal before anything can connect to it.
+    With `from_start`, the first listener also receives the rows recorded before it connects;
+    otherwise it would miss the journal replay, because nothing can connect to a bookie before that.
     """
 
     def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:
@@ -62,20 +64,18 @@ class TraceServer:
         self._from_threads: list[tuple[_Listener, list[Event]]] = []
         self._lock = threading.Lock()
         self._early: _Listener | None = None
-        """A listener without a connection; the first connection receives its rows."""
+        """A listener that has no connection yet; the first connection will receive its rows."""
         if from_start:
             self._early = self._add(_Listener("the first listener"))
 
     async def start(self) -> int:
-        self._server = await asyncio.start_server(
-            self._serve, LOOPBACK, 0, backlog=_WAITING_TO_CONNECT
-        )
+        self._server = await asyncio.start_server(self._serve, LOOPBACK, 0, backlog=_BACKLOG)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._connections == MAX_LISTENERS:
-            writer.write(_line(_REFUSAL))
+            writer.write(_line(_REFUSED))
             writer.close()
             return
         self._connections += 1
@@ -92,7 +92,7 @@ class TraceServer:
         self._early = None
         sending = asyncio.create_task(listener.send_to(writer))
         with suppress(ConnectionError):
-            while await reader.read(_UNREAD_BYTES):
+            while await reader.read(_MAX_UNREAD_BYTES):
                 """Ignore everything that the listener sends; wait for end-of-file."""
         sending.cancel()
         self._remove(listener)
@@ -109,12 +109,14 @@ class TraceServer:
 
     def _pass_on(self, listener: "_Listener", rows: list[Event]) -> None:
         if threading.get_ident() != self._loop_thread:
-            # A flush reports from another thread; only the loop's thread may write to a connection.
+            # A flush records events in another thread, but only the loop's thread may write to a
+            # connection.
             with self._lock:
                 is_first = not self._from_threads
                 self._from_threads.append((listener, rows))
-            # Schedule one call for all rows until it runs. Each scheduled call writes to the pipe
-            # that wakes the loop, and while that pipe is full, the loop misses signals.
+            # Schedule a single call for all rows that arrive before it runs. Each scheduled call
+            # writes to the pipe that wakes the loop, and while that pipe is full, the loop misses
+            # signals.
             if is_first:
                 self._loop.call_soon_threadsafe(self._pass_on_all)
             return
@@ -142,7 +144,7 @@ class TraceServer:
 
 
 class _Listener:
-    """The queue of rows for one connection; while the listener keeps up, it is empty."""
+    """The queue of rows for one connection; the queue is empty while the listener keeps up."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -155,8 +157,8 @@ class _Listener:
     def send(self, rows: list[Event]) -> None:
         """Write the rows, or queue them if the listener does not keep up.
 
-        Rows are written before the node continues, so they are sent before any client can observe
-        what they report.
+        Rows are written before the node continues, so an event is sent before any client can
+        observe its effect.
         """
         if self._writer is not None and self._writer.transport.is_closing():
             return  # The connection is closed; `TraceServer` is about to remove this listener.
@@ -183,15 +185,15 @@ class _Listener:
                 else:
                     self._wake.clear()
                     await self._wake.wait()
-            writer.write(_line(_LAST_WORDS))
+            writer.write(_line(_DROPPED))
         writer.close()
 
     def _next_rows(self) -> list[Event]:
-        return [self.waiting.popleft() for _ in range(min(len(self.waiting), _ROWS_A_LINE))]
+        return [self.waiting.popleft() for _ in range(min(len(self.waiting), _MAX_ROWS_PER_LINE))]
 
 
 def _is_read(writer: asyncio.StreamWriter) -> bool:
-    return writer.transport.get_write_buffer_size() < _UNREAD_BYTES
+    return writer.transport.get_write_buffer_size() < _MAX_UNREAD_BYTES
 
 
 def _line(content: list[Event] | str) -> bytes:
@@ -200,7 +202,9 @@ def _line(content: list[Event] | str) -> bytes:
 
 
 def _values(event: Event) -> tuple[Any, ...]:
-    """Return the event's columns without trailing defaults: most kinds use only the first ones."""
+    """Return the event's columns without trailing defaults, because most kinds use only the first
+    ones.
+    """
     size = len(event)
     while event[size - 1] == _VALUES[size - 1]:
         size -= 1
@@ -215,7 +219,10 @@ class TraceStream:
         self._following: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Connect, and wait until the node records. Raises `OSError` or `TraceEndedError`."""
+        """Connect, and wait until the node has begun to record events.
+
+        Raises `OSError` or `TraceEndedError`.
+        """
         reader, writer = await self.connect()
         self._sink(decode_rows(await self._next_line(reader)))
         self._following = asyncio.create_task(self._follow(reader, writer))
@@ -245,14 +252,14 @@ class TraceStream:
 
 
 def decode_rows(line: bytes) -> list[Event]:
-    """Decode the rows in one line; an empty line contains none.
+    """Decode the rows in one line; return none for an empty line.
 
-    Raises `TraceEndedError` for the last line that a node sends to a listener that it drops or
-    refuses, and `TraceStreamError` for a line that is not a list of rows or has an unknown kind.
+    Raises `TraceEndedError` for the line with which a node drops or refuses a listener, and
+    `TraceStreamError` for a line that is not a list of rows or contains an unknown kind.
     """
     try:
         content = json.loads(line or b"[]")
-        if content in (_LAST_WORDS, _REFUSAL):
+        if content in (_DROPPED, _REFUSED):
             raise TraceEndedError(content)
         rows = [_event(values) for values in content]
     except (ValueError, TypeError, RecursionError) as error:

@@ -1,15 +1,15 @@
-"""The simulated world: the real system under virtual time, where everything fails that can fail.
+"""The simulated world: the real system in virtual time, with every failure that can be simulated.
 
     from labkit.worlds.sim.run import run
     trace = run(Scenario(Cluster(3), (Write(entries=20),), (Crash("b1", when=At(5)),), seed=7))
 
-A run is a value. The same scenario produces the same trace, event by event, in any process and on
-any Python version; `trace.at(...)` returns the state of the cluster at any moment, and running
+A run is a value: the same scenario produces the same trace, event by event, in any process and on
+any Python version. `trace.at(...)` returns the state of the cluster at any moment, and running
 `scenario.with_fault(...)` repeats the run up to the new fault.
 
-The code that runs is the real code: `labkit.system.storage`, `bookie`, `client`, `metadata`,
-`autorecovery`, `topic`, `broker` and `node`, exactly as it runs live. Only the implementations
-behind its ports are simulated:
+It runs the real code, without any change: `labkit.system.storage`, `bookie`, `client`, `metadata`,
+`autorecovery`, `topic`, `broker` and `node`. Only the implementations behind its ports are
+simulated:
 
     machine/    time, randomness, processes, network, disks and ZooKeeper
     nodes/      bookies, brokers and clients on simulated machines
@@ -29,14 +29,15 @@ A world runs a scenario:
     run, trace    runs a scenario and returns the run as a value
     run_link      describes a run and one of its moments in a link that anyone can open
 
-The whole package follows one rule: every random choice is a named decision. A failing run can
-therefore be described by a small dictionary of decisions, and it is shrunk by removing entries from
-this dictionary. No code iterates over a set, because the order of a set differs between processes,
-and no world reads the system clock.
+The whole package follows one rule: every random choice is a named decision. A failing run is
+therefore described by a small dictionary of decisions, and shrinking the run means removing entries
+from this dictionary. No code iterates over a set, because the order of a set differs between
+processes, and no world reads the system clock.
 
-`play/` runs a scenario up to a move that someone has chosen, and lists the messages in flight.
-`explore/` generates scenarios, searches them for bugs and shrinks the failing ones. `crash_map/`
-runs a single machine without network or time and stops it at each of its disk operations.
+`play/` lets someone choose the moves: it runs a scenario up to the last move, and lists the
+messages in flight. `explore/` generates scenarios, searches them for bugs and shrinks the failing
+ones. `crash_map/` runs a single machine without network or time and stops it at each of its disk
+operations.
 
 Four things are not simulated: a crash of the metadata server, a failure of its disk, corrupt
 memory, and malicious nodes. A run tries a single order of events, so many successful runs make a

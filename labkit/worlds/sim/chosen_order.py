@@ -1,8 +1,8 @@
-"""A world in which decisions rather than time determine the order of messages.
+"""A world in which decisions, not times, determine the order of messages.
 
 Whenever the event loop is idle, one of the messages in flight is delivered: the decisions `next 0`,
 `next 1`, ... choose among the oldest messages of each connection. If the decision `crash b1 5` is
-set, bookie b1 loses power after its fifth message, along with everything it has not synced, and
+set, bookie b1 loses power after its fifth message, loses everything that it has not synced, and
 restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth choice, while
 all messages stay in flight except those to and from the metadata server. Requests then time out.
 
@@ -14,7 +14,7 @@ To keep the number of choices small:
     a restarted bookie finishes starting before the next message arrives
     the epilogue waits until no message is in flight
 
-Each delivery advances the clock by the usual latency of a message. Timers (time-outs, flushes) fire
+Each delivery advances the clock by the usual latency of a message. Timers (timeouts, flushes) fire
 when the clock reaches them.
 """
 
@@ -48,10 +48,10 @@ class ChosenOrderWorld(World):
         self.received = dict.fromkeys(scenario.cluster.names, 0)
         """Number of chosen messages that each bookie has received, plus the number of waits."""
         self.may_crash = list(self.received)
-        """Bookies that have received a message since the last check; initially, all of them."""
+        """Bookies that have received a message since the last check; at first, all bookies."""
         self._waits = self.decisions.of("wait")
         self._waited_before = -1
-        """The number of the last choice before which the world has waited."""
+        """The number of the choice before which the world last waited."""
         self._waits_until = 0.0
         for bookie in self.bookies:
             bookie.take_no_time()
@@ -93,7 +93,7 @@ class ChosenOrderWorld(World):
         return True
 
     def _is_waiting(self) -> bool:
-        """Return whether chosen messages stay in flight because of a `wait` decision."""
+        """Return whether a `wait` decision is keeping messages in flight."""
         transit, number = self.network.transit, len(self.choices)
         if transit.choose is None or not transit.under_way:
             return False
@@ -115,7 +115,9 @@ class ChosenOrderWorld(World):
             self.may_crash.append(name)
 
     def crash_some(self) -> bool:
-        """Crash and restart the bookies whose `crash` decision is due; return whether any is."""
+        """Crash and restart the bookies whose `crash` decision is due; return whether there were
+        any.
+        """
         if self.network.transit.choose is None:
             return False
         may_crash, self.may_crash = self.may_crash, []

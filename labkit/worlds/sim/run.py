@@ -1,4 +1,4 @@
-"""Run a scenario with a plain function call, also inside a notebook."""
+"""Runs a scenario with a plain function call, which also works in a notebook."""
 
 import asyncio
 import gc
@@ -35,8 +35,7 @@ def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """Call `call` outside any running event loop, so that it can start its own, and return its
-    result.
+    """Make a call outside any running event loop, so that it can start its own; return its result.
 
     An interrupt stops the simulated world that the call is running and is re-raised here.
     """
@@ -65,9 +64,10 @@ def _without_running_loop(running: asyncio.AbstractEventLoop, call: Callable[[],
 
 
 def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
-    """Run the scenarios one after the other and yield their traces. This is faster than calling
-    `run` for each scenario, but it does not work in a notebook cell: call it in a separate thread
-    or process.
+    """Run the scenarios one after another and yield their traces.
+
+    This is faster than calling `run` for each scenario, but it does not work in a notebook cell:
+    call it in a separate thread or process.
     """
     with without_garbage_collection():
         for scenario in scenarios:
@@ -93,7 +93,7 @@ async def _run_and_outlast(world: World) -> Trace:
     await world.run()
     trace = trace_of(world)
     await world.outlast()
-    return replace(trace, answers=tuple(world.answers.recorded))
+    return replace(trace, answers=tuple(world.results.recorded))
 
 
 def trace_of(world: World) -> Trace:
@@ -111,7 +111,7 @@ def trace_of(world: World) -> Trace:
         tuple(world.network.transit.parcels),
         tuple(world.choices),
         disk_calls,
-        tuple(world.answers.recorded),
+        tuple(world.results.recorded),
         world.loop.event_count,
         world.loop.now,
         run,

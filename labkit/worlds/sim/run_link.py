@@ -1,9 +1,9 @@
-"""A run as a link: everything that is needed to repeat a run and to show one moment of it.
+"""A run as a link, with everything that is needed to repeat it and to show one of its moments.
 
     run.1.eNqrVkrJTC9K...Qx7cQ.57
 
-1 is the version of the format, and 57 the moment: the `seq` of the last event shown. Between them
-is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
+1 is the version of the format, and 57 is the moment: the `seq` of the last event shown. Between
+them is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
 
 On the site, the link is the fragment of a URL, which browsers do not send to the server. Because a
 link may come from a stranger, `RunLink.parse` limits its size, validates the scenario as
@@ -27,21 +27,21 @@ from labkit.worlds.sim.settings.scenario_values import Value, from_data, to_data
 from labkit.worlds.sim.settings.value_rules import check_fields
 from labkit.worlds.sim.variants.variants import VARIANTS
 
-MOST_CHARACTERS = 24_000
+MAX_LENGTH = 24_000
 """The maximum length of a link. Links to shrunk scenarios are a tenth as long."""
-_MOST_JSON = 64 * 1024
-_MOST_SERVERS, _MOST_OPERATIONS, _MOST_BYTES = 50, 20_000, 16 * 1024 * 1024
-_MOST_PAGE, _MOST_TEXT, _MOST_CODE = 64 * 1024, 100, 8000
+_MAX_JSON_BYTES = 64 * 1024
+_MAX_SERVERS, _MAX_OPERATIONS, _MAX_PAYLOAD_BYTES = 50, 20_000, 16 * 1024 * 1024
+_MAX_PAGE_BYTES, _MAX_NAME_LENGTH, _MAX_CODE_LENGTH = 64 * 1024, 100, 8000
 _OPERATIONS = ("entries", "messages", "polls")
 _FORMAT = "run.1."
 _LINK = re.compile(r"run\.1\.([\w-]+)\.(-1|\d{1,9})", re.ASCII)
 _SHIPPED = frozenset(VARIANTS)
-"""labkit's own variants; exercises add another one while they run learners' code."""
+"""labkit's own variants. Exercises add another variant while they run a learner's code."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Selection(Value):
-    """What a reader has selected in a view; each view uses the fields for which it has controls.
+    """What a reader has selected in a view. Each view uses the fields for which it has controls.
 
     promise: the name of the broken promise that the view marks.
     """
@@ -73,8 +73,8 @@ class RunLink(Value):
         before the first.
     """
 
-    # The scenario and everything after it come last: pages identify a run by the fields before
-    # them.
+    # Keep the scenario and the fields after it last, because pages identify a run by the fields
+    # before them.
     digest: str
     view: str
     selection: Selection = Selection()
@@ -89,10 +89,10 @@ class RunLink(Value):
         check_fields(self)
         if not re.fullmatch("[0-9a-f]{32}", self.digest):
             raise _not_a_link("its digest is malformed")
-        if max(len(self.view), len(self.version)) > _MOST_TEXT:
-            raise _not_a_link(f"its view or version is longer than {_MOST_TEXT} characters")
-        if len(self.code or "") > _MOST_CODE:
-            raise _not_a_link(f"its code is longer than {_MOST_CODE:,} characters")
+        if max(len(self.view), len(self.version)) > _MAX_NAME_LENGTH:
+            raise _not_a_link(f"its view or version is longer than {_MAX_NAME_LENGTH} characters")
+        if len(self.code or "") > _MAX_CODE_LENGTH:
+            raise _not_a_link(f"its code is longer than {_MAX_CODE_LENGTH:,} characters")
         for scenario in filter(None, (self.scenario, self.other)):
             _check_size(scenario)
 
@@ -103,8 +103,8 @@ class RunLink(Value):
         Raises `BKIncorrectParameterException` if it is not a valid link.
         """
         fragment = text.strip().rpartition("#")[2]
-        if len(fragment) > MOST_CHARACTERS:
-            raise _not_a_link(f"it is longer than {MOST_CHARACTERS:,} characters")
+        if len(fragment) > MAX_LENGTH:
+            raise _not_a_link(f"it is longer than {MAX_LENGTH:,} characters")
         found = _LINK.fullmatch(fragment)
         if found is None:
             raise _not_a_link(
@@ -128,16 +128,17 @@ class RunLink(Value):
         return f"{_FORMAT}{urlsafe_b64encode(packed).decode().rstrip('=')}.{self.at}"
 
     def __str__(self) -> str:
-        """Return the URL, or only the fragment if labkit is not published; `labkit open` accepts
-        both.
+        """Return the URL; if labkit is not published, only the fragment.
+
+        `labkit open` accepts both.
         """
         page = run_page()
         return f"{page}#{self.fragment()}" if page else self.fragment()
 
 
 def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any) -> str:
-    """Return the link with these fields, or "" if a link cannot describe the scenario: it has steps
-    or faults that are not labkit's own, or it is too large.
+    """Return the link with these fields, or "" if a link cannot describe the scenario because it is
+    too large or has steps or faults that are not labkit's own.
 
     `code` is included only if the run used a learner's code.
     """
@@ -180,29 +181,29 @@ def site_of(repository: str) -> str:
 def _decompress(text: str) -> str:
     packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     inflate = zlib.decompressobj()
-    data = inflate.decompress(packed, _MOST_JSON)
+    data = inflate.decompress(packed, _MAX_JSON_BYTES)
     if not inflate.eof:
-        raise ValueError(f"it does not end within {_MOST_JSON:,} bytes")
+        raise ValueError(f"it does not end within {_MAX_JSON_BYTES:,} bytes")
     return data.decode("ascii")
 
 
 def _check_size(scenario: Scenario) -> None:
-    """Limit what a stranger's scenario may cost to run; a step budget limits the rest."""
+    """Limit what it costs to run a stranger's scenario; a step budget limits this further."""
     cluster, steps = scenario.cluster, scenario.workload
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]
     if (
-        cluster.bookies + cluster.brokers > _MOST_SERVERS
-        or sum(counts) > _MOST_OPERATIONS
-        or sum(count * size for count, size in zip(counts, sizes, strict=True)) > _MOST_BYTES
-        or cluster.storage.page_size > _MOST_PAGE
+        cluster.bookies + cluster.brokers > _MAX_SERVERS
+        or sum(counts) > _MAX_OPERATIONS
+        or sum(count * size for count, size in zip(counts, sizes, strict=True)) > _MAX_PAYLOAD_BYTES
+        or cluster.storage.page_size > _MAX_PAGE_BYTES
     ):
         raise _not_a_link(
-            f"its scenario has more than {_MOST_SERVERS} servers, {_MOST_OPERATIONS:,} entries or"
-            f" {_MOST_BYTES:,} bytes, or index pages of more than {_MOST_PAGE:,} bytes"
+            f"its scenario has more than {_MAX_SERVERS} servers, {_MAX_OPERATIONS:,} entries or"
+            f" {_MAX_PAYLOAD_BYTES:,} bytes, or index pages of more than {_MAX_PAGE_BYTES:,} bytes"
         )
     for text in _texts(to_data(scenario)):
-        if len(text) > _MOST_TEXT or not text.isprintable():
+        if len(text) > _MAX_NAME_LENGTH or not text.isprintable():
             raise _not_a_link("its scenario contains a name that is too long or not printable")
 
 

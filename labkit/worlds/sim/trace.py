@@ -49,7 +49,9 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """A digest, equal for two runs with the same events in the same order at the same times."""
+        """A digest that is equal for two runs with the same events in the same order at the same
+        times.
+        """
         found = blake2b(digest_size=16)
         for event in self.events:
             found.update(repr(event).encode())
@@ -78,7 +80,7 @@ class Trace:
         return fold(self.events, upto, self.scenario.cluster.names)
 
     def lineage(self, seq: int) -> list[Event]:
-        """Return the event and all its direct and indirect causes, earliest first."""
+        """Return the event and all of its direct and indirect causes, earliest first."""
         return lineage(self.events, self._number(seq))
 
     def fork(self, seq: int, fault: str, node: str) -> "Trace":
@@ -92,7 +94,7 @@ class Trace:
         return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
 
     def explicit(self) -> Scenario:
-        """Return the scenario of the same run without a seed, with every decision listed."""
+        """Return a scenario of the same run that lists every decision and has no seed."""
         return replace(self.scenario, seed=None, decisions=dict(self.decisions))
 
     def link(
@@ -109,7 +111,7 @@ class Trace:
 
         view, selection: the name of the view, and the fields of a `Selection`.
         fork: a fork of this run to show next to it.
-        code: the learner's code that ran, if the link should include it as text. Without it, the
+        code: the learner's code that ran, if the link should include it as text. Even then, the
             link runs the scenario with labkit's own code.
         """
         other = None if fork is None else fork.scenario

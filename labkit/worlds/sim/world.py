@@ -26,7 +26,7 @@ from labkit.worlds.sim.nodes.broker_node import BrokerNode
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE, EVERY_NODE
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
 from labkit.worlds.sim.nodes.nodes import ClientNode, SimNode
-from labkit.worlds.sim.nodes.results import ClientAnswers
+from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.scenario.faults import Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.bookie_script import Machine
@@ -37,9 +37,10 @@ from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 
 _BOOT_LIMIT_S = 60.0
 OUTLAST_S = 30.0
-"""How long a step may take after all faults have been repaired and every entry has been read."""
+"""How long a step may still take after all faults have been repaired and every entry has been read.
+"""
 _GRACE_S = 1.0
-"""How long a step may wait for its trigger when there is nothing else left to do."""
+"""How long a step may wait for its trigger when nothing else is left to do."""
 
 
 class World:
@@ -49,17 +50,17 @@ class World:
         self.loop = loop
         self.variant = VARIANTS[scenario.variant]
         self.rows: list[Event] = []
-        self.answers = ClientAnswers(self.rows)
+        self.results = ResultRecorder(self.rows)
         self.tokens = count(1)
         self.choices: list[int] = []
-        """For each choice, the number of messages to choose from."""
+        """For each choice, the number of candidates."""
         self.struck: list[tuple[int, Fault]] = []
         """The faults that have struck so far, each with its time in microseconds."""
         self.decisions = Decisions(scenario.seed, scenario.decisions, loop.now_us)
         self.network = SimNetwork(loop, self.decisions, self.report)
         timeout_s = self.cluster.session_timeout_ms / 1000
         self.zookeeper = SimZooKeeper(loop, timeout_s, self.decisions, self.report)
-        self.zookeeper.on_stored = TrimmedLedgers(scenario, self.answers).stored
+        self.zookeeper.on_stored = TrimmedLedgers(scenario, self.results).stored
         self.bookies = [BookieNode(self, name) for name in self.cluster.names]
         self.brokers = [BrokerNode(self, name) for name in self.cluster.broker_names]
         self._ledgers = LedgerNumbers()
@@ -96,10 +97,10 @@ class World:
             raise self._error
 
     async def outlast(self) -> None:
-        """Check whether the steps that are still running finish now that all faults are repaired.
+        """Check whether the steps that are still running end now that all faults are repaired.
 
         Call this after `run`. It does nothing if the order of messages is chosen, because no
-        time-out fires in that case.
+        timeout fires in that case.
         """
         if not self._running_steps or self.scenario.in_turn:
             return
@@ -108,12 +109,12 @@ class World:
         steps = dict(self._running_steps)
         if all(isinstance(step, Read | Recover | Delete) for step, _ in steps.values()):
             self._ledgers.no_more()
-        before = len(self.answers.recorded)
+        before = len(self.results.recorded)
         await asyncio.wait(list(steps), timeout=OUTLAST_S)
-        # The trace contains no events from this phase, so drop its answers as well.
-        del self.answers.recorded[before:]
+        # The trace contains no events from this phase, so drop the results as well.
+        del self.results.recorded[before:]
         for ended, (step, node) in steps.items():
-            self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
+            self.results.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
 
     def strike(self, fault: Fault) -> None:
         self.struck.append((self.loop.now_us(), fault))
@@ -141,7 +142,7 @@ class World:
             raise BKIncorrectParameterException(f"this fault requires a broker, got {name}")
         return node
 
-    def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
+    def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
         """Set attributes of the links for `for_ms`; `*` stands for every node."""
         sources = self.names if source == EVERY_NODE else (source,)
         targets = self.names if target == EVERY_NODE else (target,)
@@ -223,7 +224,7 @@ class World:
         await wait([ended for _, started, ended in runs if started.done()], deadline)
 
     def _schedule(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Schedule a step; return futures for its start and for its end, however it ends."""
+        """Schedule a step; return a future for its start, and one for its end, however it ends."""
         node = self.clients[step.client]
         started: asyncio.Future[None] = self.loop.create_future()
         ended: asyncio.Future[None] = self.loop.create_future()
@@ -258,7 +259,7 @@ class World:
             if node.process is None or not node.process.is_alive:
                 end("its node is down")
             else:
-                node.process.at_death.append(lambda: end("its node died"))
+                node.process.on_death.append(lambda: end("its node died"))
                 self._running_steps[ended] = step, node
                 node.spawn(run())
 
@@ -270,14 +271,14 @@ class World:
 
     def _repair_all(self) -> None:
         self._is_over = True
-        # Drop these actions: otherwise, a fault that still waits for an event would hit the
+        # Drop these actions, because a fault that is still waiting for an event would hit the
         # epilogue.
         self._waiting_actions.clear()
-        # Stop choosing the order: the epilogue reads everything, so the order of its messages does
-        # not matter.
+        # Stop choosing the order, which does not matter in the epilogue, because it reads
+        # everything.
         self.network.transit.choose = None
-        self.network.behave()
-        self.zookeeper.behave()
+        self.network.repair()
+        self.zookeeper.repair()
         for node in self.nodes.values():
             node.repair()
             node.resume()
@@ -301,7 +302,7 @@ class World:
         for ended, (step, node) in steps.items():
             if not ended.done():
                 del self._running_steps[ended]
-                self.answers.outlasted(node.name, str(step), OUTLAST_S, has_ended=False)
+                self.results.outlasted(node.name, str(step), OUTLAST_S, has_ended=False)
 
     def _on_uncaught_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "process" not in context:

@@ -5,7 +5,7 @@ import pytest
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs import cluster_trial
 from labkit.course.runs.cluster_trial import (
-    Guest,
+    ClusterTrial,
     client_with,
     counterexample_at,
     failures,
@@ -38,9 +38,9 @@ def test_the_guest_takes_the_functions_place_in_the_client_and_gives_it_back() -
         asked.append(arguments)
         return (0, 1, 2)
 
-    guest = Guest(mine)
-    with replacing(striping.write_set, guest):
-        trace = guest.run(SCENARIO)
+    trial = ClusterTrial(mine)
+    with replacing(striping.write_set, trial):
+        trace = trial.run(SCENARIO)
     assert (3, 3, 3) in asked
     assert not failures(trace)
     assert vars(writer)["write_set"] is striping.write_set
@@ -53,9 +53,9 @@ def test_what_the_guest_raises_first_ends_the_run_with_its_own_error() -> None:
         calls.append(arguments)
         raise KeyError(len(calls))
 
-    guest = Guest(mine)
-    with replacing(striping.write_set, guest), pytest.raises(KeyError, match="1"):
-        guest.run(SCENARIO)
+    trial = ClusterTrial(mine)
+    with replacing(striping.write_set, trial), pytest.raises(KeyError, match="1"):
+        trial.run(SCENARIO)
     assert len(calls) == 1
 
 
@@ -67,7 +67,7 @@ def test_a_run_in_circles_is_a_refused_answer(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(
         Refused, match="does not come to an end: the run reached its limit of 3600 s"
     ):
-        Guest(len).run(SCENARIO)
+        ClusterTrial(len).run(SCENARIO)
 
 
 def test_classes_of_ones_own_run_for_that_run_only() -> None:

@@ -8,7 +8,7 @@ import pytest
 from labkit.system.metadata.cookie import Cookie, check_cookie, delete_cookie, read_cookie
 from labkit.system.metadata.store import NodeExistsError, NoNodeError
 from labkit.system.model.errors import InvalidCookieException, OtherStorageException
-from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from labkit.worlds.sim.settings.bookie_script import Machine
 from tests.system.client.memory_store import MemoryStore
@@ -19,9 +19,9 @@ NODE = "/ledgers/cookies/b"
 
 
 def machine(*ledger_dirs: str) -> Machine:
-    fuse = Fuse()
-    disks = tuple(SimDisk(fuse, name) for name in ledger_dirs or COOKIE.ledger_dirs)
-    return Machine((SimDisk(fuse, "journal"),), disks)
+    controller = DiskController()
+    disks = tuple(SimDisk(controller, name) for name in ledger_dirs or COOKIE.ledger_dirs)
+    return Machine((SimDisk(controller, "journal"),), disks)
 
 
 async def started(store: MemoryStore) -> Machine:
@@ -32,7 +32,7 @@ async def started(store: MemoryStore) -> Machine:
 
 
 def with_one_more(bookie: Machine) -> Machine:
-    return Machine(bookie.journals, (*bookie.ledgers, SimDisk(Fuse(), "three")))
+    return Machine(bookie.journals, (*bookie.ledgers, SimDisk(DiskController(), "three")))
 
 
 def test_cookie_is_the_text_that_bookkeeper_writes() -> None:
@@ -105,7 +105,7 @@ async def test_a_bookie_does_not_start_on_other_directories_than_its_own() -> No
     with pytest.raises(InvalidCookieException, match="journal_dir is 'journal' there and 'j' here"):
         await check_cookie(store, replace(COOKIE, journal_dir="j"), bookie.disks)
     with pytest.raises(InvalidCookieException, match="1 of its 3 directories have no"):
-        await check_cookie(store, COOKIE, (*bookie.disks[:2], SimDisk(Fuse(), "two")))
+        await check_cookie(store, COOKIE, (*bookie.disks[:2], SimDisk(DiskController(), "two")))
 
 
 @pytest.mark.promise("Cookies keep foreign and lost disks out")
@@ -184,7 +184,11 @@ async def test_what_is_added_must_be_empty_and_what_was_there_must_be_stamped() 
     larger.disks[3].create("current/0.log").close()
     with pytest.raises(InvalidCookieException, match="not a new, empty"):
         await check_cookie(store, LARGER, larger.disks, allow_expansion=True)
-    replaced = (*bookie.disks[:2], SimDisk(Fuse(), "two"), SimDisk(Fuse(), "three"))
+    replaced = (
+        *bookie.disks[:2],
+        SimDisk(DiskController(), "two"),
+        SimDisk(DiskController(), "three"),
+    )
     with pytest.raises(InvalidCookieException, match="not a new, empty"):
         await check_cookie(store, LARGER, replaced, allow_expansion=True)
     assert await read_cookie(store, "b") == COOKIE
@@ -201,7 +205,7 @@ async def test_nothing_else_of_a_cookie_may_change_when_a_directory_is_added() -
     other = (await started(MemoryStore())).disks
     stamp = replace(COOKIE, journal_dir="j").encode()
     other[1].create("current/VERSION").write(0, stamp)
-    disks = (*other, SimDisk(Fuse(), "three"))
+    disks = (*other, SimDisk(DiskController(), "three"))
     with pytest.raises(
         InvalidCookieException, match=r"VERSION does not match .* 'j' there and 'journal'"
     ):
@@ -218,8 +222,8 @@ async def test_a_start_that_lost_its_power_anywhere_is_taken_up_again(
         if allow_expansion:
             small = Machine(bookie.journals, bookie.ledgers[:2])
             await check_cookie(store, COOKIE, small.disks)
-        fuse = bookie.disks[0].fuse
-        fuse.stop_at = len(fuse.operations) + operation
+        controller = bookie.disks[0].controller
+        controller.stop_at = len(controller.operations) + operation
         with suppress(CrashError):
             await check_cookie(store, LARGER, bookie.disks, allow_expansion=allow_expansion)
             assert operation > 10

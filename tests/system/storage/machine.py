@@ -9,7 +9,7 @@ from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk, SimDiskError
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk, SimDiskError
 from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from tests.system.storage.support import SMALL, store_over
 
@@ -26,8 +26,8 @@ class Machine:
 
     def cut_power(self) -> None:
         """Discard everything that has not been synced."""
-        self.journal = self.journal.after_crash(lost, Fuse())
-        self.ledgers = self.ledgers.after_crash(lost, Fuse())
+        self.journal = self.journal.after_crash(lost, DiskController())
+        self.ledgers = self.ledgers.after_crash(lost, DiskController())
 
     @contextmanager
     def syncs_that_fail(self, after: int) -> Iterator[None]:
@@ -41,9 +41,9 @@ class Machine:
                 if left < 0:
                     raise SimDiskError(errno.EIO, f"{operation} failed")
 
-        self.ledgers.fuse.watch = watch
+        self.ledgers.controller.watch = watch
         yield
-        self.ledgers.fuse.watch = None
+        self.ledgers.controller.watch = None
 
     def journal_records(self) -> list[tuple[int, int]]:
         return [

@@ -15,8 +15,8 @@ from labkit.system.model.errors import (
 )
 from labkit.system.storage.config import MIB, StorageConfig
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDisk
-from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
+from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDisk
+from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
 from tests.repeat import repeated
 from tests.system.storage.support import CRC32C, KEY, entry, present, store_over
 
@@ -33,7 +33,7 @@ UNSEEN = 99
 
 
 def drawn(draw: int) -> Callable[[int], Keep]:
-    return lambda stop: by_lot(1000 * draw + stop)
+    return lambda stop: at_random(1000 * draw + stop)
 
 
 VARIANTS: dict[str, Callable[[int], Keep]] = {
@@ -131,23 +131,23 @@ def check(store: LedgerStore, bookie: Bookie) -> None:
 
 
 def count_operations() -> int:
-    fuse = Fuse()
-    live_three_lives(Bookie((SimDisk(fuse), SimDisk(fuse))))
-    return len(fuse.operations)
+    controller = DiskController()
+    live_three_lives(Bookie((SimDisk(controller), SimDisk(controller))))
+    return len(controller.operations)
 
 
 def run_until(stop_at: int) -> Bookie:
-    fuse = Fuse(stop_at)
-    bookie = Bookie((SimDisk(fuse), SimDisk(fuse)))
+    controller = DiskController(stop_at)
+    bookie = Bookie((SimDisk(controller), SimDisk(controller)))
     with pytest.raises(CrashError):
         live_three_lives(bookie)
     return bookie
 
 
 def restart(bookie: Bookie, keep: Keep, stop_at: int = -1) -> None:
-    fuse = Fuse(stop_at)
+    controller = DiskController(stop_at)
     journal, ledgers = bookie.disks
-    bookie.disks = journal.after_crash(keep, fuse), ledgers.after_crash(keep, fuse)
+    bookie.disks = journal.after_crash(keep, controller), ledgers.after_crash(keep, controller)
 
 
 @pytest.mark.parametrize("variant", repeated(VARIANTS, once=3))
@@ -167,7 +167,7 @@ def test_committed_survives_a_stop_at_every_disk_operation_of_the_replay(variant
     bookie = run_until(stop_first)
     restart(bookie, kept)
     bookie.open()
-    replay_operations = len(bookie.disks[0].fuse.operations)
+    replay_operations = len(bookie.disks[0].controller.operations)
     assert replay_operations > 10
     for stop_at in range(replay_operations):
         bookie = run_until(stop_first)
@@ -181,9 +181,9 @@ def test_committed_survives_a_stop_at_every_disk_operation_of_the_replay(variant
 def test_a_power_cut_after_a_kill_and_a_start_takes_nothing() -> None:
     for stop_at in range(count_operations()):
         bookie = run_until(stop_at)
-        fuse = Fuse()
+        controller = DiskController()
         journal, ledgers = bookie.disks
-        bookie.disks = journal.after_kill(fuse), ledgers.after_kill(fuse)
+        bookie.disks = journal.after_kill(controller), ledgers.after_kill(controller)
         bookie.open()
         restart(bookie, lost)
         check(bookie.open(), bookie)

@@ -10,7 +10,7 @@ from labkit.system.storage.index.ledger_index import ledger_ids_on_disk
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from tests.system.storage.support import KEY, entry, present
 
@@ -34,8 +34,8 @@ class Machine:
         return LedgerStore(self.journals, self.ledgers, config, Recorder("bookie", lambda: 0), 1)
 
     def cut_power(self) -> None:
-        self.journals = [disk.after_crash(lost, Fuse()) for disk in self.journals]
-        self.ledgers = [disk.after_crash(lost, Fuse()) for disk in self.ledgers]
+        self.journals = [disk.after_crash(lost, DiskController()) for disk in self.journals]
+        self.ledgers = [disk.after_crash(lost, DiskController()) for disk in self.ledgers]
 
 
 def add_to_each(store: LedgerStore, *entry_ids: int) -> None:

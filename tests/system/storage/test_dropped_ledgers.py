@@ -10,8 +10,8 @@ from labkit.system.model.errors import LedgerFencedException, NoEntryException
 from labkit.system.storage.entry_log import log_ids
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import CrashError, Fuse
-from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
+from labkit.worlds.sim.machine.disk import CrashError, DiskController
+from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import KEY, entry
 from tests.system.storage.test_garbage import DELETED as MOVED
@@ -23,7 +23,7 @@ from tests.system.storage.test_garbage import (
     fill,
 )
 
-KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": by_lot(7)}
+KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": at_random(7)}
 
 
 def filled(machine: Machine) -> LedgerStore:
@@ -150,11 +150,11 @@ def test_dropping_may_crash_at_any_operation(keep: str) -> None:
     while True:
         machine = Machine()
         filled(machine).close()
-        fuse = Fuse()
-        machine.journal = machine.journal.after_crash(kept, fuse)
-        machine.ledgers = machine.ledgers.after_crash(kept, fuse)
+        controller = DiskController()
+        machine.journal = machine.journal.after_crash(kept, controller)
+        machine.ledgers = machine.ledgers.after_crash(kept, controller)
         store = machine.open(ROLLS_SOON)
-        fuse.stop_at = len(fuse.operations) + stop_at
+        controller.stop_at = len(controller.operations) + stop_at
         is_durable = False
         with suppress(CrashError):
             drop(store)
@@ -162,9 +162,9 @@ def test_dropping_may_crash_at_any_operation(keep: str) -> None:
             is_durable = True
             store.checkpoint()
             drop(store)
-        finished = len(fuse.operations) < fuse.stop_at
-        machine.journal = machine.journal.after_crash(KEEPS[keep], Fuse())
-        machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], Fuse())
+        finished = len(controller.operations) < controller.stop_at
+        machine.journal = machine.journal.after_crash(KEEPS[keep], DiskController())
+        machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], DiskController())
         store = machine.open(ROLLS_SOON)
         assert_living_is_whole(store)
         found = moved_entries(store)

@@ -25,10 +25,10 @@ def life_of_an_entry() -> Moments:
 
     bookie.add((7, 2))
     seen["after the add"] = bookie.places(7, 2)
-    fuse = bookie.machine.journals[0].fuse
-    fuse.watch = before
+    controller = bookie.machine.journals[0].controller
+    controller.watch = before
     bookie.commit()
-    fuse.watch = None
+    controller.watch = None
     seen["after the sync"] = bookie.places(7, 2)
     bookie.flush()
     seen["after the flush"] = bookie.places(7, 2)
@@ -96,7 +96,7 @@ def test_a_record_that_a_power_cut_tears_is_safe_up_to_the_tear() -> None:
             )
 
     bookie.add((7, 2), payload_size=2000)
-    machine.journals[0].fuse.watch = before
+    machine.journals[0].controller.watch = before
     bookie.commit()
     assert found[0].state == "partly synced"
     assert (found[0].offset + found[0].safe_size) % 512 == 0

@@ -18,7 +18,7 @@ from labkit.system.storage.last_log_id import read_last_id
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from tests.system.storage.support import KEY, entry
 from tests.system.storage.test_entry_log import (
@@ -32,7 +32,7 @@ from tests.system.storage.test_entry_log import (
 
 
 def sizes_written(disk: SimDisk, before: int) -> list[int]:
-    operations = disk.fuse.operations[before:]
+    operations = disk.controller.operations[before:]
     return [each.size for each in operations if each.kind == "write" and each.path[-4:] == ".log"]
 
 
@@ -50,7 +50,7 @@ def test_much_is_written_in_pieces_of_about_64_kib() -> None:
     disk, logger = new_logger()
     entries = [entry(5, entry_id, bytes(10_000)) for entry_id in range(40)]
     for _ in range(3):
-        before = len(disk.fuse.operations)
+        before = len(disk.controller.operations)
         logger.append(5, entries)
         *most, last = sizes_written(disk, before)
         assert min(most) > 50_000
@@ -75,11 +75,11 @@ def test_several_entries_lie_one_behind_the_other_and_count_for_their_ledger() -
 def test_a_sync_of_what_is_durable_syncs_nothing() -> None:
     disk, logger = new_logger()
     append(logger, 5, 0)
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     logger.sync()
-    assert [each.kind for each in disk.fuse.operations[before:]] == ["write", "sync"]
+    assert [each.kind for each in disk.controller.operations[before:]] == ["write", "sync"]
     logger.sync()
-    assert len(disk.fuse.operations) == before + 2
+    assert len(disk.controller.operations) == before + 2
 
 
 def test_what_was_synced_survives_and_what_was_appended_since_does_not() -> None:
@@ -87,9 +87,9 @@ def test_what_was_synced_survives_and_what_was_appended_since_does_not() -> None
     append(logger, 5, 0)
     logger.sync()
     append(logger, 5, 1)
-    assert contents(disk.after_crash(lost, Fuse()), 0) == [(5, 0)]
+    assert contents(disk.after_crash(lost, DiskController()), 0) == [(5, 0)]
     logger.sync()
-    assert contents(disk.after_crash(lost, Fuse()), 0) == [(5, 0), (5, 1)]
+    assert contents(disk.after_crash(lost, DiskController()), 0) == [(5, 0), (5, 1)]
 
 
 def test_a_log_that_was_removed_stays_away_and_its_entries_are_damage() -> None:
@@ -103,7 +103,7 @@ def test_a_log_that_was_removed_stays_away_and_its_entries_are_damage() -> None:
     logger.remove(0)
     assert (logger.finished_log_ids(), logger.has_entry(places[0], 5, 0)) == ([1], False)
     assert logger.has_entry(places[1], 5, 1)
-    assert not disk.after_crash(lost, Fuse()).exists("current/0.log")
+    assert not disk.after_crash(lost, DiskController()).exists("current/0.log")
 
 
 def test_a_log_that_is_full_and_not_synced_is_not_finished() -> None:
@@ -175,7 +175,7 @@ def test_the_map_of_a_log_that_ends_without_a_new_entry_is_durable_with_the_next
     logger.set_full_directories({0})
     append(logger, 5, 1)
     logger.sync()
-    assert read_ledgers_map(disks[0].after_crash(lost, Fuse()), 0) == {5: 45}
+    assert read_ledgers_map(disks[0].after_crash(lost, DiskController()), 0) == {5: 45}
 
 
 def test_a_map_may_lie_right_behind_the_header() -> None:

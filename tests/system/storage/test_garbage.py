@@ -13,15 +13,15 @@ from labkit.system.storage.garbage import (
     read_log_metadata,
 )
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDiskError, SimFile
-from labkit.worlds.sim.machine.disk_operation import Keep, by_lot, kept, lost
+from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDiskError, SimFile
+from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import KEY, entry, present
 
 ROLLS_SOON = StorageConfig(
     journal_max_size_mb=1, journal_pre_alloc_size_mb=1, journal_max_backups=0, log_size_limit=2048
 )
-KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": by_lot(7)}
+KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": at_random(7)}
 LIVING, DELETED = 5, 6
 ENTRY_COUNT = 12
 
@@ -134,16 +134,16 @@ def test_garbage_collection_may_crash_at_any_operation(keep: str) -> None:
     while True:
         machine = Machine()
         fill(machine.open(ROLLS_SOON))
-        fuse = Fuse()
-        machine.journal = machine.journal.after_crash(kept, fuse)
-        machine.ledgers = machine.ledgers.after_crash(kept, fuse)
+        controller = DiskController()
+        machine.journal = machine.journal.after_crash(kept, controller)
+        machine.ledgers = machine.ledgers.after_crash(kept, controller)
         store = machine.open(ROLLS_SOON)
-        fuse.stop_at = len(fuse.operations) + stop_at
+        controller.stop_at = len(controller.operations) + stop_at
         with suppress(CrashError):
             collect_and_compact(store)
-        finished = len(fuse.operations) < fuse.stop_at
-        machine.journal = machine.journal.after_crash(KEEPS[keep], Fuse())
-        machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], Fuse())
+        finished = len(controller.operations) < controller.stop_at
+        machine.journal = machine.journal.after_crash(KEEPS[keep], DiskController())
+        machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], DiskController())
         store = machine.open(ROLLS_SOON)
         assert_living_is_whole(store)
         collect_and_compact(store)
@@ -160,11 +160,11 @@ def test_a_log_goes_only_when_the_copies_of_a_killed_process_are_durable(
 ) -> None:
     store = machine.open(ROLLS_SOON)
     fill(store)
-    fuse = machine.ledgers.fuse
-    fuse.stop_at = len(fuse.operations) + stop_at
+    controller = machine.ledgers.controller
+    controller.stop_at = len(controller.operations) + stop_at
     with suppress(CrashError):
         collect_and_compact(store)
-    fuse.stop_at = -1
+    controller.stop_at = -1
     store = machine.open(ROLLS_SOON)  # The next process can read data that have not been synced.
     collect_and_compact(store)
     machine.cut_power()

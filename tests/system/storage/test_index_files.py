@@ -21,9 +21,9 @@ from tests.system.storage.support import KEY
 
 def written_by(index: LedgerIndex, disk: SimDisk) -> list[tuple[int, int]]:
     """Flush the index and return the offset and size of each write."""
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     index.flush()
-    operations = disk.fuse.operations[before:]
+    operations = disk.controller.operations[before:]
     return [(each.offset, each.size) for each in operations if each.kind == "write"]
 
 
@@ -69,10 +69,10 @@ def test_an_index_that_is_not_trusted_is_synced_with_its_folders_and_its_header_
     index_with(disk, {0: 7})
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
     index.assume_unsynced()
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     index.flush()
     index.flush()
-    assert [(each.kind, each.path) for each in disk.fuse.operations[before:]] == [
+    assert [(each.kind, each.path) for each in disk.controller.operations[before:]] == [
         ("write", "current/0/5/5.idx"),
         ("sync", "current/0/5/5.idx"),
         *(("sync folder", path) for path in ("current/0/5", "current/0", "current")),

@@ -9,7 +9,7 @@ from labkit.system.storage.journal import PADDING_MASK, Journal, journal_ids, pa
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import START, LogMark
 from labkit.worlds.live.disk import RealDisk
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from tests.system.storage.support import SMALL, entry, present
 
@@ -121,19 +121,19 @@ def test_a_group_that_gathers_while_another_is_written_goes_behind_it() -> None:
 def test_nothing_is_durable_before_the_commit_and_all_of_it_after() -> None:
     disk, journal = new_journal()
     mark = journal.append(entry(5, 0))
-    assert records(disk.after_crash(lost, Fuse())) == []
+    assert records(disk.after_crash(lost, DiskController())) == []
     assert journal.synced == START < mark
     journal.commit()
-    assert records(disk.after_crash(lost, Fuse())) == [entry(5, 0)]
+    assert records(disk.after_crash(lost, DiskController())) == [entry(5, 0)]
     assert journal.synced > mark
 
 
 def test_an_empty_group_writes_nothing() -> None:
     disk, journal = new_journal()
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     journal.commit()
     assert journal.seal() is None
-    assert len(disk.fuse.operations) == before
+    assert len(disk.controller.operations) == before
 
 
 def test_every_start_begins_a_new_file() -> None:
@@ -168,10 +168,10 @@ def test_a_group_that_fills_the_preallocated_space_takes_no_more_of_it() -> None
     disk, journal = new_journal()
     framing = 4 + len(entry(5, 0, b""))
     journal.append(entry(5, 0, bytes(MIB - 512 - framing)))
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     journal.commit()
     assert journal.synced.offset == disk.open("current/1.txn").size() == MIB
-    assert [each.kind for each in disk.fuse.operations[before:]] == ["write", "sync"]
+    assert [each.kind for each in disk.controller.operations[before:]] == ["write", "sync"]
 
 
 def test_space_is_preallocated_ahead_of_a_group_that_needs_more() -> None:
@@ -199,7 +199,7 @@ def test_preallocated_space_is_whole_blocks() -> None:
     )
     Journal(disk, config, 1)
     assert disk.open("current/1.txn").size() == MIB - MIB % 1536
-    last = [each for each in disk.fuse.operations if each.kind == "write"][-1]
+    last = [each for each in disk.controller.operations if each.kind == "write"][-1]
     assert (last.offset % 1536, last.size) == (0, 1536)
 
 
@@ -243,7 +243,7 @@ def test_a_journal_of_version_4_has_a_short_header_and_no_padding() -> None:
 def test_a_new_file_has_its_name_and_header_durably_before_a_record_comes() -> None:
     disk = SimDisk()
     Journal(disk, SMALL, 1)
-    after = disk.after_crash(lost, Fuse())
+    after = disk.after_crash(lost, DiskController())
     assert journal_ids(after) == [1]
     assert after.open("current/1.txn").read(0, 8) == b"BKLG\0\0\0\6"
     assert after.open("current/1.txn").size() == MIB
@@ -255,9 +255,9 @@ def test_what_was_put_is_durable_only_after_the_sync() -> None:
     group = present(journal.seal())
     journal.write_unsynced(group)
     assert records(disk) == [entry(5, 0)]
-    assert records(disk.after_crash(lost, Fuse())) == []
+    assert records(disk.after_crash(lost, DiskController())) == []
     journal.sync()
-    assert records(disk.after_crash(lost, Fuse())) == [entry(5, 0)]
+    assert records(disk.after_crash(lost, DiskController())) == [entry(5, 0)]
     assert journal.synced == START
     journal.note_synced(group)
     assert journal.synced == group.end
@@ -265,11 +265,11 @@ def test_what_was_put_is_durable_only_after_the_sync() -> None:
 
 def test_a_group_that_fits_writes_nothing_but_itself() -> None:
     disk, journal = new_journal()
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     for entry_id in range(2):
         journal.append(entry(5, entry_id))
         journal.commit()
-    operations = disk.fuse.operations[before:]
+    operations = disk.controller.operations[before:]
     assert [(each.kind, each.offset, each.size) for each in operations] == [
         *(("write", 512, 512), ("sync", 0, 0)),
         *(("write", 1024, 512), ("sync", 0, 0)),

@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.system.storage.last_log_id import MAX_LOG_ID, read_last_id, write_last_id
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import kept, lost, names_lost
 
 PATH = "current/lastId"
@@ -36,7 +36,7 @@ def test_what_is_not_an_id_counts_as_none(text: bytes) -> None:
 def test_the_name_is_durable_at_once_and_what_is_in_the_file_need_not_be() -> None:
     disk = SimDisk()
     write_last_id(disk, 0x1F)
-    assert disk.after_crash(lost, Fuse()).exists(PATH)
-    assert read_last_id(disk.after_crash(lost, Fuse())) == -1
-    assert read_last_id(disk.after_crash(names_lost, Fuse())) == 0x1F
-    assert read_last_id(disk.after_crash(kept, Fuse())) == 0x1F
+    assert disk.after_crash(lost, DiskController()).exists(PATH)
+    assert read_last_id(disk.after_crash(lost, DiskController())) == -1
+    assert read_last_id(disk.after_crash(names_lost, DiskController())) == 0x1F
+    assert read_last_id(disk.after_crash(kept, DiskController())) == 0x1F

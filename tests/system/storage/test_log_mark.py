@@ -3,8 +3,8 @@ import struct
 import pytest
 
 from labkit.system.storage.log_mark import START, LogMark, read_last_mark, write_last_mark
-from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDisk
-from labkit.worlds.sim.machine.disk_operation import by_lot, kept, lost
+from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDisk
+from labkit.worlds.sim.machine.disk_operation import at_random, kept, lost
 
 OLD, NEW = LogMark(0x1A1FD4B7370, 0xE00), LogMark(0x1A1FD4B7371, 0x200)
 
@@ -47,12 +47,12 @@ def test_after_a_crash_there_is_the_old_mark_or_the_new_one(seed: int) -> None:
     for stop_at in range(10):
         disk = SimDisk()
         write_last_mark(disk, OLD)
-        disk.fuse.stop_at = len(disk.fuse.operations) + stop_at
+        disk.controller.stop_at = len(disk.controller.operations) + stop_at
         try:
             write_last_mark(disk, NEW)
         except CrashError:
-            for keep in (lost, kept, by_lot(seed)):
-                found.add(read_last_mark(disk.after_crash(keep, Fuse())))
+            for keep in (lost, kept, at_random(seed)):
+                found.add(read_last_mark(disk.after_crash(keep, DiskController())))
         else:
-            assert read_last_mark(disk.after_crash(lost, Fuse())) == NEW
+            assert read_last_mark(disk.after_crash(lost, DiskController())) == NEW
     assert found == {OLD, NEW}

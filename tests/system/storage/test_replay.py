@@ -23,7 +23,7 @@ from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Recorder
-from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDisk, SimDiskError
+from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDisk, SimDiskError
 from labkit.worlds.sim.machine.disk_operation import kept
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import KEY, OTHER_KEY, SMALL, add, entry, present
@@ -92,9 +92,9 @@ def test_a_log_whose_entries_replay_trusts_is_synced_once(machine: Machine) -> N
     assert len(written) == 2
     machine.ledgers.remove("current/lastMark")
     add(store, 5, *range(10, 20))
-    before = len(machine.ledgers.fuse.operations)
+    before = len(machine.ledgers.controller.operations)
     machine.open(replace(SMALL, skip_list_size_limit=100))
-    operations = machine.ledgers.fuse.operations[before:]
+    operations = machine.ledgers.controller.operations[before:]
     logs = [each.path for each in operations if each.kind == "sync" and each.path[-4:] == ".log"]
     for log_id in written:
         assert logs.count(f"current/{log_id:x}.log") == 1
@@ -238,10 +238,10 @@ def test_without_a_mark_replay_takes_what_journals_there_are(machine: Machine) -
 def test_a_kill_during_the_replay_does_no_harm(machine: Machine) -> None:
     add(machine.open(), 5, *range(5))
     for stop_at in range(40):
-        machine.ledgers.fuse.stop_at = len(machine.ledgers.fuse.operations) + stop_at
+        machine.ledgers.controller.stop_at = len(machine.ledgers.controller.operations) + stop_at
         with suppress(CrashError):
             machine.open()
-        machine.ledgers = machine.ledgers.after_crash(kept, Fuse())
+        machine.ledgers = machine.ledgers.after_crash(kept, DiskController())
     store = machine.open()
     assert [store.read_entry(5, i) for i in range(5)] == [entry(5, i) for i in range(5)]
 
@@ -251,11 +251,11 @@ def test_what_a_killed_process_did_not_sync_is_durable_before_the_mark_passes_it
     machine: Machine, operation: int
 ) -> None:
     store = added_and_fenced(machine)
-    fuse = machine.ledgers.fuse
-    fuse.stop_at = len(fuse.operations) + operation
+    controller = machine.ledgers.controller
+    controller.stop_at = len(controller.operations) + operation
     with suppress(CrashError):
         store.checkpoint()
-    fuse.stop_at = -1
+    controller.stop_at = -1
     assert_both_are_there_after_the_next_process(machine)
 
 

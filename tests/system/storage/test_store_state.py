@@ -102,9 +102,9 @@ def test_a_mark_never_moves_back(machine: Machine) -> None:
 
 def test_a_checkpoint_of_nothing_writes_nothing(machine: Machine) -> None:
     store = machine.open()
-    before = len(machine.ledgers.fuse.operations)
+    before = len(machine.ledgers.controller.operations)
     store.checkpoint()
-    assert len(machine.ledgers.fuse.operations) == before
+    assert len(machine.ledgers.controller.operations) == before
 
 
 def test_what_goes_into_the_journal_beside_entries_is_reported_with_its_place(

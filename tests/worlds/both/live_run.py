@@ -15,7 +15,7 @@ from labkit.system.client.placement.placement import in_name_order
 from labkit.system.trace.events import Event, unnumbered_event
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.nodes.ledger_numbers import LedgerNumbers
-from labkit.worlds.sim.nodes.results import ClientAnswers
+from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause, Restart
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment
@@ -28,7 +28,7 @@ class _Node:
         self.name = name
         self.ledgers = ledgers
         self.client = client
-        self.world = SimpleNamespace(answers=ClientAnswers([]))
+        self.world = SimpleNamespace(results=ResultRecorder([]))
 
 
 class LiveRun:

@@ -1,4 +1,4 @@
-"""The live and the simulated network, which must behave the same through the network port."""
+"""The live and the simulated network, which must behave alike through the network port."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

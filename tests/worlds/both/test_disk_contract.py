@@ -1,7 +1,7 @@
 """The contract of the disk port, tested on real files and on the simulated disk.
 
-Each rule is a function that is checked on both. What a crash leaves behind is tested only for the
-simulated disk.
+Each rule is a function that is checked on both kinds of disk. What a crash leaves behind is tested
+only for the simulated disk.
 """
 
 from collections.abc import Callable

@@ -62,7 +62,7 @@ def test_a_log_on_a_full_disk_does_not_disturb_its_server(monkeypatch: pytest.Mo
         monkeypatch.setattr(sys, "stderr", full)
         PeerLog("broker-1", lambda: 0.0)("a mistake")
         monkeypatch.undo()
-        # Closing the text file would try to write the line again.
+        # Closing the text file would write the line again.
         full.buffer.raw.close()  # type: ignore[attr-defined]
 
 

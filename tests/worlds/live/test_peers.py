@@ -146,7 +146,7 @@ async def test_a_whole_frame_comes_through_while_others_leave_half_ones(impatien
 
 
 async def test_half_frames_of_clients_that_go_on_all_become_whole() -> None:
-    """The frames exceed the bound together but no client is at fault, so they wait in turn."""
+    """Together, the frames exceed the limit, but no client is at fault, so they take turns."""
     async with serving(PeerLimits(max_memory_mb=20)) as server, hostile(server) as clients:
         await clients.send(HALF, 15)
         for writer in clients.writers:

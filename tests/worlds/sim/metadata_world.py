@@ -77,7 +77,7 @@ class MetadataWorld:
         self.zookeeper.resume()
 
     def heal(self) -> None:
-        self.network.behave()
+        self.network.repair()
 
     def asked(self) -> list[str]:
         """Return a list to which the kind of each later request to the server is appended."""

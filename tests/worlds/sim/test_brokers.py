@@ -109,7 +109,9 @@ def test_owner_that_does_not_know_that_it_was_replaced_is_fenced(fault: Fault) -
     "owns the topic"
 )
 def test_owner_without_metadata_store_goes_on_until_it_is_fenced() -> None:
-    """Both brokers serve the topic, but only one can store anything: ownership is no lock."""
+    """Both brokers serve the topic, but only one can store anything, because ownership is not a
+    lock.
+    """
     long_ledgers = replace(BROKER.managed_ledger, max_entries_per_ledger=100)
     cluster = replace(CLUSTER, broker=replace(BROKER, managed_ledger=long_ledgers))
     both = (

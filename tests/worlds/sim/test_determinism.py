@@ -1,7 +1,7 @@
 """The same scenario always gives the same run.
 
 This holds in another process, with another hash seed, and in another Python version. A run with a
-seed and a run with the decisions drawn from that seed are identical, too.
+seed is also identical to a run with the decisions drawn from that seed.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ def test_two_processes_with_different_hash_seeds_run_seeds_alike(count: int) -> 
 def other_pythons() -> list[str]:
     """Return interpreters of other minor Python versions on this machine.
 
-    They are looked for on the PATH, among pyenv's versions, and in the list LABKIT_OTHER_PYTHON.
+    Looks on the PATH, among pyenv's versions, and in the list LABKIT_OTHER_PYTHON.
     """
     named = os.environ.get("LABKIT_OTHER_PYTHON", "").split(os.pathsep)
     own = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -1,4 +1,4 @@
-"""No crash breaks a promise, whatever a generated script asks of a bookie."""
+"""Whatever a generated script requests of a bookie, no crash breaks a promise."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

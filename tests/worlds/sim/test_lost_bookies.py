@@ -1,6 +1,6 @@
 """If bookies are lost for good while entries are written, every copy is eventually restored.
 
-The sizes, the failures and the other faults of each scenario are drawn from a seed.
+Each scenario's sizes, lost bookies and other faults are drawn from a seed.
 """
 
 import asyncio

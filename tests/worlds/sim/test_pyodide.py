@@ -1,7 +1,7 @@
 """The simulated world in a browser's Python (Pyodide, run by Node.js).
 
-Pyodide is a 32-bit platform with another C library, no threads, no processes, and an event loop
-that is already running.
+Pyodide is a 32-bit platform with a different C library, without threads or processes, and with an
+event loop that is already running.
 """
 
 import gzip

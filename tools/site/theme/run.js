@@ -4,7 +4,7 @@
 import { open } from "./play.js";
 
 const LINK = /^run\.1\.([\w-]+)\.(-1|\d{1,9})$/;
-const MOST_CHARACTERS = 24000, MOST_BYTES = 64 * 1024;
+const MAX_LENGTH = 24000, MAX_BYTES = 64 * 1024;
 const here = new URL(".", import.meta.url);
 const root = /** @type {HTMLElement} */ (document.querySelector("#lk-run"));
 
@@ -37,7 +37,7 @@ async function read(fragment) {
   if (format && format !== "1") {
     throw new Error(`The link has format ${format}; this site opens format 1.`);
   }
-  const [, packed, at] = fragment.length > MOST_CHARACTERS ? [] : fragment.match(LINK) ?? [];
+  const [, packed, at] = fragment.length > MAX_LENGTH ? [] : fragment.match(LINK) ?? [];
   try {
     const text = await unpacked(packed ?? ""), data = JSON.parse(text).RunLink;
     return { ...data, fragment, at: Number(at), key: text.split('"scenario":')[0] };
@@ -55,7 +55,7 @@ async function unpacked(text) {
   let result = "";
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     result += part.value;
-    if (result.length > MOST_BYTES) throw new Error("it is too large");
+    if (result.length > MAX_BYTES) throw new Error("it is too large");
   }
   return result;
 }

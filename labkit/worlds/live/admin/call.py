@@ -18,7 +18,7 @@ from labkit.system.topic.names import check_namespace, shorten
 
 
 class RedirectError(LabkitError):
-    """The request must be redirected to the broker with this URL."""
+    """The request must be redirected; the message is the URL of the right broker."""
 
 
 class BadRequestError(LabkitError):
@@ -96,13 +96,13 @@ class Call:
         """The subscription in the path; Pulsar's client library encodes its name twice."""
         return unquote_plus(self.names[3])
 
-    def flag(self, name: str) -> bool:
-        """Return whether the query string sets the parameter to true."""
+    def query_flag(self, name: str) -> bool:
+        """Return whether the query string sets this parameter to true."""
         return self.options.get(name, "").lower() == "true"
 
     async def require_owner(self, topic: str) -> None:
-        """Raise `RedirectError` unless this broker owns the topic or is the one to acquire it."""
-        owner, _ = await self.broker.look_up(topic, authoritative=self.flag("authoritative"))
+        """Raise `RedirectError` unless this broker owns the topic or should acquire it."""
+        owner, _ = await self.broker.look_up(topic, authoritative=self.query_flag("authoritative"))
         if owner.broker_id != self.broker.address.broker_id:
             raise RedirectError(owner.web_url)
 
@@ -116,22 +116,22 @@ class Call:
             raise BrokerError(ServerError.TopicNotFound, f"topic {self.topic} does not exist")
         return await self.broker.topic(self.topic)
 
-    def number(self, at: int) -> int:
+    def path_number(self, at: int) -> int:
         if not re.fullmatch(r"-?[0-9]{1,18}", self.names[at], re.ASCII):
             raise BadRequestError(f"{shorten(self.names[at])} in the path must be a number")
         return int(self.names[at])
 
-    def count(self) -> int:
+    def partition_count(self) -> int:
         if not isinstance(self.body, int) or isinstance(self.body, bool):
             raise BadRequestError("the body must be the number of partitions, such as 4")
         return self.body
 
 
 Action = Callable[[Call], Awaitable[object]]
-"""The handler of a path and a method; returns the response body, or None for status 204."""
+"""Handles one HTTP method of a path; returns the response body, or None for status 204."""
 
 Routes = Mapping[str, Mapping[str, Action]]
-"""Maps a regular expression for the path to its actions by HTTP method."""
+"""Maps a regular expression for a path to the path's actions, by HTTP method."""
 
 NAMESPACE = "([^/]+)/([^/]+)"
 TOPIC = f"{NAMESPACE}/([^/]+)"

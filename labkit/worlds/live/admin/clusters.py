@@ -94,7 +94,10 @@ async def _ready(_: Call) -> object:
 
 
 async def _health(call: Call) -> object:
-    """Check that there are enough bookies for a ledger. Pulsar's tools expect a plain `ok`."""
+    """Check that there are enough bookies for a ledger.
+
+    The response is a plain `ok`, as Pulsar's tools expect.
+    """
     needed = call.broker.config.managed_ledger.ensemble_size
     writable = len(await call.broker.client.writable_bookies())
     if writable < needed:

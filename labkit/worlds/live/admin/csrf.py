@@ -1,8 +1,8 @@
 """Protection against cross-site request forgery (CSRF).
 
-A browser lets any web page send some requests to any address, including loopback, without asking
-the server: a GET, or a POST of text or of a form. A server that accepts requests without a token
-must therefore check that they do not come from a page of another site:
+Without asking the server, a browser lets any web page send certain requests to any address,
+including loopback: a GET, or a POST of text or of a form. A server that accepts requests without a
+token must therefore check that they do not come from a page of another site:
 
     Origin, Sec-Fetch-Site   Browsers use them to identify the page's site; other clients send
                              neither.
@@ -26,7 +26,7 @@ _SAME_SITE = ("same-origin", "none")
 
 
 def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
-    """Return why the request may come from a page of another site, or "" if it cannot.
+    """Return the reason to suspect that a page of another site sent the request, or "".
 
     `advertised_url` is this broker's HTTP address.
     """
@@ -42,7 +42,8 @@ def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
         return ""
     connection = request.connection
     assert isinstance(connection, HTTP1Connection)
-    # The request may have an effect even if the client has closed the connection, so check it, too.
+    # Check the request even if the client has closed the connection, because it may still have an
+    # effect.
     if connection.stream.closed() or _is_loopback(connection.stream.socket.getsockname()[0]):
         return f"{name!r} is not a host name of this broker: use localhost or set advertisedAddress"
     return ""

@@ -63,13 +63,13 @@ _OTHERS: Mapping[type[LabkitError], int] = {
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_URI_BYTES = 8 * 1024
-_LONGEST_REASON = 1000
+_MAX_REASON_LENGTH = 1000
 _BEARER = "Bearer "
 
 
 class _WithExactNames(HTTPHeaders):
-    """Headers; some names keep their exact case, because Pulsar's library compares them
-    case-sensitively.
+    """Response headers, of which some keep the exact case of their names, because Pulsar's library
+    compares names case-sensitively.
     """
 
     def __init__(self, headers: HTTPHeaders, exact: Sequence[tuple[str, str]]) -> None:
@@ -83,7 +83,7 @@ class _WithExactNames(HTTPHeaders):
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """Handles a request; tornado calls the methods without a docstring.
+    """Base class of the request handlers; tornado calls the methods that have no docstring.
 
     A body larger than `MAX_BODY_BYTES` is read to its end but discarded.
     """
@@ -118,8 +118,8 @@ class _Handler(RequestHandler):
         return True
 
     def refuse(self, status: int, reason: str) -> None:
-        self.reason = reason[:_LONGEST_REASON]
-        self.answer(status, {"reason": self.reason})
+        self.reason = reason[:_MAX_REASON_LENGTH]
+        self.respond(status, {"reason": self.reason})
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None))[1]
@@ -130,19 +130,19 @@ class _Handler(RequestHandler):
         if not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
 
-    def answer(self, status: int, answer: object) -> None:
-        """Send text, bytes or JSON, depending on the type of `answer`; status 204 has no body."""
+    def respond(self, status: int, body: object) -> None:
+        """Send text, bytes or JSON, depending on the type of `body`; status 204 has no body."""
         self.set_status(status)
-        if isinstance(answer, PlainText):
+        if isinstance(body, PlainText):
             self.set_header("Content-Type", "text/plain; charset=utf-8")
-            self.finish(answer)
-        elif isinstance(answer, Binary):
+            self.finish(body)
+        elif isinstance(body, Binary):
             self.set_header("Content-Type", "application/octet-stream")
-            self._headers = _WithExactNames(self._headers, answer.headers)
-            self.finish(answer.body)
+            self._headers = _WithExactNames(self._headers, body.headers)
+            self.finish(body.body)
         elif status != 204:
             self.set_header("Content-Type", "application/json")
-            self.finish(json.dumps(answer))
+            self.finish(json.dumps(body))
 
 
 class _RouteHandler(_Handler):
@@ -170,9 +170,9 @@ class _RouteHandler(_Handler):
                 raise not_supported(f"{method} {shorten(self.request.path)}")
             call = self._call()
             await self._check_may(role, action, call)
-            answer = await action(call)
+            body = await action(call)
         except RedirectError as elsewhere:
-            # The target broker must acquire the topic instead of redirecting again.
+            # Tell the target broker to acquire the topic instead of redirecting again.
             uri = self.request.uri or ""
             if "authoritative=true" not in uri:
                 uri = f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
@@ -180,7 +180,7 @@ class _RouteHandler(_Handler):
         except LabkitError as error:
             self.refuse(_status(error), str(error))
         else:
-            self.answer(204 if answer is None else 200, answer)
+            self.respond(204 if body is None else 200, body)
 
     get = head = put = post = delete = patch = options = _serve
 
@@ -193,8 +193,8 @@ class _RouteHandler(_Handler):
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
         """Raise `BrokerError` if the role may not perform the action.
 
-        Requests of ordinary clients need a grant on the topic or the namespace; all other requests
-        need the role of an administrator or a superuser.
+        For requests that ordinary clients send, the role needs a grant on the topic or the
+        namespace. All other requests require the role of an administrator or a superuser.
         """
         authorization = self.broker.authorization
         if authorization is None:
@@ -246,7 +246,7 @@ def _status(error: LabkitError) -> int:
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
-    """Return the broker's tornado application; `log` gets one line for each rejected request."""
+    """Return the broker's tornado application; it logs one line for each rejected request."""
 
     def log_refusal(handler: RequestHandler) -> None:
         status = handler.get_status()

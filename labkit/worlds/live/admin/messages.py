@@ -1,7 +1,7 @@
 """The HTTP paths for individual messages: peek, examine, read by id, last message id.
 
-As in Pulsar, the response body is the decompressed payload, and the metadata is sent in
-`X-Pulsar-...` headers. For a batch, the body is the whole batch, and the client splits it.
+As in Pulsar, the response body is the decompressed payload, and `X-Pulsar-...` headers contain the
+metadata. If the entry is a batch, the body is the whole batch, and the client splits it.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`generateResponseWithEntry`),
 `client/admin/internal/TopicsImpl.java`.
@@ -31,7 +31,7 @@ from labkit.system.topic.messages import split_entry
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Binary, Call, Routes, StatusError
 from labkit.worlds.live.admin.partitions import check_not_partitioned
 
-_LARGEST_PAYLOAD = 64 * 1024 * 1024
+_MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 _PREFIX = "X-Pulsar-"
 
 _TIMES = {
@@ -70,7 +70,7 @@ async def _peek(call: Call) -> object:
 
     The Java client interprets 404 as the end of the backlog, so other errors use another status.
     """
-    count = call.number(4)
+    count = call.path_number(4)
     if count < 1:
         raise BadRequestError(f"the position must be at least 1, got {count}")
     try:
@@ -101,7 +101,7 @@ async def _examine(call: Call) -> object:
 async def _message_by_id(call: Call) -> object:
     await check_not_partitioned(call, "read a message of")
     topic = await call.open_topic()
-    return await _message(topic, (call.number(3), call.number(4)))
+    return await _message(topic, (call.path_number(3), call.path_number(4)))
 
 
 async def _last_message_id(call: Call) -> object:
@@ -115,7 +115,7 @@ async def _message_id_at(call: Call) -> object:
     """Return the id of the first message published at the given time or later."""
     await check_not_partitioned(call, "ask for the message id of")
     topic = await call.open_topic()
-    return message_id_json(await first_published_from(topic.ledger, call.number(3)), topic)
+    return message_id_json(await first_published_from(topic.ledger, call.path_number(3)), topic)
 
 
 def message_id_json(position: Position, topic: BrokerTopic) -> dict[str, int]:
@@ -181,14 +181,14 @@ def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -
     """
     if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
         return payload
-    # Imported here because most brokers never need it and it takes 50 MB of memory.
+    # Imported here because it takes 50 MB of memory and most brokers never need it.
     from labkit.system.topic.compression import DecompressionError, decompress_payload  # noqa: PLC0415
 
     size = metadata.uncompressed_size
-    if size > _LARGEST_PAYLOAD:
+    if size > _MAX_PAYLOAD_BYTES:
         raise StatusError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"the message is {size} bytes, which exceeds the limit of {_LARGEST_PAYLOAD}",
+            f"the message is {size} bytes, which exceeds the limit of {_MAX_PAYLOAD_BYTES}",
         )
     try:
         return decompress_payload(metadata.compression, payload, size)
@@ -231,7 +231,7 @@ def _is_encrypted(metadata: MessageMetadata) -> bool:
 
 
 def _time(time_ms: int) -> str:
-    """Format the time like Java's `DateTimeFormatter`; "" if Python cannot represent it."""
+    """Format a time as Java's `DateTimeFormatter` does; "" if Python cannot represent it."""
     try:
         time = datetime.fromtimestamp(time_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -63,13 +63,13 @@ def _check_clusters(call: Call, clusters: object) -> None:
     if others := sorted({str(name) for name in clusters} - {mine}):
         raise StatusError(
             HTTPStatus.FORBIDDEN,
-            f"replication to {', '.join(others)}: geo-replication is not supported here, and this"
-            f" cluster is {mine}",
+            f"cannot replicate to {', '.join(others)}: labkit does not support geo-replication, and"
+            f" this cluster is {mine}",
         )
 
 
 async def _delete(call: Call) -> None:
-    if call.flag("force"):
+    if call.query_flag("force"):
         raise StatusError(
             HTTPStatus.METHOD_NOT_ALLOWED,
             "namespaces cannot be force-deleted; delete the topics first",
@@ -117,7 +117,7 @@ async def _bundles(call: Call) -> object:
 
 
 async def _unload(call: Call) -> None:
-    """Forward an unload request for each bundle to its owner."""
+    """Forward an unload request for each bundle to the bundle's owner."""
     await check_namespace_exists(call.broker.store, call.namespace)
     for bundle in BUNDLE_RANGES:
         answer = await forward(call, f"{call.path.removesuffix('unload')}{bundle}/unload", "PUT")

@@ -1,7 +1,7 @@
 """Requests for a partitioned topic, which the broker forwards for each of its partitions.
 
-The broker sends them over HTTP, with the client's credentials, to the brokers that own the
-partitions (including itself). If one of them fails, the client can repeat the whole request.
+The broker sends the requests over HTTP, with the client's credentials, to the brokers that own the
+partitions, which may include itself. If one of them fails, the client can repeat the whole request.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
 """
@@ -26,7 +26,7 @@ _TOPIC_SEGMENTS = 7
 
 
 async def all_partitions(call: Call) -> range:
-    """Return the indices of the topic's partitions, none if it is not partitioned.
+    """Return the indices of the topic's partitions; empty if the topic is not partitioned.
 
     Raises `BrokerError`.
     """
@@ -40,7 +40,8 @@ async def existing_partitions(call: Call, partitions: Sequence[int]) -> list[int
 
 
 async def check_not_partitioned(call: Call, what: str) -> None:
-    """Raise `StatusError` if the topic is partitioned, because only a partition can be used.
+    """Raise `StatusError` if the topic is partitioned, because the request needs a single
+    partition.
 
     `what` is the beginning of the advice in the error, such as "skip messages of".
     """
@@ -55,7 +56,7 @@ async def check_not_partitioned(call: Call, what: str) -> None:
 async def forward_to_partitions(
     call: Call, partitions: Sequence[int], rest: str | None = None, method: str = ""
 ) -> dict[int, Any]:
-    """Forward the request for each of these partitions; return the responses by partition.
+    """Forward the request once for each of these partitions; return the responses by partition.
 
     `rest` replaces the part of the path after the topic, and `method` the HTTP method. An error
     response is returned as a `StatusError`.
@@ -76,7 +77,7 @@ async def forward_to_partitions(
 
 
 async def forward(call: Call, path: str, method: str) -> Any:
-    """Send a request for another path with the call's body, options and credentials.
+    """Send a request for another path, with the body, the options and the credentials of the call.
 
     This broker redirects it to the owner if necessary. Returns the response's JSON, or a
     `StatusError` for an error response.
@@ -109,7 +110,7 @@ async def forward(call: Call, path: str, method: str) -> Any:
 def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
     """Return the successful responses, and raise the first error.
 
-    An error with one of the statuses in `but` is ignored if another partition accepted the request.
+    An error is ignored if its status is in `but` and another partition accepted the request.
     """
     refusals = [answer for answer in answers.values() if isinstance(answer, StatusError)]
     for refusal in refusals:
@@ -119,7 +120,7 @@ def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
 
 
 def on_each_partition(action: Action, *but: int) -> Action:
-    """Make an action for a single topic work for partitioned topics as well.
+    """Extend an action for a single topic to partitioned topics.
 
     The request is forwarded for each existing partition; `but` is passed to `accepted_responses`.
     """

@@ -1,7 +1,7 @@
 """The HTTP paths for namespace policies.
 
-Every policy can be read and removed, even one that only Pulsar's brokers enforce. It can be set
-only if labkit's brokers enforce it.
+Every policy can be read and removed, even one that only Pulsar's brokers enforce. A policy can be
+set only if labkit's brokers enforce it.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
 """
@@ -56,7 +56,7 @@ def _retention(body: object) -> object:
     if not (_is_number(time) and _is_number(size) and time >= -1 and size >= -1):
         raise BadRequestError(
             'the body must look like {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100};'
-            " -1: no limit"
+            " use -1 for no limit"
         )
     if (time == 0) != (size == 0):
         raise BadRequestError(
@@ -68,7 +68,9 @@ def _retention(body: object) -> object:
 
 def _message_ttl(body: object) -> object:
     if not _is_number(body):
-        raise BadRequestError("the body must be a number of seconds, such as 3600; 0: no expiry")
+        raise BadRequestError(
+            "the body must be a number of seconds, such as 3600; use 0 for no expiry"
+        )
     if isinstance(body, int) and body < 0:
         raise StatusError(
             HTTPStatus.PRECONDITION_FAILED,
@@ -92,10 +94,10 @@ def _strategy(body: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """A policy that is stored under `key`.
+    """A namespace policy, stored under `key`.
 
-    `checked` validates a request body and returns the value to store, or raises `BadRequestError`
-    or `StatusError`. It is None if the policy cannot be set here.
+    `checked` validates a request body, and returns the value to store or raises `BadRequestError`
+    or `StatusError`. If `checked` is None, the policy cannot be set.
     """
 
     key: str
@@ -156,7 +158,7 @@ async def _set(name: str, policy: _Policy, call: Call) -> None:
         value = policy.checked(value)
     elif policy.default is None or value != policy.default:
         await check_namespace_exists(call.broker.store, call.namespace)
-        raise not_supported(f"the policy {name} of a namespace")
+        raise not_supported(f"the namespace policy {name}")
     await change_policy(call.broker.store, call.namespace, policy.key, lambda _: value)
 
 
@@ -176,7 +178,7 @@ def policies_of(body: Mapping[str, Any], cluster: str) -> dict[str, Any]:
         if not value or value == policy.default or key in policies:
             continue
         if policy.checked is None:
-            raise not_supported(f"the policy {key} of a namespace")
+            raise not_supported(f"the namespace policy {key}")
         policies[key] = policy.checked(value)
     return policies
 
@@ -207,7 +209,7 @@ async def _grant_subscription(call: Call) -> None:
 
 
 async def _change_auth(call: Call, kind: str, value: list[str] | None) -> None:
-    """Set the entry of the role or subscription in the path, or remove it if `value` is None."""
+    """Set the entry for the role or subscription in the path; remove it if `value` is None."""
 
     def changed(before: Any) -> dict[str, Any]:
         policies = {**new_policies("")[_AUTH], **(before or {})}

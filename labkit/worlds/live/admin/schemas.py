@@ -1,6 +1,6 @@
 """The HTTP paths for the schemas of a topic.
 
-Over HTTP, schema types have the names used in Pulsar's Java code, and schema definitions are text.
+Over HTTP, schema types have their names from Pulsar's Java code, and schema definitions are text.
 The definition of a KeyValue schema is one JSON document, `{"key": ..., "value": ...}`, in which ""
 stands for a primitive type.
 
@@ -47,7 +47,7 @@ async def _post(call: Call) -> object:
 
 
 async def _delete(call: Call) -> object:
-    if not call.flag("force"):
+    if not call.query_flag("force"):
         return {"version": await call.broker.schemas.delete_versions(await _topic(call))}
     await call.broker.schemas.delete(await _topic(call))
     return {"version": NO_NUMBER}
@@ -110,7 +110,7 @@ def _text(schema: Schema) -> str:
             key, value = (json.loads(part) if part else "" for part in parts)
             return json.dumps({"key": key, "value": value}, separators=(",", ":"))
         except (InvalidKeyValueError, ValueError, RecursionError):
-            pass  # A broker other than labkit's may have stored a definition that is not a pair.
+            pass  # A broker other than labkit may have stored a definition that is not a pair.
     return schema.schema_data.decode(errors="replace")
 
 

@@ -31,12 +31,12 @@ from labkit.worlds.live.peer_log import PeerLog
 
 MAX_CONNECTIONS = 128
 PATIENCE_S = 30.0
-_LARGEST_HEAD = 64 * 1024
-_MOST_DROPPED = 128 * 1024 * 1024
+_MAX_HEAD_BYTES = 64 * 1024
+_MAX_DISCARDED_BYTES = 128 * 1024 * 1024
 
 
 class _CompletionNotifier(HTTPMessageDelegate):
-    """Passes a request on to `delegate`, and calls `on_whole` once it has arrived completely."""
+    """Passes a request on to `delegate`; calls `on_whole` when the whole request has arrived."""
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
         self._delegate = delegate
@@ -61,7 +61,7 @@ class _CompletionNotifier(HTTPMessageDelegate):
 class AdminServer(HTTPServer):
     """Serves `admin_application` within the limits above; `admin_server` creates one.
 
-    tornado calls its methods; it calls `start_request` when a connection starts to wait for a
+    tornado calls its methods: `start_request`, for example, when a connection begins to wait for a
     request.
     """
 
@@ -107,15 +107,15 @@ class AdminServer(HTTPServer):
 
 
 def admin_server(broker: Broker, log: PeerLog) -> AdminServer:
-    """Return the HTTP server; it logs each rejected request or uncaught exception on one line."""
+    """Return the HTTP server, which logs one line per rejected request or uncaught exception."""
     for name in ("tornado.general", "tornado.application"):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
         logger.handlers, logger.propagate = [log], False
     return AdminServer(
         admin_application(broker, log),
-        max_header_size=_LARGEST_HEAD,
-        max_body_size=_MOST_DROPPED,
+        max_header_size=_MAX_HEAD_BYTES,
+        max_body_size=_MAX_DISCARDED_BYTES,
         body_timeout=PATIENCE_S,
         idle_connection_timeout=PATIENCE_S,
     )

@@ -1,4 +1,4 @@
-"""The HTTP paths for topic statistics, and to unload and terminate topics.
+"""The HTTP paths that return topic statistics, and that unload and terminate topics.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """
@@ -26,7 +26,7 @@ from labkit.worlds.live.admin.partitions import (
 
 async def _stats(call: Call) -> object:
     topic = await call.open_topic()
-    return await topic_stats(topic, with_earliest_time=call.flag("getEarliestTimeInBacklog"))
+    return await topic_stats(topic, with_earliest_time=call.query_flag("getEarliestTimeInBacklog"))
 
 
 async def _internal_stats(call: Call) -> object:
@@ -70,7 +70,7 @@ async def _terminate_partitions(call: Call) -> object:
     # A partition that does not exist yet must also be terminated, so create it first.
     used = await existing_partitions(call, partitions)
     unused = [each for each in partitions if each not in used]
-    # If this fails, the next request fails, too.
+    # If this fails, the next request also fails.
     await forward_to_partitions(call, unused, "", "PUT")
     return accepted_responses(await forward_to_partitions(call, partitions, "terminate", "POST"))
 

@@ -1,6 +1,6 @@
 """The HTTP paths for a topic's subscriptions: create, delete, skip, reset, expire.
 
-A request for a partitioned topic is executed on each partition that has the subscription.
+A request for a partitioned topic applies to each partition that has the subscription.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """
@@ -25,7 +25,7 @@ from labkit.worlds.live.admin.partitions import (
     on_each_partition,
 )
 
-_LARGEST_BATCH = 64 * 1024
+_MAX_BATCH_SIZE = 64 * 1024
 
 
 async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
@@ -47,7 +47,7 @@ async def _create(call: Call) -> None:
     properties = body.get("properties") or {} if isinstance(body, dict) else {}
     if not isinstance(properties, dict) or not all(isinstance(v, str) for v in properties.values()):
         raise BadRequestError('properties must be strings: {"properties": {"key": "value"}}')
-    if call.flag("replicated"):
+    if call.query_flag("replicated"):
         raise StatusError(
             HTTPStatus.NOT_IMPLEMENTED, "replicated subscriptions are not supported here"
         )
@@ -67,7 +67,7 @@ async def _create(call: Call) -> None:
 
 async def _delete(call: Call) -> None:
     topic, subscription = await _find(call)
-    await topic.subscriptions.unsubscribe(subscription, None, force=call.flag("force"))
+    await topic.subscriptions.unsubscribe(subscription, None, force=call.query_flag("force"))
 
 
 async def _properties(call: Call) -> object:
@@ -87,7 +87,7 @@ async def _properties(call: Call) -> object:
 async def _skip(call: Call) -> None:
     await check_not_partitioned(call, "skip messages of")
     topic, subscription = await _find(call)
-    await skip(topic.ledger, subscription, call.number(4))
+    await skip(topic.ledger, subscription, call.path_number(4))
 
 
 async def _skip_all(call: Call) -> None:
@@ -97,7 +97,7 @@ async def _skip_all(call: Call) -> None:
 
 async def _expire(call: Call) -> None:
     topic, subscription = await _find(call)
-    if not await expire(topic.ledger, subscription, _published_before(call, call.number(4))):
+    if not await expire(topic.ledger, subscription, _published_before(call, call.path_number(4))):
         raise StatusError(
             HTTPStatus.CONFLICT, f"{subscription.name!r} has no messages left to expire"
         )
@@ -106,7 +106,7 @@ async def _expire(call: Call) -> None:
 async def _expire_all(call: Call) -> None:
     topic = await call.open_topic()
     for subscription in topic.subscriptions.all:
-        await expire(topic.ledger, subscription, _published_before(call, call.number(3)))
+        await expire(topic.ledger, subscription, _published_before(call, call.path_number(3)))
 
 
 def _published_before(call: Call, age_s: int) -> int:
@@ -116,7 +116,9 @@ def _published_before(call: Call, age_s: int) -> int:
 
 
 async def _expire_up_to(call: Call) -> None:
-    """Acknowledge everything up to the message in the body, and that message unless excluded."""
+    """Acknowledge all messages up to the one in the body, which is included unless `excluded` is
+    set.
+    """
     await check_not_partitioned(call, "expire messages of")
     topic, subscription = await _find(call)
     if parse_position(call.body) > topic.ledger.last_confirmed:
@@ -133,11 +135,11 @@ async def _expire_up_to(call: Call) -> None:
 
 async def _reset_to_time(call: Call) -> None:
     topic, subscription = await _find(call)
-    await topic.subscriptions.seek_to_time(subscription, call.number(4))
+    await topic.subscriptions.seek_to_time(subscription, call.path_number(4))
 
 
 async def _reset_to_position(call: Call) -> None:
-    """Reset the cursor to the message in the body, or to the next one if excluded."""
+    """Reset the cursor to the message in the body, or to the next one if `excluded` is set."""
     await check_not_partitioned(call, "reset the cursor of")
     topic, subscription = await _find(call)
     start, batch = await _start(call, topic, after=_excluded(call))
@@ -151,10 +153,10 @@ def _excluded(call: Call) -> bool:
 async def _start(
     call: Call, topic: BrokerTopic, *, after: bool
 ) -> tuple[Position, tuple[int, int] | None]:
-    """Return the position of the message in the body, or of the next one if `after`.
+    """Return the position of the message in the body, or with `after`, of the next message.
 
-    For a message inside a batch, also return the batch size and a bit set of the messages from that
-    one on. Raises `BadRequestError`.
+    If that position is inside a batch, also return the batch size and a bit set of the remaining
+    messages of the batch. Raises `BadRequestError`.
     """
     position = parse_position(call.body)
     index = call.body.get("batchIndex", -1) if isinstance(call.body, dict) else -1
@@ -174,7 +176,7 @@ async def _batch_size(topic: BrokerTopic, position: Position) -> int:
     stored = await topic.ledger.read(position, 1, 1)
     if not stored or stored[0].position != position:
         return 0
-    return min(read_entry(stored[0]).message_count, _LARGEST_BATCH)
+    return min(read_entry(stored[0]).message_count, _MAX_BATCH_SIZE)
 
 
 _TOPIC = f"/admin/v2/persistent/{TOPIC}"

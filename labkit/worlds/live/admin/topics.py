@@ -23,7 +23,9 @@ from labkit.worlds.live.admin.subscriptions import SUBSCRIPTION_ROUTES
 
 
 async def _lookup(call: Call) -> object:
-    broker, serves = await call.broker.look_up(call.topic, authoritative=call.flag("authoritative"))
+    broker, serves = await call.broker.look_up(
+        call.topic, authoritative=call.query_flag("authoritative")
+    )
     if not serves:
         raise RedirectError(broker.web_url)
     return {
@@ -36,7 +38,7 @@ async def _lookup(call: Call) -> object:
 
 
 async def _partitions(call: Call) -> object:
-    create = call.flag("checkAllowAutoCreation")
+    create = call.query_flag("checkAllowAutoCreation")
     return {"partitions": await call.broker.partition_count(call.topic, create=create)}
 
 
@@ -53,7 +55,7 @@ async def _delete_partitions(call: Call) -> None:
             except RedirectError as elsewhere:
                 redirect = elsewhere
             else:
-                await deletion.close(partition, force=call.flag("force"))
+                await deletion.close(partition, force=call.query_flag("force"))
     except BrokerError:
         await deletion.cancel()
         raise
@@ -69,7 +71,7 @@ async def _create_topic(call: Call) -> None:
 
 async def _delete_topic(call: Call) -> None:
     await call.require_owner(call.topic)
-    await delete_topic(call.broker, call.topic, force=call.flag("force"))
+    await delete_topic(call.broker, call.topic, force=call.query_flag("force"))
 
 
 CLIENT_TOPIC_REQUESTS = (_lookup, _partitions, *CLIENT_SCHEMA_REQUESTS)
@@ -81,8 +83,12 @@ TOPIC_ROUTES: Routes = {
     f"/lookup/v2/topic/persistent/{TOPIC}": {"GET": _lookup},
     f"{_PERSISTENT}/{TOPIC}/partitions": {
         "GET": _partitions,
-        "PUT": lambda call: create_partitioned_topic(call.broker, call.topic, call.count()),
-        "POST": lambda call: grow_partitioned_topic(call.broker, call.topic, call.count()),
+        "PUT": lambda call: create_partitioned_topic(
+            call.broker, call.topic, call.partition_count()
+        ),
+        "POST": lambda call: grow_partitioned_topic(
+            call.broker, call.topic, call.partition_count()
+        ),
         "DELETE": _delete_partitions,
     },
     **STATS_ROUTES,

@@ -1,4 +1,4 @@
-"""Reading of BookKeeper's and Pulsar's configuration files.
+"""Reads configuration files of BookKeeper and Pulsar.
 
     properties       parses lines of `key=value`
     known_keys       the keys that labkit obeys or refuses; the *.tsv tables list the refused ones

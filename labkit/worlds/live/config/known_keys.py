@@ -22,9 +22,9 @@ from labkit.system.model.settings import Setting, settings_by_key
 
 REFUSED, BY_A_BOOKIE = "refused", "refused by a bookie"
 
-_SIMILAR = 0.88
+_MIN_SIMILARITY = 0.88
 """Minimum similarity (0 to 1) for an unknown key to count as a misspelling of a known one."""
-_MOST_NAMED = 20
+_MAX_LISTED_KEYS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class KnownKeys:
     refused: Mapping[str, RefusedKey]
 
     def unused(self, properties: Mapping[str, str], *, bookie: bool = True) -> dict[str, str]:
-        """Return the keys that have no effect, each with the most similar known key or "".
+        """Return the keys that have no effect, each mapped to the most similar known key or "".
 
-        With `bookie=False`, keys that only a bookie refuses are ignored. Raises
+        With `bookie=False`, keys that only a bookie refuses count as having no effect. Raises
         `BKIncorrectParameterException` for a refused key.
         """
         unused = {}
@@ -73,7 +73,7 @@ class KnownKeys:
                 continue
             if refused is None:
                 similar = get_close_matches(
-                    name, sorted((*self.obeyed, *self.refused)), 1, _SIMILAR
+                    name, sorted((*self.obeyed, *self.refused)), 1, _MIN_SIMILARITY
                 )
                 unused[name] = similar[0] if similar else ""
             elif bookie or refused.by == REFUSED:
@@ -91,13 +91,13 @@ class KnownKeys:
 
 
 def describe_unused(unused: Mapping[str, str]) -> str:
-    """Return a line that lists the unused keys, likely misspellings first, or "" without any."""
+    """Return a line that lists the unused keys, likely misspellings first; "" if there are none."""
     if not unused:
         return ""
     names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]
     names += [name for name, near in unused.items() if not near]
-    more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
-    return f"labkit does not use these keys: {', '.join(names[:_MOST_NAMED])}{more}"
+    more = f" and {len(names) - _MAX_LISTED_KEYS} others" if len(names) > _MAX_LISTED_KEYS else ""
+    return f"labkit does not use these keys: {', '.join(names[:_MAX_LISTED_KEYS])}{more}"
 
 
 def obeyed_keys(kinds: Iterable[type]) -> Mapping[str, tuple[Field[Any], Setting]]:
@@ -105,7 +105,10 @@ def obeyed_keys(kinds: Iterable[type]) -> Mapping[str, tuple[Field[Any], Setting
 
 
 def refused_keys(table: str) -> Iterator[RefusedKey]:
-    """Read a table of refused keys from this directory: tab-separated, one key per line."""
+    """Read a table of refused keys from this directory.
+
+    It is tab-separated, with one key per line.
+    """
     text = files("labkit.worlds.live.config").joinpath(table).read_text(encoding="utf-8")
     for line in text.splitlines():
         name, by, accepted, why = line.split("\t")

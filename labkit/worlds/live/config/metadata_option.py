@@ -1,7 +1,7 @@
-"""The option `--zookeeper`, combined with a configuration file that also sets a metadata store.
+"""Combines the option `--zookeeper` with a configuration file that also sets a metadata store.
 
-The option's servers replace the file's. The path and the ledger manager must agree, because a
-bookie at another path would belong to another cluster.
+The servers in the option replace those in the file. The path and the ledger manager must be the
+same, because a bookie with another path would belong to another cluster.
 """
 
 from dataclasses import replace
@@ -16,10 +16,10 @@ def resolve_metadata_option(
 ) -> MetadataLocation:
     """Return the metadata location that the option and the file specify together.
 
-    `path` is the ledgers path in the file, `layout` the file's ledger layout, and `keys` lists
-    their keys for error messages. A default `path` never causes a conflict, and if the option does
-    not specify a layout, the layout from the file applies. Raises `BKIncorrectParameterException`
-    if option and file conflict.
+    `path` and `layout` are the ledgers path and the ledger layout in the file; `keys` lists the
+    keys that set them, for error messages. A default `path` never causes a conflict, and if the
+    option does not specify a layout, the layout from the file applies. Raises
+    `BKIncorrectParameterException` if the option and the file conflict.
     """
     location = parse_location(option)
     differs = path not in (DEFAULT_LEDGERS_ROOT, location.chroot + location.ledgers_root)

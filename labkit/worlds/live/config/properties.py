@@ -14,7 +14,7 @@ _LINE = re.compile(r"([^=:\s]+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
 
 
 _NO_LIMIT = -1
-"""The value of any negative number, if the key has a unit."""
+"""Any negative number is converted to this value if the key has a unit."""
 
 
 def _boolean(text: str) -> bool:
@@ -42,7 +42,8 @@ _CONVERSIONS: Mapping[object, Callable[[str], Any]] = {
 def read_configuration(path: Path) -> bytes:
     """Return the file's contents.
 
-    Raises `BKIncorrectParameterException`, because callers treat `OSError` as a failed disk.
+    Raises `BKIncorrectParameterException` rather than `OSError`, which callers treat as a failed
+    disk.
     """
     try:
         return path.read_bytes()
@@ -102,10 +103,11 @@ def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
 
 @contextmanager
 def explain_setting_errors(properties: Mapping[str, str], options: object = None) -> Iterator[None]:
-    """Rewrite an `InvalidSettingException` in terms of what the user wrote instead of field names.
+    """Rewrite an `InvalidSettingException` so that it mentions what the user wrote, not field
+    names.
 
-    It names the option if the command line set the field, otherwise the key and its value in the
-    file.
+    The new message names the option if the command line set the field, otherwise the key in the
+    file and its value.
     """
     try:
         yield

@@ -30,11 +30,11 @@ from labkit.system.model.settings import setting
 from labkit.worlds.live.config.properties import fields_in
 from labkit.worlds.live.tokens import TokenSettings
 
-_SECRET_SIZES = {"HS256": 32, "HS384": 48, "HS512": 64}
+_MIN_SECRET_BYTES = {"HS256": 32, "HS384": 48, "HS512": 64}
 """The smallest size of a secret in bytes, by algorithm (RFC 7518, 3.2)."""
 
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-_SMALLEST_RSA_BITS = 2048
+_MIN_RSA_BITS = 2048
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _DATA = re.compile(r"data:[^;,]*(?:;charset=[^;,]+)?(;base64)?,(.+)", re.DOTALL)
 
@@ -50,7 +50,7 @@ class TokenKeys:
     def verifier(
         self,
     ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
-        """Return the key, and the algorithms that it may verify.
+        """Return the key, and the signature algorithms for which it may be used.
 
         Raises `BKIncorrectParameterException`, which names the invalid key.
         """
@@ -79,10 +79,10 @@ def token_settings(properties: Mapping[str, str]) -> TokenSettings:
 
 
 def _secret(key: bytes) -> tuple[bytes, tuple[str, ...]]:
-    algorithms = tuple(name for name, size in _SECRET_SIZES.items() if len(key) >= size)
+    algorithms = tuple(name for name, size in _MIN_SECRET_BYTES.items() if len(key) >= size)
     if not algorithms:
         raise BKIncorrectParameterException(
-            f"tokenSecretKey has {len(key)} bytes; expected at least {_SECRET_SIZES['HS256']},"
+            f"tokenSecretKey has {len(key)} bytes; expected at least {_MIN_SECRET_BYTES['HS256']},"
             " because a shorter key can be guessed"
         )
     return key, algorithms
@@ -99,7 +99,7 @@ def _public_key(
             " `tokens create-key-pair`"
         ) from None
     algorithms: tuple[str, ...] = ()
-    if isinstance(key, RSAPublicKey) and key.key_size >= _SMALLEST_RSA_BITS:
+    if isinstance(key, RSAPublicKey) and key.key_size >= _MIN_RSA_BITS:
         algorithms = _RSA
     elif isinstance(key, EllipticCurvePublicKey) and key.curve.name in _CURVES:
         algorithms = (_CURVES[key.curve.name],)
@@ -112,7 +112,7 @@ def _public_key(
 
 
 def _read_key(name: str, text: str) -> bytes:
-    """Read a key in any of Pulsar's forms."""
+    """Read a key given in any of the forms that Pulsar accepts."""
     try:
         if found := _DATA.fullmatch(text):
             data = unquote_to_bytes(found[2])

@@ -1,11 +1,11 @@
-"""Syncs a whole file system with one call, where that is as safe as syncing each file.
+"""Syncs a whole file system with one call, if that is as safe as syncing each file.
 
 A bookie with thousands of ledgers flushes thousands of small index files. Syncing each of them
 costs one file system commit per file; `syncfs` commits once, in a fraction of the time.
 
 `syncfs` is used only where it reports write errors: since Linux 5.8, for errors that occurred after
 its descriptor was opened, and only on a file system that writes to its device directly. A stacked
-file system such as overlayfs reports nothing.
+file system such as overlayfs does not report them.
 """
 
 import ctypes
@@ -21,7 +21,10 @@ _REPORTING = frozenset({"ext4", "xfs"})
 
 
 class FileSystem:
-    """The file system of a directory. Create this object before writing the data to be synced."""
+    """The file system that contains a directory.
+
+    Create this object before writing the data to be synced.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._fd = -1
@@ -33,7 +36,7 @@ class FileSystem:
     def sync(self) -> bool:
         """Sync everything written to the file system; return False if that is not supported.
 
-        Raises `OSError` if a block of any file could not be written since the last call.
+        Raises `OSError` if writing a block of any file has failed since the last call.
         """
         if self._fd < 0:
             return False

@@ -1,4 +1,4 @@
-"""Makes Python's cyclic garbage collector run less often, for processes with many requests.
+"""Makes Python's cyclic garbage collector run less often in processes that handle many requests.
 
 By default the collector runs after every 700 new objects and traverses the live ones. With 1,000
 adds in flight, each with a few objects that reference counting frees anyway, a client would spend a
@@ -8,7 +8,7 @@ tenth of its time on collections that find nothing.
 import gc
 
 _NEW_OBJECTS = 20_000
-_YOUNG_WALKS = 50
+_OLD_THRESHOLD = 50
 
 
 def collect_garbage_rarely() -> None:
@@ -18,4 +18,4 @@ def collect_garbage_rarely() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_NEW_OBJECTS, _YOUNG_WALKS, _YOUNG_WALKS)
+    gc.set_threshold(_NEW_OBJECTS, _OLD_THRESHOLD, _OLD_THRESHOLD)

@@ -20,8 +20,8 @@ import sys
 GRACE_S = 5.0
 """Seconds between SIGTERM and SIGKILL."""
 
-LOOK_INTERVAL_S = 1.0
-"""Interval of checks on the owner, on systems without process descriptors (pidfd)."""
+CHECK_INTERVAL_S = 1.0
+"""How often to check the owner on systems without process descriptors (pidfd)."""
 
 COMMAND_NOT_FOUND = 127
 READ_SIZE = 4096
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _become(command: list[str], command_lives: int) -> None:
-    # The command holds this end of the pipe until it exits, which is how the watcher notices.
+    # The command holds this end of the pipe until it exits, so the watcher notices its exit.
     os.set_inheritable(command_lives, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
@@ -87,7 +87,7 @@ def _owner_ends_first(command_ended: int, owner: int) -> bool:
             owner_ended.append(os.pidfd_open(owner))
         except OSError:
             """The kernel does not support this, or the owner has already exited."""
-    interval_s = None if owner_ended else LOOK_INTERVAL_S
+    interval_s = None if owner_ended else CHECK_INTERVAL_S
     while True:
         readable, _, _ = select.select([0, command_ended, *owner_ended], [], [], interval_s)
         if command_ended in readable:

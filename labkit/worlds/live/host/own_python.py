@@ -17,7 +17,7 @@ _PATH = "PYTHONPATH"
 def folder_to_add_to_path() -> str:
     """Return the directory of the running labkit, or "" if it is installed.
 
-    An installed labkit is found without help, and adding its directory to the path would put
+    Python finds an installed labkit by itself, and adding its directory to the path would put
     site-packages before the standard library.
     """
     folder = str(Path(labkit.__file__).parents[1])
@@ -26,7 +26,10 @@ def folder_to_add_to_path() -> str:
 
 
 def own_command(module: str, *arguments: str) -> list[str]:
-    """Return the command that runs a module with this Python, ignoring the working directory."""
+    """Return the command that runs a module with this Python interpreter.
+
+    The module is not looked up in the working directory.
+    """
     return [sys.executable, "-P", "-m", module, *arguments]
 
 

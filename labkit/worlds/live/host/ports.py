@@ -26,7 +26,8 @@ class PortTaken(MissingPart):
 
 
 def free_port(port: int = 0) -> int:
-    """Return a free loopback port: `port` itself, or one that is likely to stay free if it is 0.
+    """Return `port` if it is free on loopback; if `port` is 0, choose one that is likely to stay
+    free.
 
     Raises:
         PortTaken: another program is listening on `port`.

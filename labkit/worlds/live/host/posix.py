@@ -1,7 +1,7 @@
-"""Operating system functions that Windows lacks: file locks, syncs, user ids, stopped processes.
+"""Operating system functions that Windows lacks: file locks, syncs, user ids, stopping processes.
 
-On Windows only the simulated world runs; everything that starts servers calls `require_posix` and
-fails with a clear error. This module and its users can still be imported there.
+On Windows, only the simulated world runs. Everything that starts servers calls `require_posix`,
+which fails with a clear error, but this module and the modules that use it can still be imported.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ def try_lock(file: IO[bytes] | int) -> bool:
 
 
 def sync_data(fd: int) -> None:
-    """Sync a file's data to the device, with the metadata needed to read it."""
+    """Sync a file's data, and the metadata needed to read it, to the device."""
     if sys.platform == "linux":
         os.fdatasync(fd)
     else:
@@ -119,6 +119,6 @@ def sync_all(fd: int) -> None:
         except OSError as error:
             if error.errno not in _NO_FULL_SYNC:
                 raise
-    # On other systems fsync reaches the device. On a macOS file system without F_FULLFSYNC it is
-    # the best available, and what BookKeeper gets from Java.
+    # On other systems fsync reaches the device. On a macOS file system without F_FULLFSYNC, fsync
+    # is the best available option, and the one that Java uses for BookKeeper.
     os.fsync(fd)

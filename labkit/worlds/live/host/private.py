@@ -1,6 +1,6 @@
-"""Files and directories that only their owner can access, regardless of the umask.
+"""Creates files and directories that only their owner can access, regardless of the umask.
 
-Other users cannot enter directories that labkit has created, so the files in them need no check.
+Other users cannot enter the directories that labkit creates, so the files in them need no check.
 Directories that the user has created keep their modes.
 """
 
@@ -26,7 +26,7 @@ class NotPrivateError(LabkitError):
 def make_private(folder: Path) -> None:
     """Create a private directory and its missing parents, or make an existing directory private.
 
-    Raises `NotPrivateError` if the directory belongs to another user and others can enter it, and
+    Raises `NotPrivateError` if the directory belongs to another user and is open to others, and
     `OSError`.
     """
     if not folder.parent.exists():
@@ -36,7 +36,7 @@ def make_private(folder: Path) -> None:
 
 
 def close_to_others(folder: Path) -> None:
-    """Remove other users' permissions on a directory; raises the errors of `make_private`."""
+    """Remove other users' permissions on a directory. Raises the same errors as `make_private`."""
     found = folder.stat()
     if not found.st_mode & _OTHERS:
         return
@@ -65,12 +65,12 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Create or overwrite a file that only its owner can read; an `OSError` includes its path."""
+    """Create or overwrite a file that only its owner can read. Raises `OSError` with the path."""
     fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, FILE_MODE)
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:
             path.chmod(FILE_MODE)
             file.write(text)
     except OSError as error:
-        error.filename = error.filename or str(path)  # A failed write leaves it unset.
+        error.filename = error.filename or str(path)  # A failed write does not set the file name.
         raise

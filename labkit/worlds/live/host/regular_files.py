@@ -1,8 +1,8 @@
 """Opens and lists files in a bookie's directories, and rejects everything but regular files.
 
-A FIFO would block its reader forever, a symbolic link may point outside the directory, and if a
-directory in place of a file were skipped, acknowledged entries would seem not to exist. Every
-error includes the path.
+A FIFO would block its reader forever. A symbolic link may point outside the directory. If a
+directory in place of a file were skipped, acknowledged entries would seem not to exist. Every error
+includes the path.
 """
 
 import errno
@@ -20,25 +20,25 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
     stat.S_IFREG: "a file",
 }
-_SAYS_OTHER_KIND = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
+_WRONG_KIND_ERRORS = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """Return the error with the path, which errors of operations on descriptors lack."""
+    """Return the error with the path, which errors from operations on descriptors lack."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))
 
 
 def open_regular(path: Path | str, flags: int) -> int:
-    """Open a regular file without ever blocking.
+    """Open a regular file; never block, even if the path is a FIFO.
 
     Raises `StorageDamagedException` if the path is not a regular file, and `OSError`.
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
-        if error.errno in _SAYS_OTHER_KIND:
+        if error.errno in _WRONG_KIND_ERRORS:
             is_regular(path)
         raise
     try:
@@ -78,7 +78,10 @@ def list_names(folder: Path) -> list[str]:
 
 
 def list_files(folder: Path, suffix: str) -> list[str]:
-    """Return the sorted names with this suffix; raises `StorageDamagedException` if not regular."""
+    """Return the sorted names with this suffix.
+
+    Raises `StorageDamagedException` if one of them is not a regular file.
+    """
     try:
         with os.scandir(folder) as found:
             items = [item for item in found if item.name.endswith(suffix)]

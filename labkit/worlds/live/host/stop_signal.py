@@ -7,10 +7,10 @@ from types import FrameType
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
-    """Call `action` on the event loop at the next stop signal; this replaces any earlier action.
+    """Call `action` on the event loop at the next stop signal, instead of any earlier action.
 
-    Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown. SIGHUP stays
-    ignored if it was ignored at the start (`nohup`).
+    Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown. If SIGHUP was
+    ignored when the process started (`nohup`), it stays ignored.
     """
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGTERM, signal.SIGINT]
@@ -35,7 +35,7 @@ def on_stop_signal(action: Callable[[], object]) -> None:
 
 
 def cancel_on_stop_signal() -> None:
-    """Cancel the calling task at the next stop signal; for tasks that have nothing to save yet."""
+    """Cancel the calling task at the next stop signal; call this while there is nothing to save."""
     task = asyncio.current_task()
     assert task is not None
     on_stop_signal(task.cancel)

@@ -24,7 +24,7 @@ async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[s
 
     Calls `announce` with one line of JSON (pid, trace_port) once ZooKeeper has responded. If
     ZooKeeper becomes unavailable later, autorecovery waits for it. Raises
-    `MetadataUnavailableError` if ZooKeeper does not respond at the start, and the errors of
+    `MetadataUnavailableError` if ZooKeeper does not respond at startup, and any error from
     `run_autorecovery_forever`.
     """
     cancel_on_stop_signal()

@@ -41,8 +41,8 @@ from labkit.worlds.live.processes.server_ports import server_ports
 from labkit.worlds.live.trace_stream import MAX_LISTENERS, TraceServer
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
-_OTHER_FILES = 150 + MAX_LISTENERS
-"""Descriptors for journals, open entry logs, ZooKeeper, and listeners to the trace."""
+_OTHER_DESCRIPTORS = 150 + MAX_LISTENERS
+"""File descriptors for journals, open entry logs, ZooKeeper and trace listeners."""
 
 
 OpenStore = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
@@ -58,8 +58,8 @@ async def run_bookie(
     """Serve until SIGTERM, then flush and return.
 
     Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered,
-    and `warn` with a line when its directories become full or have space again. A SIGTERM before
-    the announcement cancels the start. Raises `LabkitError` if the bookie cannot start, and
+    and `warn` with a line whenever its directories become full or have space again. A SIGTERM
+    before the announcement cancels the start. Raises `LabkitError` if the bookie cannot start, and
     `OSError` if its disk fails.
     """
     raise_open_file_limit()
@@ -85,7 +85,9 @@ async def _serve(
     def accept(connection: Connection) -> OnBodies:
         return service.accept(connection)
 
-    limits = limit_connections(settings.peers, settings.storage.open_file_limit + _OTHER_FILES)
+    limits = limit_connections(
+        settings.peers, settings.storage.open_file_limit + _OTHER_DESCRIPTORS
+    )
     server = await listen(accept, settings.port, settings.host, peers=Peers(limits), serving=False)
     directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
     for directory in dict.fromkeys(each.resolve() for each in directories):
@@ -135,7 +137,7 @@ async def _serve(
 async def _serve_until(
     stopped: asyncio.Event, service: BookieService, server: asyncio.Server
 ) -> None:
-    """Serve until stopped, then flush. Raises the error if the service fails."""
+    """Serve until stopped, then flush. Raises any error of the service."""
     serving = asyncio.create_task(service.run())
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -152,7 +154,7 @@ async def _journal_disks(
     instance_id: str,
     ledger_disks: list[RealDisk],
 ) -> list[RealDisk]:
-    """Return the journal disks, after checking the cookies of all directories."""
+    """Check the cookies of all directories, then return the journal disks."""
     journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     cookie = Cookie(
         settings.bookie_id,

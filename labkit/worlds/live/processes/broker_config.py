@@ -36,7 +36,7 @@ from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from labkit.worlds.live.tokens import TokenSettings
 
 _PLAIN, _PARTITIONED = "non-partitioned", "partitioned"
-_PULSARS_MESSAGE_SIZE = "5242880"
+_PULSAR_MAX_MESSAGE_SIZE = "5242880"
 """Pulsar's default for `maxMessageSize`. A message of this size with metadata exceeds the default
 frame size of bookies, so here this value means the largest size that fits.
 """
@@ -74,7 +74,7 @@ class BrokerSettings:
 
 
 class BrokerOptions(Protocol):
-    """The command line options of a broker; None for an option that was not given."""
+    """The command line options of a broker; an option that was not given is None."""
 
     id: str | None
     zookeeper: str | None
@@ -86,7 +86,7 @@ class BrokerOptions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BrokerFile:
-    """Keys of `broker.conf` that determine other settings, rather than being settings."""
+    """Keys of `broker.conf` that are not settings themselves but determine settings."""
 
     allow_auto_topic_creation_type: str = setting(_PLAIN, "allowAutoTopicCreationType")
     authentication_enabled: bool = setting(False, "authenticationEnabled")
@@ -114,10 +114,10 @@ class _BrokerFile:
     def metadata(self, option: str | None) -> MetadataLocation:
         """Return the location of the metadata.
 
-        Topics and ledgers are below one path of one ZooKeeper. `option` is the value of
-        `--zookeeper`. Raises `BKIncorrectParameterException`.
+        Topics and ledgers are stored below the same path of the same ZooKeeper. `option` is the
+        value of `--zookeeper`. Raises `BKIncorrectParameterException`.
         """
-        configured = self._configured_place()
+        configured = self._configured_location()
         if not option:
             if configured is None or not (self.metadata_store_url or self.zookeeper_servers):
                 raise BKIncorrectParameterException(
@@ -130,7 +130,7 @@ class _BrokerFile:
         path = configured.chroot + configured.ledgers_root
         return resolve_metadata_option(option, keys, path, configured.layout)
 
-    def _configured_place(self) -> MetadataLocation | None:
+    def _configured_location(self) -> MetadataLocation | None:
         uri = self.bookkeeper_metadata_service_uri
         topics = self.metadata_store_url.removeprefix("zk:") or self.zookeeper_servers
         if not topics:
@@ -171,7 +171,7 @@ _OBEYED = obeyed_keys(
         _BrokerFile,
     )
 )
-_OF_THE_CLIENT = "bookkeeper_"
+_CLIENT_PREFIX = "bookkeeper_"
 """The prefix of keys that Pulsar passes to the BookKeeper client."""
 
 
@@ -179,11 +179,11 @@ def _refused_keys() -> Iterator[RefusedKey]:
     yield from refused_keys("pulsar_refused_keys.tsv")
     for key in BOOKKEEPER_KEYS.refused.values():
         if key.by == REFUSED:
-            yield replace(key, name=_OF_THE_CLIENT + key.name)
+            yield replace(key, name=_CLIENT_PREFIX + key.name)
     for name in sorted(BOOKKEEPER_KEYS.obeyed):
-        if _OF_THE_CLIENT + name not in _OBEYED:
+        if _CLIENT_PREFIX + name not in _OBEYED:
             why = "it is a setting of bookies, not of their clients"
-            yield RefusedKey(_OF_THE_CLIENT + name, REFUSED, (), why)
+            yield RefusedKey(_CLIENT_PREFIX + name, REFUSED, (), why)
 
 
 PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
@@ -193,8 +193,8 @@ PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
     """Return a broker's settings, and the keys in the file that have no effect.
 
-    The command line takes precedence over the file, and the file over the defaults. Each key
-    without effect is mapped to the known key that was probably meant, or to "". Raises
+    The command line takes precedence over the file, and the file over the defaults. Each of these
+    keys is mapped to the known key that was probably meant, or to "". Raises
     `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}
@@ -237,7 +237,7 @@ def _broker_config(properties: Mapping[str, str], file: _BrokerFile) -> BrokerCo
             " set both keys to 0"
         )
     fields = {"default_num_partitions": 1, **fields_in(properties, BrokerConfig)}
-    if properties.get("maxMessageSize") == _PULSARS_MESSAGE_SIZE:
+    if properties.get("maxMessageSize") == _PULSAR_MAX_MESSAGE_SIZE:
         del fields["max_message_size"]
     config = BrokerConfig(**fields, managed_ledger=ledgers)
     is_plain = file.allow_auto_topic_creation_type == _PLAIN

@@ -46,8 +46,8 @@ async def run_broker(settings: BrokerSettings, announce: Callable[[str], None]) 
     """Serve until SIGTERM.
 
     Calls `announce` with one line of JSON (pid, port, tls_port, web_port, trace_port) once clients
-    can connect. A SIGTERM before that cancels the start. Raises `LabkitError` if the broker
-    cannot start.
+    can connect. A SIGTERM before the announcement cancels the start. Raises `LabkitError` if the
+    broker cannot start.
     """
     raise_open_file_limit()
     cancel_on_stop_signal()
@@ -87,15 +87,15 @@ async def _serve(
 
 _LIMITS = PeerLimits(max_connections=100_000)
 """As in Pulsar by default, only the open-file limit restricts the number of connections."""
-_OTHER_FILES = 250 + MAX_LISTENERS
-"""Descriptors for connections to bookies and ZooKeeper, HTTP, and listeners to the trace."""
+_OTHER_DESCRIPTORS = 250 + MAX_LISTENERS
+"""File descriptors for connections to bookies and ZooKeeper, HTTP and trace listeners."""
 
 
 class _Ports:
     """The broker's listening ports.
 
-    They are bound before the broker is created, because they are part of its address. Clients are
-    accepted only after `start_serving`.
+    The ports are bound before the broker is created, because they are part of its address. Clients
+    are accepted only after `start_serving`.
     """
 
     @classmethod
@@ -106,7 +106,7 @@ class _Ports:
         key.
         """
         listening = cls(settings.host)
-        peers = Peers(limit_connections(_LIMITS, _OTHER_FILES))
+        peers = Peers(limit_connections(_LIMITS, _OTHER_DESCRIPTORS))
         endpoints: list[tuple[int, ssl.SSLContext | None]] = [(settings.port, None)]
         if (tls := _tls(settings)) is not None:
             endpoints.append((settings.tls_port, tls))
@@ -144,7 +144,7 @@ class _Ports:
         return self._broker.accept(connection)
 
     async def start_serving(self, broker: Broker, log: PeerLog) -> None:
-        """Accept clients; `log` gets a line for each rejected HTTP request."""
+        """Accept clients; write a line to `log` for each rejected HTTP request."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()

@@ -47,7 +47,8 @@ _QUORUM_KEYS = (
     "managedLedgerDefaultAckQuorum",
 )
 _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
-"""A short interval, so that programs that read a topic's ledgers quickly see the newest entry."""
+"""The interval is short so that programs that read a topic's ledgers see the newest entry quickly.
+"""
 
 
 class LocalCluster:
@@ -74,19 +75,19 @@ class LocalCluster:
     ) -> None:
         """Prepare a cluster; `start` starts it.
 
-        `autorecovery` enables autorecovery in the bookies. It contains keys of `bk_server.conf` for
-        them, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or is {} for the defaults.
-        `broker_conf` contains keys of `broker.conf`, such as `{"brokerDeduplicationEnabled":
-        "true"}`.
+        `autorecovery` enables autorecovery in the bookies. It contains keys for their
+        `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`; {} selects the
+        defaults. `broker_conf` contains keys of `broker.conf`, such as
+        `{"brokerDeduplicationEnabled": "true"}`.
 
-        Raises `BKIncorrectParameterException` for fewer than 1 bookie, a negative number of
-        brokers, an invalid `zookeeper`, or a key that labkit refuses or does not use, and
-        `MissingPart` on Windows.
+        Raises `BKIncorrectParameterException` if there is no bookie, the number of brokers is
+        negative, `zookeeper` is invalid, or labkit refuses or does not use a key, and `MissingPart`
+        on Windows.
         """
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:
             raise BKIncorrectParameterException(
-                f"a cluster needs at least 1 bookie and 0 brokers, got {bookies} and {brokers}"
+                f"expected at least 1 bookie and at least 0 brokers, got {bookies} and {brokers}"
             )
         BOOKKEEPER_KEYS.require_used(autorecovery or {})
         if broker_conf:
@@ -161,7 +162,9 @@ class LocalCluster:
         return self._find(name).is_up
 
     def exit_code_of(self, name: str) -> int | None:
-        """Return the last process's exit code (negative: a signal), or None while it is up."""
+        """Return the exit code of the node's last process (negative: a signal), or None while it is
+        up.
+        """
         return self._find(name).exit_code
 
     def folder_of(self, name: str) -> Path:
@@ -171,8 +174,8 @@ class LocalCluster:
     async def start(self) -> Self:
         """Start ZooKeeper, all bookies and all brokers; return once all of them serve clients.
 
-        Raises `NodeStateError` if the cluster is already running, and `LabkitError` if a process
-        cannot be started; then none is left running.
+        Raises `NodeStateError` if the cluster is already running. If a process cannot be started,
+        stops those that are already running, and raises `LabkitError`.
         """
         if self._is_started:
             raise NodeStateError("this cluster is already running: await its stop() first")
@@ -194,7 +197,7 @@ class LocalCluster:
         return self
 
     async def stop(self) -> None:
-        """Stop everything: brokers close their topics first, then bookies flush."""
+        """Stop everything. First the brokers close their topics, then the bookies flush."""
         await self.disconnect()
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
@@ -204,7 +207,7 @@ class LocalCluster:
             self._temporary.cleanup()
         self._is_started, self.is_stopped = False, True
         if self._settler is not None:
-            self._settler.stop()  # Last, because it may raise the exception of a listener.
+            self._settler.stop()  # Do this last, because it may raise an exception of a listener.
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -241,14 +244,14 @@ class LocalCluster:
             await self._settler.wait()
 
     async def kill(self, name: str) -> None:
-        """Kill the node with SIGKILL: its memory is lost, its files are kept.
+        """Kill the node with SIGKILL: its memory is lost, but its files are kept.
 
         Raises `NodeStateError` if it is down.
         """
         await self._find(name).kill()
 
     async def shut_down(self, name: str) -> None:
-        """Send SIGTERM and wait: a broker releases its topics, a bookie flushes.
+        """Send SIGTERM and wait until the broker has released its topics or the bookie has flushed.
 
         A paused node is resumed first. Raises `NodeStateError` if it is down.
         """
@@ -263,7 +266,10 @@ class LocalCluster:
         self._find(name).resume()
 
     async def restart(self, name: str) -> None:
-        """Restart a node, up or down: a bookie with its files, a broker on its ports."""
+        """Restart a node, killing it first if it is up.
+
+        A bookie keeps its files, and a broker keeps its ports.
+        """
         self._require_start()
         if self.is_up(name):
             await self.kill(name)
@@ -344,7 +350,7 @@ class LocalCluster:
         return command
 
     def trace_stream_of(self, name: str, port: int) -> TraceStream:
-        """Return the connection that feeds a node's events to `trace`."""
+        """Return the stream that passes a node's events to `trace`."""
         return TraceStream(LOOPBACK, port, self.trace.add)
 
     def _command(self, node: NodeProcess, conf: Path) -> list[str]:
@@ -352,7 +358,7 @@ class LocalCluster:
         if node.kind == _BOOKIE:
             options += ["--data", str(node.folder)]
         else:
-            # Clients know a broker by its ports, so it keeps them when it restarts.
+            # A broker keeps its ports when it restarts, because clients know it by them.
             for option, name in (("--port", "port"), ("--web-port", "web_port")):
                 options += [option, str(node.ports.get(name) or free_port())]
         if self._settler is not None:
@@ -372,14 +378,14 @@ class _TraceSettler:
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Settle all rows received so far. Raises the exception of a listener."""
+        """Settle all rows received so far. Raises any exception of a listener."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
             self._trace.settle()
 
     async def wait(self) -> None:
-        """Wait until all rows so far are settled. Raises the exception of a listener."""
+        """Wait until all rows recorded so far are settled. Raises any exception of a listener."""
         now = trace_clock_us()
         assert self._task is not None
         while self._settled_us < now:

@@ -31,7 +31,7 @@ async def run_local(
     """Run a cluster until a stop signal, which cancels the calling task.
 
     Calls `say` with the addresses of all servers once they accept clients, and `warn` with a line
-    when one of them has exited. Raises the errors of `LocalCluster`.
+    whenever one of them exits. Raises the same errors as `LocalCluster`.
     """
     cluster = LocalCluster(
         options.bookies,

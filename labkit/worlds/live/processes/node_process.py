@@ -40,7 +40,7 @@ class NodeStateError(LabkitError):
 
 @dataclass(slots=True)
 class NodeProcess:
-    """A server and its process, if it has one.
+    """A server, and its process while it has one.
 
     kind: the labkit command that runs it, such as "bookie".
     environment: variables added to this process's environment.
@@ -68,14 +68,20 @@ class NodeProcess:
         return self.process is not None and self.process.returncode is None
 
     def _running(self, verb: str) -> Process:
-        """Return the process; raise `NodeStateError` ("cannot be `verb`") if the node is down."""
+        """Return the process.
+
+        Raises `NodeStateError`, whose message contains `verb`, if the node is down.
+        """
         process = self.process
         if process is None or process.returncode is not None:
             raise NodeStateError(f"{self.name} is down and cannot be {verb}; restart it first")
         return process
 
     async def start(self, command: Sequence[str]) -> None:
-        """Run the command until the server announces its ports. Raises `NodeNotStartedError`."""
+        """Run the command, and wait until the server announces its ports.
+
+        Raises `NodeNotStartedError`.
+        """
         self.exit_code = None
         log_path = self.folder / f"{self.kind}.log"
         with open_log(log_path) as log:
@@ -109,7 +115,7 @@ class NodeProcess:
         self.ports = await self._parse_announcement(line)
 
     async def _parse_announcement(self, line: bytes) -> dict[str, int]:
-        """Parse the first line of output; stop the process if that is not an announcement."""
+        """Parse the first line of output; stop the process if the line is not an announcement."""
         ports = None
         with suppress(ValueError):
             ports = json.loads(line)
@@ -121,9 +127,9 @@ class NodeProcess:
         return ports
 
     def _failure_reason(self, log_path: Path, log_start: int) -> str:
-        """Return the error that the process printed before it exited, or "" if it printed nothing.
+        """Return the error that the process printed before it exited, or "" if there is none.
 
-        If its last line is not one of labkit's errors, add the path of the log.
+        If the last line of the log is not one of labkit's errors, add the path of the log.
         """
         lines = log_path.read_bytes()[log_start:].decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
@@ -202,10 +208,9 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child and wait for it without an event loop; for use when this process exits.
+    """Kill a child process and wait for it without an event loop, when this process exits.
 
-    If possible, do not reap the child, because asyncio will do that. On macOS, this requires Python
-    3.13.
+    If possible, leave it to asyncio to reap the child; on macOS, this requires Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has exited and been reaped.

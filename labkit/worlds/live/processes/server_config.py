@@ -45,8 +45,8 @@ class BookieSettings:
     """The settings of a bookie process.
 
     Port 0 selects a free port. If `autorecovery` is None, the process does not run autorecovery.
-    Directories are kept as configured, even if they are relative, because that is how the cookie
-    records them. Raises `BKIncorrectParameterException` for a value out of range.
+    Relative directories are not resolved, because the cookie records directories as configured.
+    Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     bookie_id: str = setting(key="bookieId")
@@ -88,7 +88,7 @@ class AutoRecoverySettings:
 
 
 class AutoRecoveryOptions(Protocol):
-    """The command line options of autorecovery; None for an option that was not given."""
+    """The command line options of autorecovery; an option that was not given is None."""
 
     id: str | None
     zookeeper: str | None
@@ -103,11 +103,11 @@ class BookieOptions(AutoRecoveryOptions, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """The contents of a `bk_server.conf`: settings of the components, and keys that determine other
-    settings.
+    """The contents of a `bk_server.conf`: the settings of the components, and keys that determine
+    other settings.
 
-    `properties` are all keys of the file with their values. `unused_keys` maps each key without
-    effect to the known key that was probably meant, or to "".
+    `properties` contains all keys of the file with their values. `unused_keys` maps each key
+    without effect to the known key that was probably meant, or to "".
     """
 
     properties: Mapping[str, str]
@@ -184,7 +184,7 @@ def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
 
 
 def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
-    """Parse the contents of the file called `name`, for a bookie or only for autorecovery.
+    """Parse the contents of the file called `name`, for a bookie or for autorecovery alone.
 
     Raises `BKIncorrectParameterException`, which names the invalid line or key.
     """
@@ -256,8 +256,8 @@ def _id_and_port(
 ) -> tuple[str, int]:
     """Return the bookie's id ("" if it is not configured) and its port (0 for any free port).
 
-    As in BookKeeper, the id is `bookieId` or else `advertisedAddress:bookiePort`. Raises
-    `BKIncorrectParameterException`.
+    As in BookKeeper, the id is `bookieId` or, if that is not set, `advertisedAddress:bookiePort`.
+    Raises `BKIncorrectParameterException`.
     """
     process = fields_in(config.properties, BookieSettings)
     bookie_id, address = id_option or process.get("bookie_id", ""), process.get("host", "")

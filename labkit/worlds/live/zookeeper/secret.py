@@ -30,9 +30,9 @@ from labkit.worlds.live.host.private import FOLDER_MODE, make_private
 
 SECRET_VARIABLE = "LABKIT_ZOOKEEPER_SECRET"
 _USER = "labkit"
-_LONGEST_NAME = 200
+_MAX_NAME_LENGTH = 200
 _UNFINISHED = "unfinished-"
-_LONGEST_WRITE_S = 60.0
+_MAX_WRITE_S = 60.0
 _LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
@@ -81,12 +81,12 @@ def check_secrets_folder() -> Path:
 def publish(address: str, secret: str, pid: int) -> None:
     """Publish a server's secret to this user's processes, and delete the secrets of dead servers.
 
-    `pid` is the server's process id. Raises `MissingPart` if other users cannot be denied access
-    to the directory, and `OSError`.
+    `pid` is the server's process id. Raises `MissingPart` if the directory cannot be made private,
+    and `OSError`.
     """
     folder = check_secrets_folder()
     make_private(folder)
-    if not _is_mine(folder):
+    if not _is_private(folder):
         raise _unusable(folder, "another user has created it")
     for path in folder.iterdir():
         if _live_secret(path) is None and not _is_being_written(path):
@@ -102,7 +102,7 @@ def _is_being_written(path: Path) -> bool:
     if not path.name.startswith(_UNFINISHED):
         return False
     try:
-        return time.time() - path.stat().st_mtime < _LONGEST_WRITE_S
+        return time.time() - path.stat().st_mtime < _MAX_WRITE_S
     except FileNotFoundError:
         return False
 
@@ -112,10 +112,10 @@ def withdraw(address: str) -> None:
 
 
 def _find(servers: str) -> str | None:
-    """Return the secret published for a server of this user, if that server is alive."""
+    """Return the secret that this user's server has published, if that server is alive."""
     if sys.platform == "win32":
         return None  # labkit's servers do not run on Windows.
-    return _live_secret(_path(servers)) if _is_mine(_folder()) else None
+    return _live_secret(_path(servers)) if _is_private(_folder()) else None
 
 
 def _unusable(folder: Path, why: str) -> MissingPart:
@@ -132,10 +132,10 @@ def _folder() -> Path:
 
 def _path(address: str) -> Path:
     address = address.replace("localhost:", "127.0.0.1:")
-    return _folder() / f"zookeeper-{quote(address, safe='')[:_LONGEST_NAME]}"
+    return _folder() / f"zookeeper-{quote(address, safe='')[:_MAX_NAME_LENGTH]}"
 
 
-def _is_mine(folder: Path) -> bool:
+def _is_private(folder: Path) -> bool:
     """Return whether the directory belongs to this user and other users cannot enter it."""
     try:
         status = folder.lstat()

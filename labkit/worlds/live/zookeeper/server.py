@@ -30,7 +30,7 @@ MAX_SESSION_MS = 60_000
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 POLL_INTERVAL_S = 0.02
-ANSWER_TIMEOUT_S = 2.0
+RESPONSE_TIMEOUT_S = 2.0
 PORT_ATTEMPTS = 5
 LOG_NAME = "zookeeper.log"
 OUTPUT_NAME = "zookeeper.out"
@@ -50,7 +50,7 @@ JARS = (
     "commons-io",
     "netty-handler",
 )
-"""The jars that the server needs; it starts faster with these than with all 300 of PySpark's."""
+"""The jars that the server needs. It starts faster with these than with all 300 of PySpark's."""
 
 JVM_OPTIONS = (
     "-Xmx128m",
@@ -86,7 +86,7 @@ enforce.auth.schemes=sasl
 All nodes and clients of the cluster connect from the same address, so the default limit of 60
 connections per address is disabled, because it could prevent bookies from reconnecting. At startup
 and once an hour, the server deletes all snapshots except the newest three, and the transaction logs
-that these do not need.
+that these three do not need.
 """
 
 LOGGING = f"""\
@@ -142,11 +142,11 @@ class EmbeddedZooKeeper:
     Without `folder`, each start creates a temporary directory, which `stop` deletes. Port 0
     selects a free port, which later starts reuse.
 
-    The server only serves this user; see `labkit.worlds.live.zookeeper.secret` for how clients
+    The server serves only this user; `labkit.worlds.live.zookeeper.secret` explains how clients
     authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
     `login_configuration`.
 
-    Session timeouts may be 1 to 60 s; an expired session is detected within 0.5 s.
+    Session timeouts can be between 1 and 60 s; an expired session is detected within 0.5 s.
     """
 
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:
@@ -163,7 +163,7 @@ class EmbeddedZooKeeper:
 
     @property
     def location(self) -> MetadataLocation:
-        """The default location of a cluster's metadata on this server: below /ledgers."""
+        """The default location of a cluster's metadata on this server: the path /ledgers."""
         return MetadataLocation(self.address)
 
     @property
@@ -212,7 +212,7 @@ class EmbeddedZooKeeper:
             withdraw(self.address)
             self._process.stdin.close()
             if self.is_up:
-                self._process.terminate()  # The guard does the same unless it was killed.
+                self._process.terminate()  # The guard does the same, unless it has been killed.
             try:
                 async with asyncio.timeout(STOP_TIMEOUT_S):
                     await self._process.wait()
@@ -320,12 +320,12 @@ async def _until_serving(
 
 
 async def _folder_served_on(port: int) -> Path | None:
-    """Ask the server on the port for its configuration; return the parent of its data directory.
+    """Ask the server on this port for its configuration; return the parent of its data directory.
 
     A response alone is not enough, because another ZooKeeper may have taken the port first.
     """
     try:
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        async with asyncio.timeout(RESPONSE_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             try:
                 writer.write(b"conf")

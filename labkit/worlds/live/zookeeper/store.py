@@ -41,15 +41,15 @@ from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, sasl_options
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _RESPONSE_TIMEOUT_S = 15.0
-"""Longer than a session survives without a connection; kazoo itself would wait forever."""
+"""This is longer than a session survives without a connection. kazoo itself would wait forever."""
 
 _CREATE_ATTEMPTS = 100
 
 _POLL_SHARE = 1 / 4
-"""Interval of requests that check whether the store responds, as a share of the timeout."""
+"""Interval at which to check whether the store responds, as a share of the session timeout."""
 
 _RECONNECT_DELAY_S = 0.1
-_LONGEST_RECONNECT_DELAY_S = 1.0
+_MAX_RECONNECT_DELAY_S = 1.0
 """With kazoo's default of a minute, clients would wait too long after a server restart."""
 
 _ERRORS: dict[type[Exception], type[MetadataError]] = {
@@ -94,7 +94,7 @@ class ZooKeeperStore:
                 handler=self._handler,
                 sasl_options=sasl_options(location.servers),
                 connection_retry=KazooRetry(
-                    max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_LONGEST_RECONNECT_DELAY_S
+                    max_tries=-1, delay=_RECONNECT_DELAY_S, max_delay=_MAX_RECONNECT_DELAY_S
                 ),
             )
         except ValueError as error:
@@ -129,7 +129,9 @@ class ZooKeeperStore:
             raise MetadataUnavailableError(f"{problem}; {hint}") from None
 
     async def _wait_for_response(self) -> None:
-        """Wait for a response: a server may accept a connection but refuse its first request."""
+        """Wait until a request succeeds: a server may accept a connection but refuse its first
+        request.
+        """
         while True:
             await self._connected.wait()
             try:
@@ -142,7 +144,10 @@ class ZooKeeperStore:
                 return
 
     async def stop(self) -> None:
-        """Close the session, which deletes its ephemeral nodes at once; no watch fires after it."""
+        """Close the session, which deletes its ephemeral nodes at once.
+
+        After that, no watch fires.
+        """
         self._handler.is_stopping = True
         if self._polling is not None:
             self._polling.cancel()
@@ -151,14 +156,14 @@ class ZooKeeperStore:
         await asyncio.to_thread(self.client.close)
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """Call `action` on the loop when a new session has replaced an expired one."""
+        """Call `action` on the event loop whenever a new session replaces an expired one."""
         self._new_session_actions.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` when the store responds after a silence.
+        """Call `action` whenever the store responds after a long silence.
 
-        The silence is longer than half the session timeout. `action` runs on the event loop, before
-        the caller gets that response.
+        A silence is long if it exceeds half the session timeout. `action` runs on the event loop,
+        before the caller gets that response.
         """
         self._silence_actions.append(action)
         if self._polling is None:
@@ -209,7 +214,7 @@ class ZooKeeperStore:
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node and its missing parents, and return its path."""
+        """Create a node and its missing parents; return the path of the node."""
         check_node(path, data)
         for attempts_left in reversed(range(_CREATE_ATTEMPTS)):
             request = self.client.create_async(
@@ -249,11 +254,11 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        # Any path will do, because the server receives all earlier changes first.
+        # Any path will do, because the server catches up with all earlier changes.
         await self._result("/", self.client.sync_async("/"))
 
     def _whole(self, path: str) -> str:
-        """Prepend the chroot; kazoo's own chroot option requires it to exist."""
+        """Prepend the chroot; kazoo's own option would require the chroot to exist."""
         return f"{self.location.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
@@ -309,9 +314,10 @@ class ZooKeeperStore:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
-    """Runs watches in the thread that reads the responses, so that they precede later responses.
+    """Runs watches in the thread that reads the responses, so that each watch precedes later
+    responses.
 
-    Calls `on_refusal` when this thread fails because the server refused the client.
+    Calls `on_refusal` if this thread fails because the server refused the client.
     """
 
     def __init__(self, on_refusal: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""Stops a machine at every one of its disk operations, and checks what survives the restart.
+"""Stops a machine before each of its disk operations, and checks what is left after a restart.
 
     crash_map   runs a script, crashes it in every way before each operation, checks the restart
     files_left  describes the files that a crash left on the disks

@@ -1,9 +1,9 @@
 """The crash map: a script of storage operations, with a crash before every disk operation.
 
-The rows are the disk operations of the script, the columns the ways in which a crash can treat
-unsynced data. For each cell, the machine stops, restarts on the remaining data, and every promise
-that it made before the crash is checked. Then the power fails again, and everything is checked once
-more.
+Each row is a disk operation of the script, and each column a way in which a crash can treat
+unsynced data. For each cell, the machine stops and restarts with the data that survived, and every
+promise that it made before the crash is checked. Then the power fails again, and everything is
+checked once more.
 
 The script runs only once: before each operation, the disks are copied as a crash would leave them,
 and the bookie is started on the copies.
@@ -25,7 +25,7 @@ from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.crash_map.files_left import FileShown, show_files
 from labkit.worlds.sim.machine import disk_operation as fate
-from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
@@ -65,7 +65,9 @@ VARIANTS = (
         "bytes lost", "unsynced directory changes survive, unsynced bytes do not", fate.bytes_lost
     ),
     CrashVariant(
-        "random subset", "each unsynced operation is kept, lost or torn at random", fate.by_lot(1)
+        "random subset",
+        "each unsynced operation is kept, lost or torn at random",
+        fate.at_random(1),
     ),
 )
 
@@ -76,7 +78,7 @@ def random_variants(count: int) -> tuple[CrashVariant, ...]:
         CrashVariant(
             f"lot {seed}",
             "each unsynced operation is independently kept, lost or torn",
-            fate.by_lot(seed),
+            fate.at_random(seed),
         )
         for seed in range(2, 2 + count)
     )
@@ -86,8 +88,8 @@ def random_variants(count: int) -> tuple[CrashVariant, ...]:
 class CrashPoint:
     """A row of the crash map: the machine stops before `operation`, during `step`.
 
-    A restart must find everything in `promised`. `operation` is None in the last row, which stands
-    for a crash after the script has ended.
+    After a restart, the store must contain everything in `promised`. In the last row, a crash after
+    the end of the script, `operation` is None.
     """
 
     number: int
@@ -106,9 +108,9 @@ class Cell:
     """The result of one crash.
 
     verdict: `safe`; `lost`: promises were broken; `invented`: the store returns something that was
-    never added; `refused`: the bookie does not start, and `error` says why. `fates` gives the share
-    (0 to 1) of each unsynced operation that survived, `files` the files that the next start found,
-    and `replayed` the number of journal records that this start and the following one read.
+    never added; `refused`: the bookie does not start, and `error` says why. `fates` says how much
+    (0 to 1) of each unsynced operation survived. `files` are the files that the next start found,
+    and `replayed` is the number of journal records that this start and the one after it read.
     """
 
     verdict: str
@@ -175,7 +177,7 @@ class CrashMap:
         return next(self.failures(), None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the map as JSON-like data for a diagram; repeated parts are indices into lists."""
+        """Return the map as JSON-like data for a diagram; repeated parts become list indices."""
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
         rows = [
             [
@@ -233,13 +235,13 @@ def crash_map(
     journal_count: int = 1,
     ledger_dir_count: int = 1,
 ) -> CrashMap:
-    """Run the script, and try every kind of crash before each of its disk operations.
+    """Run the script, and before each of its disk operations, try every kind of crash.
 
     `store_factory` opens the store, both in the script and after each crash. If the store raises
     anything other than `StorageDamagedException`, the exception is passed on.
     """
-    fuse = Fuse()
-    machine = new_machine(fuse, journal_count, ledger_dir_count)
+    controller = DiskController()
+    machine = new_machine(controller, journal_count, ledger_dir_count)
     bookie = ScriptedBookie(machine, store_factory, config)
     crashes = _Crashes(machine, bookie, store_factory, config)
     points: list[CrashPoint] = []
@@ -249,14 +251,14 @@ def crash_map(
         points.append(CrashPoint(len(points), bookie.step, operation, bookie.promised))
         cells.append(tuple(crashes.cell(variant.keep) for variant in variants))
 
-    fuse.watch = crash
+    controller.watch = crash
     try:
         bookie.run(script)
         bookie.step = "end"
     except StorageDamagedException:
         # A restart in the script failed; the last row of the map reports the error.
         bookie.step = "refused"
-    fuse.watch = None
+    controller.watch = None
     crash(None)
     return CrashMap(tuple(script), tuple(variants), tuple(points), tuple(cells))
 
@@ -280,8 +282,8 @@ class _Crashes:
     def cell(self, keep: Keep) -> Cell:
         crashed = self._machine.after_crash(keep)
         bookie = self._bookie
-        # Crashes that leave equal disks have the same result only if the bookie had made the same
-        # promises.
+        # Two crashes that leave equal disks have the same result only if the bookie had made the
+        # same promises.
         promises = len(bookie.requests), bookie.promised, len(bookie.deleted)
         key = (*promises, *(disk.fingerprint() for disk in crashed.disks))
         if key not in self._results:
@@ -294,8 +296,8 @@ class _Crashes:
         files = show_files(machine.disks)
         found, error, replayed = _Findings(), "", []
         try:
-            # Check twice, because whatever the first start repaired must survive the next power
-            # loss.
+            # Check twice, because what the first start has repaired must survive another power
+            # failure.
             for _ in range(2):
                 rows: list[Event] = []
                 store = machine.open(self._store_factory, self._config, rows.extend)
@@ -345,7 +347,9 @@ def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings
 def _is_kept(
     store: LedgerStore, bookie: ScriptedBookie, promise: Promise, data: bytes
 ) -> bool | None:
-    """Return whether the store has the data; None if it has other data that clients accept."""
+    """Return whether the store has the data, or None if it has different data that clients would
+    accept.
+    """
     ledger_id, number = promise.ledger_id, promise.number
     ledger = store.ledger(ledger_id)
     if promise.kind == "fence":
@@ -361,7 +365,7 @@ def _is_kept(
             return True
         decode_entry(stored, DIGEST, ledger_id, number)
     except (NoLedgerException, NoEntryException, StorageDamagedException, BKDigestMatchException):
-        # Journal records have no checksum, so the store may return the data of a torn record; a
-        # client detects this by checking the digest.
+        # Journal records have no checksum, so the store may return the data of a torn record. A
+        # client detects this when it checks the digest.
         return False
     return None

@@ -17,7 +17,7 @@ _RECORD_NAMES = {LEDGER_KEY: "key", FENCE: "fence", EXPLICIT_LAC: "LAC"}
 
 @dataclass(frozen=True, slots=True)
 class FileShown:
-    """One file: its name, its contents in words, and its first bytes after the header."""
+    """A file: its name, a description of its contents, and its first bytes after the header."""
 
     path: str
     size: int

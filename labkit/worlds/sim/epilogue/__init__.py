@@ -3,5 +3,5 @@
     final_reads    reads every entry from every bookie that should have it, and all messages
     trimming       records the ledgers that topics have trimmed
 
-Because of this, the checks need only the trace. Start with `final_reads`.
+Because the epilogue reads everything, the checks need only the trace. Start with `final_reads`.
 """

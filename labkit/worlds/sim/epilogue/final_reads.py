@@ -41,7 +41,9 @@ async def read_everything(
     brokers: Sequence[BrokerNode],
     clients: Mapping[str, ClientNode],
 ) -> None:
-    """Cut the power, restart all nodes except brokers, recover all ledgers, and read all copies."""
+    """Cut the power, restart all nodes except the brokers, recover all ledgers, and read all
+    copies.
+    """
     node = clients[EPILOGUE]
     node.world.report("epilogue.started", node.name)
     if scenario.ends_in_power_cut:
@@ -54,8 +56,8 @@ async def read_everything(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE_S
     while loop.time() < deadline:
-        # A bookie that is down again has failed to start.
-        if all(each.serves or not each.is_up for each in bookies):
+        # A bookie that is down at this point has failed to start.
+        if all(each.is_serving or not each.is_up for each in bookies):
             break
         await asyncio.sleep(0.01)
     await asyncio.wait((node.spawn(_look_up(node, scenario)),))
@@ -65,7 +67,7 @@ async def _look_up(node: ClientNode, scenario: Scenario) -> None:
     await node.ready()
     ledger_ids = await _retry(node.client.list_ledgers)
     if scenario.cluster.autorecovery is not None:
-        node.world.answers.marks_found(_PATIENCE_S, await _remaining_marks(node))
+        node.world.results.marks_found(_PATIENCE_S, await _remaining_marks(node))
     for ledger_id in ledger_ids:
         try:
             await _retry(partial(_recover, node, ledger_id))
@@ -94,7 +96,7 @@ async def _remaining_marks(node: ClientNode) -> list[int]:
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
-    # Enable autorecovery: it is still disabled if the operator's client died or got no response.
+    # Enable autorecovery, which is still disabled if the operator's client died or got no response.
     with suppress(UnavailableException):
         await _retry(underreplication.enable)
     ledgers: list[int] = []
@@ -128,7 +130,7 @@ async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMet
 
 
 async def _read_topics(node: ClientNode, names: Iterable[str]) -> None:
-    """Read each topic once; record an event for a topic with an unreadable ledger, and skip it."""
+    """Read each topic once; if a ledger is unreadable, record an event and skip the topic."""
     for topic in dict.fromkeys(map(full_name, names)):
         try:
             entry_count = await _read_topic(node, topic)
@@ -159,7 +161,7 @@ async def _read_topic(node: ClientNode, topic: str) -> int:
                     producer=producer,
                     sequence_id=sequence_id,
                 )
-                node.world.answers.message_read(topic, message)
+                node.world.results.message_read(topic, message)
     return count
 
 

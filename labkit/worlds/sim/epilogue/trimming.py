@@ -1,7 +1,7 @@
 """Records which ledgers the topics trim.
 
-Brokers report no event for trimming, and may die before they delete the ledger. A ledger therefore
-counts as trimmed as soon as the shortened ledger list is stored.
+Brokers report no event when they trim a ledger, and may die before they delete it. A ledger
+therefore counts as trimmed as soon as the shortened ledger list is stored.
 """
 
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from labkit.system.topic.chain.formats import decode_chain
 from labkit.system.topic.config import UNLIMITED
 from labkit.system.topic.names import full_name, managed_ledger_path
-from labkit.worlds.sim.nodes.results import ClientAnswers
+from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.publish import Publish
 
 
 class TrimmedLedgers:
-    """Watches the ledger lists of the scenario's topics, if brokers can trim them."""
+    """Watches the ledger lists of the scenario's topics, provided that brokers can trim them."""
 
-    def __init__(self, scenario: Scenario, answers: ClientAnswers) -> None:
+    def __init__(self, scenario: Scenario, results: ResultRecorder) -> None:
         config = scenario.cluster.broker.managed_ledger
         steps = (step for step in scenario.workload if isinstance(step, Publish | Consume))
         topics = dict.fromkeys(full_name(step.topic) for step in steps)
@@ -26,7 +26,7 @@ class TrimmedLedgers:
             topics.clear()
         self._topics = {managed_ledger_path(topic): topic for topic in topics}
         self._ledgers: dict[str, Sequence[int]] = {}
-        self._answers = answers
+        self._results = results
 
     def stored(self, path: str, data: bytes) -> None:
         if path not in self._topics:
@@ -34,7 +34,6 @@ class TrimmedLedgers:
         before, now = self._ledgers.get(path, []), [each.ledger_id for each in decode_chain(data)]
         self._ledgers[path] = now
         trimmed = before[: max(0, len(before) - len(now))]
-        # After any other change, a ledger has been created or lost, but the list has not been
-        # trimmed.
+        # Any other change means that a ledger was created or lost, not that the list was trimmed.
         if trimmed and before[len(trimmed) :] == now:
-            self._answers.trimmed(self._topics[path], trimmed)
+            self._results.trimmed(self._topics[path], trimmed)

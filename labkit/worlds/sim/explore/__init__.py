@@ -1,4 +1,4 @@
-"""Exploration: looks for bugs in more scenarios than anyone would write by hand.
+"""Looks for bugs in more scenarios than anyone would write by hand.
 
 Scenarios are generated, run, checked by `labkit.system.check`, and shrunk:
 
@@ -19,9 +19,9 @@ Findings of `EveryRunEnds` have no trace, so `shrink` rejects them.
 
     orders/   every order of a small scenario's messages instead of a sample
 
-A search that finds nothing proves nothing; `every_order` proves promises for small scenarios. Both
-rely on the principle of `labkit.worlds.sim` that a run is a value and its random decisions are a
-dictionary.
+A search that finds nothing proves nothing, but `every_order` can prove that a small scenario breaks
+no promise. Both rely on two properties of `labkit.worlds.sim`: a run is a value, and its random
+decisions are a dictionary.
 
 BookKeeper has nothing comparable: its tests inject single failures by hand, and its TLA+
 specification is checked separately from its code.

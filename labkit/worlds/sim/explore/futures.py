@@ -1,13 +1,14 @@
-"""When a broken promise became inevitable: other futures of the same run.
+"""Finds out when a broken promise became inevitable, by trying other futures of the same run.
 
     found = inevitability(run(counterexample("ack after one bookie")), "AcknowledgedIsDurable")
     found.jump      the moment at which most futures were lost, and how many
 
-A future of a moment is a run that equals the original up to that moment. All later random decisions
-are drawn anew, and no further fault strikes. If the promise breaks in few futures of one moment and
-in nearly all of the next, then what happened between the two made it inevitable.
+A future of a moment is a run that is identical to the original up to that moment; after it, all
+random decisions are drawn again, and no further fault strikes. If the promise breaks in few futures
+of one moment but in nearly all futures of the next, then whatever happened between the two moments
+made it inevitable.
 
-Only some moments are tried, with a sample of futures each: the search repeatedly halves the
+Only some moments are tried, each with a sample of futures: the search repeatedly halves the
 interval in which the share of broken futures changes most.
 """
 
@@ -41,12 +42,14 @@ _FAULT_EVENTS = ("node.killed", "node.paused", "link.cut", "session.lost")
 _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
 """Faults that the events describe completely."""
 BEFORE_THE_RUN_US = -1
-"""A moment before the first step and the first fault, so everything after it is drawn again."""
+"""A moment before the first step and the first fault, so every decision is drawn again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """The promise breaks in `broken` of the `tried` futures of the moment `time_us`."""
+    """How many futures of the moment `time_us` were `tried`, and in how many the promise was
+    `broken`.
+    """
 
     time_us: int
     broken: int
@@ -71,7 +74,7 @@ class Jump:
 
     @property
     def reason(self) -> str:
-        """Name the likely cause: the faults, or else the decisions, or else all events."""
+        """The likely cause: the faults; if there were none, the decisions; otherwise all events."""
         if self.faults and all(isinstance(fault, _SEEN_AS_EVENTS) for fault in self.faults):
             causes = [describe(event) for event in self.events if event.kind in _FAULT_EVENTS]
         elif self.faults:
@@ -85,10 +88,10 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Inevitability:
-    """The share of futures that break a promise, at moments in time order.
+    """The share of futures that break a promise, for several moments in chronological order.
 
-    `jump` is None if the share is the same at all moments, that is, if nothing that happened in the
-    run made a difference.
+    `jump` is None if the share is the same for all moments, that is, if nothing that happened
+    during the run made a difference.
     """
 
     promise: str
@@ -118,8 +121,8 @@ def inevitability(trace: Trace, promise: str, futures: int = 32) -> Inevitabilit
 def inevitability_so_far(trace: Trace, promise: str, futures: int = 32) -> Iterator[Inevitability]:
     """Find the two neighbouring moments between which the share of broken futures changes most.
 
-    About ten moments are tried, with `futures` futures each; the result so far is yielded after
-    each moment except the first.
+    Tries about ten moments, with `futures` futures each, and yields the result so far after each
+    moment except the first.
 
     Raises `BKIncorrectParameterException` if `promise` is not the name of a check or holds in this
     run.
@@ -163,7 +166,9 @@ def _moments(trace: Trace) -> list[int]:
 
 
 def _largest_change(shares: dict[int, FutureShare]) -> tuple[int, int]:
-    """Return the neighbours whose shares differ most, the latest pair if there are several."""
+    """Return the neighbouring moments whose shares differ most; if there are several such pairs,
+    the latest.
+    """
     known = sorted(shares)
     return max(
         pairwise(known),
@@ -200,10 +205,10 @@ def _breaks(trace: Trace, check: type[Check]) -> bool:
 
 
 def future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
-    """Run the scenario with all decisions and faults after a moment replaced.
+    """Run the scenario, but with other decisions and no further faults after a moment.
 
-    Decisions after `moment_us` (µs of virtual time) are drawn from `seed`, and later faults are
-    left out. Raises `SimulationError` if the run does not end.
+    `moment_us` is in microseconds of virtual time; the decisions after it are drawn from `seed`.
+    Raises `SimulationError` if the run does not end.
     """
     world_class = _FutureInChosenOrder if scenario.in_turn else _FutureWorld
     return run_world(world_class(scenario, SimLoop(STEP_BUDGET), moment_us, seed))

@@ -9,9 +9,9 @@ _WIDTH = 30
 
 
 class ProgressLine:
-    """A progress line, rewritten in place a few times per second; `total` is 0 if it is unknown.
+    """A progress line, rewritten in place a few times per second. A `total` of 0 means unknown.
 
-    Without `in_place`, print a new line once a minute, which suits log files.
+    Without `in_place`, it prints a new line once a minute, which suits log files.
     """
 
     def __init__(self, total: int = 0, what: str = "scenarios", *, in_place: bool = True) -> None:

@@ -1,7 +1,7 @@
 """Runs a scenario until a promise breaks, checking the events as they occur.
 
-A broken promise stays broken, so the run ends as soon as the promise breaks: neither the rest of
-the workload nor the epilogue is run, and later random decisions do not matter.
+A broken promise stays broken, so the run ends as soon as the promise breaks. Neither the rest of
+the workload nor the epilogue runs, and later random decisions do not matter.
 """
 
 import gc
@@ -22,8 +22,8 @@ from labkit.worlds.sim.world import World
 class BrokenRun(NamedTuple):
     """The part of a run before its promise broke.
 
-    The scenario has no seed and contains only the decisions made until then; `step_count` is the
-    number of steps that the event loop had run.
+    The scenario has no seed, and contains only the decisions made by then. `step_count` is the
+    number of steps that the event loop had run by then.
     """
 
     scenario: Scenario
@@ -33,10 +33,10 @@ class BrokenRun(NamedTuple):
 def replay_until_broken(
     scenario: Scenario, check: type[Check], step_budget: int = STEP_BUDGET
 ) -> BrokenRun | None:
-    """Return the run if the promise breaks; None if it holds or the run exceeds `step_budget`."""
+    """Return the run, or None if the promise holds or the run exceeds `step_budget`."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
-        # Free the world. It is full of reference cycles, but all its objects are young, so this is
+        # Free the world, which is full of reference cycles. All its objects are young, so this is
         # fast.
         gc.collect(0)
     return found
@@ -73,12 +73,12 @@ class _JudgedWorld(World):
     def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
         super().__init__(scenario, loop)
         self._events: list[Event] = []
-        self.judge = Judge(self._events, [check], self.answers.recorded)
+        self.judge = Judge(self._events, [check], self.results.recorded)
         self._on_idle = loop.on_idle
         loop.on_idle = self._end_or_continue
 
     def take(self, rows: list[Event]) -> None:
-        """Check a node's events before any fault that they trigger reports its own events."""
+        """Check the events before they trigger faults, which report events of their own."""
         if self.has_ended:
             return
         for row in rows:

@@ -1,4 +1,4 @@
-"""Search: runs many scenarios in several processes, and reports which promises broke.
+"""Runs many scenarios in several processes, and reports which promises broke.
 
     search(range(5000))                                    the correct system: finds nothing
     search(range(5000), variant="ack after one bookie")    until the first finding
@@ -50,7 +50,7 @@ NEVER_ENDS = "EveryRunEnds"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A scenario, the promise that it broke (the name of a check), and how."""
+    """A scenario, the promise that it broke (the name of a check), and how it broke the promise."""
 
     scenario: Scenario
     promise: str
@@ -91,9 +91,9 @@ def search(
     """Try the scenarios in order until there are `stop_at` findings (0: try all).
 
     If `variant` is not None, every scenario runs with it. The search uses `jobs` processes (0: one
-    per processor). With 1, it stays in this process, which is necessary for checks and variants
-    defined in a notebook. `on_progress` is called with the number of scenarios tried and of broken
-    promises found. An interrupt ends the search but keeps its findings.
+    per processor). With 1, it runs in this process, which is necessary for checks and variants that
+    are defined in a notebook. `on_progress` is called with the numbers of scenarios tried and of
+    broken promises found. An interrupt ends the search but keeps its findings.
     """
     started_at = time.monotonic()
     found: list[Finding] = []
@@ -117,9 +117,9 @@ def in_processes(
 ) -> Iterator[_T]:
     """Apply `work` to batches of items in `jobs` processes, and yield the results in order.
 
-    An item is taken only shortly before it is needed, when at most about `_BATCH_SIZE` * (`jobs` +
-    1) results are outstanding, so an item may depend on all earlier results. 0 jobs stand for one
-    per processor.
+    Items are taken as late as possible: at most about `_BATCH_SIZE` * (`jobs` + 1) results are
+    outstanding, so an item may depend on all results before those. If `jobs` is 0, it uses one
+    process per processor.
     """
     jobs = jobs or os.cpu_count() or 1
     remaining = iter(items)
@@ -137,7 +137,9 @@ def in_processes(
 
 
 class SynchronousExecutor(concurrent.futures.Executor):
-    """Runs each call in `submit`, because Python in a browser has no threads or processes."""
+    """Runs each call within `submit`, because Python in a browser has neither threads nor
+    processes.
+    """
 
     def submit(
         self, call: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
@@ -187,7 +189,7 @@ def scenario_of_seed(seed: int, variant: str = "") -> Scenario:
 
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
-    """Return the scenario, generated if `each` is a seed, with the variant set."""
+    """Return `each`, or the scenario generated from it if it is a seed, with the variant set."""
     draw = random_topic_scenario if VARIANTS[variant or ""].with_brokers else random_scenario
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)
@@ -196,7 +198,7 @@ def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
 def run_and_check(
     scenario: Scenario, checks: Sequence[type[Check]] = CHECKS
 ) -> tuple[list[Finding], Trace | None]:
-    """Run a scenario; return the broken promises and the trace (None if the run never ended)."""
+    """Run a scenario; return the broken promises and the trace (None if the run did not end)."""
     try:
         trace = run(scenario)
         verdicts = check_all(trace, checks)

@@ -1,4 +1,4 @@
-"""Shrinking: finds the smallest scenario in which the same promise still breaks.
+"""Shrinks a scenario: makes it as small as possible while the same promise still breaks.
 
     1  list every decision drawn from the seed, so that the scenario no longer needs the seed
     2  remove faults, steps and decisions: half of them, a quarter, ... and finally one at a time,
@@ -8,8 +8,8 @@
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
 attempt keeps only the decisions made before the promise broke, so removing large parts first also
-removes most decisions. The result is the smallest scenario that these steps reach, not the smallest
-possible one.
+removes most decisions. The result is the smallest scenario that these steps can reach, not the
+smallest possible one.
 """
 
 import time
@@ -41,15 +41,15 @@ _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
     *("autorecovery", "broker"),
 )
-"""Fields that are only reset to their defaults, because with other values a run may never end."""
+"""Fields that are only reset to their defaults, because a run with other values may never end."""
 _STEP_FACTOR, _EXTRA_STEPS = 4, 2000
-"""A run may take this many times the steps of the last failing run, plus some more."""
+"""The limit for a run: this many times the steps of the last failing run, plus some extra steps."""
 _FIXED = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The smallest scenario, how its promise breaks, and the runs and time it took to find."""
+    """The shrunk scenario, how it breaks its promise, and how many runs and seconds it took."""
 
     scenario: Scenario
     verdict: Verdict
@@ -71,8 +71,8 @@ def shrink(
     """Make a scenario that breaks a promise as small as possible within `patience_s`. `promise` is
     the name of a check, or "" for the first promise that breaks.
 
-    Raises `LookupError` if the promise does not break, or if the run does not end: such a run has
-    no trace for the checks, and each attempt would take equally long.
+    Raises `LookupError` if the promise does not break, or if the run does not end, because such a
+    run has no trace that can be checked, and every attempt would take just as long.
     """
     started_at = time.monotonic()
     try:
@@ -84,7 +84,10 @@ def shrink(
         ) from error
     names = [each.name for each in broken(check_all(trace, checks))]
     if not names or (promise and promise not in names):
-        raise LookupError(f"{promise or 'no promise'} is broken in {scenario!r}")
+        raise LookupError(
+            f"{promise or 'every promise'} holds in this run; choose a scenario that breaks a"
+            f" promise: {scenario!r}"
+        )
     promise = promise or names[0]
     (check,) = (each for each in checks if each.__name__ == promise)
     shrinker = _Shrinker(trace.explicit(), check, started_at + patience_s)
@@ -139,7 +142,8 @@ class _Shrinker:
         try:
             smaller = replace(self.scenario, **parts)
         except BKIncorrectParameterException:
-            # Some combinations are invalid, for example a fault of a client that has no steps left.
+            # Some combinations are invalid, for example a fault that hits a client without any
+            # steps.
             return False
         return self._accept(smaller)
 
@@ -155,8 +159,8 @@ class _Shrinker:
             if not self._accept(candidates[index]):
                 index += 1
                 continue
-            # Continue with the candidates after this one. The earlier ones have just failed;
-            # simplifying this part may have changed that, but the next pass tries them again.
+            # Continue with the candidates after this one. The earlier ones have just failed; they
+            # might succeed now, but the next pass will try them again.
             remaining = len(candidates) - 1 - index
             candidates = list(simplify(self.scenario))
             index = max(0, min(index, len(candidates) - remaining))
@@ -183,7 +187,7 @@ def ddmin(
 
 
 def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
-    """Yield scenarios with fewer entries; a trigger on the last entry moves to the new last one."""
+    """Yield scenarios with fewer entries; triggers on the last entry move to the new last one."""
     for at, step in enumerate(scenario.workload):
         if not isinstance(step, Write):
             continue
@@ -199,8 +203,9 @@ def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _move_trigger(part: T, fewer: int, step: Write) -> T:
-    """Return the step or fault with a trigger that fires `fewer` entries earlier. Most events occur
-    Qw times per entry, once for each bookie that the entry is written to.
+    """Return the step or fault with a trigger that is `fewer` entries earlier.
+
+    Most events occur Qw times per entry, once for each bookie to which the entry is written.
     """
     moment = getattr(part, "when", None)
     if not isinstance(moment, On):
@@ -216,9 +221,10 @@ def _renumber(decision: str, fewer: int) -> str:
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
-    """Yield every way to simplify one part of the value; `name` is the name of the value's field.
+    """Yield the value with one part simplified, in every possible way.
 
-    Each result is strictly simpler, so repeated simplification terminates.
+    `name` is the name of the field that holds the value. Each result is strictly simpler, so
+    repeated simplification terminates.
     """
     candidates: Iterator[Any] = iter(())
     if is_dataclass(value):

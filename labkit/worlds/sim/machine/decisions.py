@@ -1,11 +1,11 @@
-"""Randomness: every decision has a name, a number and a harmless default value of 0.
+"""Random decisions, each with a name, a number and a harmless default value of 0.
 
     delay w>b0 2     delays the third message from w to b0 by that many milliseconds
     lose w>b0 5      if 1, the sixth message is lost
 
-The value of a decision depends only on the seed and its name, so resetting one decision or setting
-it by hand changes no other. A run records the decisions that were not 0: the same decisions without
-a seed reproduce the run, and fewer of them make it simpler.
+The value of a decision depends only on the seed and on the decision's name, so resetting a decision
+or setting it by hand does not change any other. A run records the decisions that were not 0.
+Without a seed, the same decisions reproduce the run, and fewer decisions make it simpler.
 """
 
 import re
@@ -33,18 +33,22 @@ Spread = Callable[[float], float]
 
 
 def yes(draw: float) -> float:
-    """The value of yes-or-no decisions: always 1."""
+    """Return 1, the value of a yes-or-no decision that is not 0."""
     return 1.0
 
 
 def log_spread(lowest: float, highest: float) -> Spread:
-    """Return a spread of values (two digits), with all orders of magnitude equally likely."""
+    """Return a spread of values with two digits, in which all orders of magnitude are equally
+    likely.
+    """
     ratio = highest / lowest
     return lambda draw: float(f"{lowest * ratio**draw:.2g}")
 
 
 def check_decisions(chosen: Mapping[str, float]) -> None:
-    """Raise `BKIncorrectParameterException` for a malformed name or value, even if it is unused."""
+    """Raise `BKIncorrectParameterException` for an invalid name or value, even if the run never
+    uses it.
+    """
     for name, value in chosen.items():
         if not _is_valid_name(name):
             raise BKIncorrectParameterException(
@@ -74,7 +78,7 @@ _SENTENCES = {
 
 
 def sentence_of(name: str, value: float) -> str:
-    """Describe a decision. Numbers of messages and disk calls start at 0."""
+    """Describe a decision. Messages and disk calls are numbered from 0."""
     kind, _, rest = name.partition(" ")
     ends, _, number = rest.rpartition(" ")
     source, _, target = ends.partition(">")
@@ -106,8 +110,9 @@ class Decision:
         """A hash of seed and name, computed at the first draw."""
 
     def take(self, number: int, share: float, spread: Spread = yes) -> float:
-        """Return the value of the decision with that number. Unless it is set explicitly, the value
-        is 0 for all numbers except a random `share` (0 to 1) of them.
+        """Return the value of the decision with this number.
+
+        Decisions that are not set explicitly are 0, except for a random `share` (0 to 1) of them.
         """
         value = self._chosen.get(number)
         if value is None:
@@ -116,7 +121,7 @@ class Decision:
             draw = self._random(number)
             if draw >= share:
                 return 0.0
-            # A draw below the share is uniform within it, so reuse it to draw the value.
+            # Draws below `share` are uniformly distributed, so reuse this one to draw the value.
             value = spread(draw / share)
         if value:
             self._record(f"{self.name} {number}", value)
@@ -136,7 +141,7 @@ class Decision:
 
 
 class Decisions:
-    """All decisions of a run; `chosen` overrides the seed, and without a seed the others are 0."""
+    """All decisions of a run; `chosen` overrides the seed. Without a seed, all others are 0."""
 
     def __init__(
         self, seed: int | None, chosen: Mapping[str, float], now_us: Callable[[], int]
@@ -167,7 +172,7 @@ class Decisions:
         self.made_at_us[name] = self._now_us()
 
     def draw_anew(self, seed: int) -> None:
-        """Draw all further decisions from this seed, including those that were set explicitly."""
+        """From now on, draw all decisions from this seed, even those that were set explicitly."""
         self._seed, self._chosen = seed, {}
         for decision in self._by_name.values():
             decision.draw_anew(seed)

@@ -1,12 +1,13 @@
-"""An in-memory disk that loses unsynced data in a crash and can stop at any operation.
+"""An in-memory disk that loses unsynced data in a crash, and that can crash before any operation.
 
-It is as unforgiving as the `Disk` port permits. Until the next `sync`, each write may independently
-be lost, kept, or torn at a sector boundary; until the next `sync_folder`, a new name, a rename or a
-removal may be lost or kept. A `Keep` function decides the fate of each unsynced operation.
+It loses as much as the `Disk` port permits. Until the next `sync`, each write may be lost, kept, or
+torn at a sector boundary, independently of the others. Until the next `sync_folder`, a new name, a
+rename or a removal may be lost or kept. A `Keep` function decides the fate of each unsynced
+operation.
 
-A failed sync loses its data for good, as on Linux: the pages stay in memory, where the next process
-can still read them, but they count as clean, and only a new write to the same page gets them to
-disk.
+As on Linux, a failed sync loses its data for good. The pages stay in memory, where the next process
+can still read them, but they count as clean, and reach the disk only after a new write to the same
+page.
 """
 
 import errno
@@ -21,12 +22,12 @@ SECTOR_SIZE = 512
 """The unit that a disk writes atomically, in bytes."""
 PAGE_SIZE = 4096
 """The unit that the operating system writes, in bytes."""
-_LARGEST_FILE = 2**28
-"""Maximum file size in bytes, not counting trailing zeros: a corrupt record may ask for any."""
+_MAX_FILE_SIZE = 2**28
+"""Maximum file size in bytes without trailing zeros; a corrupt record may request any size."""
 
 
 class SimDiskError(OSError):
-    """Its message omits the error number, so that traces are the same on all systems."""
+    """An error whose message omits the error number, so that traces are the same on all systems."""
 
     def __str__(self) -> str:
         return f"simulated: {self.strerror}"
@@ -37,11 +38,11 @@ class CrashError(Exception):
 
 
 @dataclass
-class Fuse:
-    """Counts the operations on all disks of a machine, and stops the machine at one of them.
+class DiskController:
+    """Counts the operations on all disks of a machine, and stops the machine before one of them.
 
     Operation number `stop_at` and all later ones are not carried out (-1: no limit). `watch` is
-    called with each operation before it is carried out, `watch_read` with the path of each file
+    called with each operation before it is carried out, and `watch_read` with the path of each file
     that is read.
     """
 
@@ -50,8 +51,8 @@ class Fuse:
     watch: Callable[[Operation], None] | None = None
     watch_read: Callable[[str], None] | None = None
 
-    def burn(self, operation: Operation) -> None:
-        """Count the operation. Raises `CrashError` if the machine stops here."""
+    def begin(self, operation: Operation) -> None:
+        """Count an operation that is about to start. Raises `CrashError` if the machine stops."""
         if operation.number == self.stop_at:
             raise CrashError(str(operation))
         if self.watch is not None:
@@ -60,7 +61,10 @@ class Fuse:
 
 
 class FileContent:
-    """The contents of a file. Trailing zeros are only counted, so preallocated files stay small."""
+    """The contents of a file.
+
+    Only the number of trailing zeros is stored, so preallocated files are small.
+    """
 
     def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
         self.size = size
@@ -86,7 +90,7 @@ class FileContent:
 
 
 def _is_zero(data: bytes) -> bool:
-    # A comparison is much faster than a search for the first other byte.
+    # This comparison is much faster than looking for the first non-zero byte.
     return data == bytes(len(data))
 
 
@@ -94,8 +98,8 @@ def _is_zero(data: bytes) -> bool:
 class Inode:
     """A file with its current name and contents.
 
-    `durable` is its content as of the last sync, `writes` are the writes that the next sync makes
-    durable, and `passed_over` are those of failed syncs, split by page.
+    `durable` is the content as of the last sync. The next sync makes `writes` durable, but not
+    `passed_over`, the writes of failed syncs, split by page.
     """
 
     path: str
@@ -145,15 +149,15 @@ class SimFile:
     inode: Inode
 
     def write(self, offset: int, data: bytes) -> None:
-        if offset + len(data) > _LARGEST_FILE and not _is_zero(data):
+        if offset + len(data) > _MAX_FILE_SIZE and not _is_zero(data):
             raise SimDiskError(errno.EFBIG, f"{self.inode.path} would exceed the maximum file size")
-        # Call `burn` before the write, so that the file is unchanged if the machine stops at this
+        # Call `begin` before the write, so that the file is unchanged if the machine stops at this
         # operation.
-        self.inode.write(self.disk.burn("write", self.inode.path, offset, len(data)), data)
+        self.inode.write(self.disk.begin("write", self.inode.path, offset, len(data)), data)
 
     def read(self, offset: int, size: int) -> bytes:
-        if self.disk.fuse.watch_read is not None:
-            self.disk.fuse.watch_read(self.inode.path)
+        if self.disk.controller.watch_read is not None:
+            self.disk.controller.watch_read(self.inode.path)
         return self.inode.content.read(offset, size)
 
     def size(self) -> int:
@@ -164,7 +168,7 @@ class SimFile:
 
     def sync(self) -> None:
         try:
-            self.disk.burn("sync", self.inode.path)
+            self.disk.begin("sync", self.inode.path)
         except SimDiskError:
             self.inode.fail_to_sync()
             raise
@@ -195,8 +199,8 @@ class _Change:
 class SimDisk:
     """An in-memory directory of files; `after_crash` returns what is left after a crash."""
 
-    def __init__(self, fuse: Fuse | None = None, name: str = "disk") -> None:
-        self.fuse = fuse or Fuse()
+    def __init__(self, controller: DiskController | None = None, name: str = "disk") -> None:
+        self.controller = controller or DiskController()
         self.name = name
         self._names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
@@ -205,7 +209,7 @@ class SimDisk:
         self._new_folders: dict[str, Operation] = {}
 
     def create(self, path: str) -> SimFile:
-        operation = self.burn("create", path)
+        operation = self.begin("create", path)
         folder = _parent(path)
         while folder not in self._folders:
             self._folders.add(folder)
@@ -245,16 +249,16 @@ class SimDisk:
 
     def rename(self, old: str, new: str) -> None:
         inode = self._inode(old)
-        operation = self.burn("rename", old, renamed_to=new)
+        operation = self.begin("rename", old, renamed_to=new)
         self._change(_Change(operation, linked=new, inode=inode, unlinked=old))
         inode.path = new
 
     def remove(self, path: str) -> None:
         self._inode(path)
-        self._change(_Change(self.burn("remove", path), unlinked=path))
+        self._change(_Change(self.begin("remove", path), unlinked=path))
 
     def sync_folder(self, folder: str) -> None:
-        self.burn("sync folder", folder)
+        self.begin("sync folder", folder)
         for change in [c for c in self._changes if c.touches(folder)]:
             change.apply(self._durable_names)
             self._changes.remove(change)
@@ -269,12 +273,12 @@ class SimDisk:
             raise FileNotFoundError(errno.ENOENT, "simulated: no such file", path)
         return self._names[path]
 
-    def burn(
+    def begin(
         self, kind: str, path: str, offset: int = 0, size: int = 0, renamed_to: str = ""
     ) -> Operation:
-        number = len(self.fuse.operations)
+        number = len(self.controller.operations)
         operation = Operation(number, self.name, kind, path, offset, size, renamed_to)
-        self.fuse.burn(operation)
+        self.controller.begin(operation)
         return operation
 
     def paths(self) -> list[str]:
@@ -284,8 +288,8 @@ class SimDisk:
         """Return the size of the file without trailing zeros."""
         return len(self._names[path].content.stored)
 
-    def rot(self, path: str, part: float, size: int = 1) -> int:
-        """Flip a bit in every byte of a block, in memory and on disk; return the block's offset.
+    def corrupt(self, path: str, part: float, size: int = 1) -> int:
+        """Flip one bit in each byte of a block, in memory and on disk; return the block's offset.
 
         The block contains the byte at the relative position `part` (0 to 1) of the file without its
         trailing zeros.
@@ -307,13 +311,13 @@ class SimDisk:
         return found.digest()
 
     def unsynced(self) -> list[Operation]:
-        """Return the operations whose effect could be lost in a crash now, oldest first."""
+        """Return the operations whose effect a crash at this moment could lose, oldest first."""
         writes = {op for inode in self._inodes() for op, _ in (*inode.passed_over, *inode.writes)}
         return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
 
-    def after_crash(self, keep: Keep, fuse: Fuse | None = None) -> "SimDisk":
-        """Return the disk as a start after a power loss finds it; this disk remains unchanged."""
-        disk = SimDisk(fuse, self.name)
+    def after_crash(self, keep: Keep, controller: DiskController | None = None) -> "SimDisk":
+        """Return a copy of the disk as it would be after a power failure."""
+        disk = SimDisk(controller, self.name)
         names = dict(self._durable_names)
         for change in self._changes:
             if keep(change.operation) >= 0.5:
@@ -326,14 +330,13 @@ class SimDisk:
         disk._durable_names = dict(disk._names)
         return disk
 
-    def after_kill(self, fuse: Fuse) -> "SimDisk":
-        """Return the disk as the next process finds it if only this process is killed.
+    def after_kill(self, controller: DiskController) -> "SimDisk":
+        """Return a copy of the disk as the next process finds it if only this process is killed.
 
-        Unsynced changes are visible but still not durable. The returned disk is independent of this
-        one.
+        Unsynced changes are visible, but still not durable.
         """
-        disk = SimDisk(fuse, self.name)
-        # Copy each file only once: its old and new names must refer to the same copy.
+        disk = SimDisk(controller, self.name)
+        # Copy each file only once, because its old and new names must refer to the same copy.
         copies = {id(inode): inode.copy() for inode in self._inodes()}
         disk._names = {path: copies[id(inode)] for path, inode in self._names.items()}
         durable = self._durable_names.items()
@@ -384,7 +387,7 @@ def _by_page(operation: Operation, data: bytes) -> Iterator[tuple[Operation, byt
 
 
 def _surviving_data(data: bytes, operation: Operation, share: float) -> bytes:
-    """Return the part of a write that survives: whole sectors, up to that share of the write."""
+    """Return the part of a write that survives: whole sectors, up to this share of the write."""
     if share in (0, 1):
         return data if share else b""
     # Sectors are aligned to the start of the file, not to the start of the write.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Operation(NamedTuple):
-    """A single disk operation; `number` counts the operations on all disks of a machine.
+    """A disk operation; `number` counts the operations on all disks of a machine.
 
     kind: `create`, `write`, `sync`, `rename`, `remove` or `sync folder`; a `make folder`
     accompanies the `create` that needed it. `offset` and `size` (bytes) are used by writes;
@@ -32,8 +32,10 @@ class Operation(NamedTuple):
 
 
 Keep = Callable[[Operation], float]
-"""How much of an unsynced operation survives: 0 is nothing, 1 is all of it, and anything in between
-is torn. Directory changes cannot be torn: they survive from 0.5 on.
+"""Decides how much of an unsynced operation survives: 0 is nothing, 1 is all of it, and a value in
+between means a torn write.
+
+Directory changes cannot be torn; they survive if the value is at least 0.5.
 """
 
 
@@ -62,7 +64,7 @@ def bytes_lost(operation: Operation) -> float:
     return 0 if operation.kind == "write" else 1
 
 
-def by_lot(seed: int) -> Keep:
+def at_random(seed: int) -> Keep:
     """Independently keep, lose or tear each operation at random."""
 
     def keep(operation: Operation) -> float:

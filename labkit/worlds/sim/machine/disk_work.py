@@ -1,8 +1,8 @@
-"""Disk calls that take time and can fail, between a simulated bookie and its disks.
+"""Makes a simulated bookie's disk calls take time, and fail.
 
-A call takes effect when its time has elapsed. If the machine crashes before that, only the first
-disk operations of the call are carried out; the decision `reach b1 7` says how many. `disk b1 7`
-says how much longer than usual the call takes.
+A call takes effect when its duration has elapsed. If the machine crashes before that, only the
+first disk operations of the call are carried out. The decision `reach b1 7` determines how many;
+`disk b1 7` determines how much longer than usual the call takes.
 """
 
 import errno
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.decisions import Decisions, log_spread
-from labkit.worlds.sim.machine.disk import CrashError, Fuse, SimDiskError
+from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDiskError
 from labkit.worlds.sim.machine.disk_operation import Operation
 from labkit.worlds.sim.machine.loop import SimLoop
 
@@ -26,7 +26,7 @@ _SLOW_MS = log_spread(1, 100)
 
 
 class DiskCall(NamedTuple):
-    """A call that a disk worker completed or that a crash cut short.
+    """A call that a disk worker completed, or that a crash cut short.
 
     what: the function's name, such as `flush`, `compact` or `sync`, or `open` when a store is
     opened. begin_us, end_us: microseconds of virtual time.
@@ -38,8 +38,8 @@ class DiskCall(NamedTuple):
     end_us: int
 
 
-class DiskTrouble:
-    """A machine's disk faults, the operation at which it stops, and its completed calls."""
+class DiskFaults:
+    """A machine's disk faults, the operation before which it stops, and its completed calls."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self.call_s = CALL_S
@@ -54,7 +54,7 @@ class DiskTrouble:
         """Number of the operation at which the machine stops; -1: none."""
         self.stop = stop
         self.call_count = 0
-        """Number of calls so far, across restarts; each call has its own decisions."""
+        """Number of calls so far, even before restarts; each call has its own decisions."""
         self.calls: list[DiskCall] = []
         """The finished calls."""
 
@@ -89,15 +89,20 @@ class _Call(NamedTuple):
 
 
 class DiskWorker:
-    """Runs the disk calls of one thread one after the other; implements the port `RunBlocking`."""
+    """Runs the disk calls of one thread, one after another; implements the port `RunBlocking`."""
 
     def __init__(
-        self, loop: SimLoop, node: str, fuse: Fuse, trouble: DiskTrouble, decisions: Decisions
+        self,
+        loop: SimLoop,
+        node: str,
+        controller: DiskController,
+        faults: DiskFaults,
+        decisions: Decisions,
     ) -> None:
         self._loop = loop
         self._node = node
-        self._fuse = fuse
-        self._trouble = trouble
+        self._controller = controller
+        self._faults = faults
         self._slow = decisions.of(f"disk {node}")
         self._reach = decisions.of(f"reach {node}")
         self._free_at = 0.0
@@ -105,12 +110,13 @@ class DiskWorker:
         self._is_in_call = False
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
-        # Count calls across restarts of the machine, so that a decision's name identifies one call.
-        number = self._trouble.call_count
-        self._trouble.call_count += 1
-        slow_ms = self._slow.take(number, self._trouble.slow_share, _SLOW_MS)
+        # Keep counting when the machine restarts, so that a decision's name identifies a single
+        # call.
+        number = self._faults.call_count
+        self._faults.call_count += 1
+        slow_ms = self._slow.take(number, self._faults.slow_share, _SLOW_MS)
         begin = max(self._loop.now, self._free_at)
-        self._free_at = begin + self._trouble.call_s + self._trouble.extra_s + slow_ms / 1000
+        self._free_at = begin + self._faults.call_s + self._faults.extra_s + slow_ms / 1000
         self._pending.append(_Call(number, begin, call))
         done = self._loop.create_future()
         self._loop.call_at_world_time(self._free_at, partial(self._carry_out, call, done))
@@ -118,14 +124,13 @@ class DiskWorker:
 
     def crash(self) -> None:
         """Stop the machine after the first few operations of the current call."""
-        # If an operation of this call caused the crash, none of its later operations is carried out
-        # anyway.
+        # If an operation of the current call caused the crash, the call has already stopped there.
         if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
         number, begin, call = self._pending[0]
         self._record(call, begin)
         reach = self._reach.take(number, 0.5, lambda draw: float(int(1 + draw * 8)))
-        self._fuse.stop_at = len(self._fuse.operations) + int(reach)
+        self._controller.stop_at = len(self._controller.operations) + int(reach)
         # The caller is gone, so nobody needs the result.
         with suppress(CrashError, OSError, LabkitError):
             call()
@@ -148,7 +153,7 @@ class DiskWorker:
 
     def _record(self, call: Callable[[], Any], begin: float) -> None:
         begin_us, end_us = round(begin * 1e6), self._loop.now_us()
-        self._trouble.calls.append(DiskCall(self._node, _name(call), begin_us, end_us))
+        self._faults.calls.append(DiskCall(self._node, _name(call), begin_us, end_us))
 
 
 def _name(call: Callable[..., Any]) -> str:

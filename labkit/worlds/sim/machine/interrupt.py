@@ -1,8 +1,8 @@
 """Delivers an interrupt to the thread that runs a world.
 
 A signal interrupts only the main thread. In a notebook, the main thread waits while the world runs
-in another thread. It therefore asks the other thread to stop, and every event loop there checks for
-this request.
+in another thread. The main thread therefore asks the other one to stop, and every event loop there
+checks for this request.
 """
 
 import threading
@@ -16,7 +16,7 @@ _thread_local = threading.local()
 
 
 class Interrupt:
-    """A request to stop the calls that run in one thread."""
+    """A request to stop the calls that are running in a thread."""
 
     __slots__ = ("was_asked",)
 
@@ -28,7 +28,7 @@ class Interrupt:
 
 
 class OneThreadExecutor(futures.ThreadPoolExecutor):
-    """A single thread; `shutdown` stops the simulated worlds that it runs."""
+    """An executor with a single thread; `shutdown` stops the simulated worlds that run in it."""
 
     def __init__(self) -> None:
         self._interrupt = Interrupt()
@@ -43,7 +43,7 @@ class OneThreadExecutor(futures.ThreadPoolExecutor):
 def awaited(result: "futures.Future[T]") -> T:
     """Return the result of a call in another thread or process, or raise its exception.
 
-    An interrupt during the wait is raised here, too. A signal that arrives just before a wait
+    An interrupt during the wait is also raised here. A signal that arrives just before a wait
     starts, or that the operating system delivers to another thread, does not end the wait, so this
     function waits for short intervals and checks for signals between them.
     """
@@ -56,6 +56,9 @@ _NEVER = Interrupt()
 
 
 def interrupt_of_this_thread() -> Interrupt:
-    """Return this thread's interrupt; it is never set in the main thread, which gets signals."""
+    """Return this thread's interrupt.
+
+    It is never set in the main thread, which receives signals.
+    """
     found: Interrupt = getattr(_thread_local, "interrupt", _NEVER)
     return found

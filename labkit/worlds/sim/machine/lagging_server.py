@@ -1,6 +1,6 @@
 """A ZooKeeper server that lags behind the others and serves reads from an older tree.
 
-As ZooKeeper guarantees, a session never goes back in time: it sees its own changes, everything up
+As ZooKeeper guarantees, a session never goes back in time: it sees its own changes, all changes up
 to its last `sync`, and every change that one of its watches has reported.
 
 In ZooKeeper: `server/quorum/Follower.java`.
@@ -25,8 +25,8 @@ class LaggingServer:
         self._lag_s = lag_s
         self._tree = tree
         self._views = deque([(0.0, _view(tree))])
-        """The states that it has not reached yet, each with the time at which the leader reached
-        it.
+        """The state that it serves and all later ones, each with the time at which the leader
+        reached it.
         """
         self._watch_fired = False
 
@@ -35,7 +35,7 @@ class LaggingServer:
         if self._watch_fired:
             self.catch_up()
 
-    def tell(self) -> None:
+    def watch_fired(self) -> None:
         """Record that a change by the leader has triggered one of the node's watches."""
         self._watch_fired = True
 
@@ -43,7 +43,7 @@ class LaggingServer:
         self._watch_fired = False
         self._views = deque([self._views[-1]])
 
-    def answer(self, now: float, kind: str, path: str) -> Any:
+    def read(self, now: float, kind: str, path: str) -> Any:
         """Serve a read that sets no watch. Raises `NoNodeError`."""
         while len(self._views) > 1 and self._views[1][0] <= now - self._lag_s:
             self._views.popleft()

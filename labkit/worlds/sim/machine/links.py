@@ -1,4 +1,4 @@
-"""Links, one per direction between two nodes, which delay messages and can be faulty.
+"""Links that delay messages and can be faulty, one for each direction between two nodes.
 
 The messages of a link are numbered from 0, across all connections. Decisions refer to a message by
 this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
@@ -21,7 +21,7 @@ Choose = Callable[[Sequence["Parcel"]], int]
 
 
 class Report(Protocol):
-    """Receives an event of the simulated machinery: its kind, its node, and other columns."""
+    """Receives an event of the simulated world: its kind, its node, and other columns."""
 
     def __call__(self, kind: str, node: str, /, **fields: Unpack[Fields]) -> None: ...
 
@@ -32,7 +32,7 @@ class Receiver(Protocol):
     due: float
     newest: "Parcel | None"
 
-    def take(self, bodies: list[Any]) -> None: ...
+    def receive(self, bodies: list[Any]) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -56,15 +56,15 @@ class Parcel:
         elif self.receiver is not None:
             if self.receiver.newest is self:
                 self.receiver.newest = None
-            self.receiver.take(self.bodies)
+            self.receiver.receive(self.bodies)
 
 
 class NetworkLink:
     """A network link in one direction between two nodes.
 
     While `is_cut` is set, messages are held back until `heal`. `extra_s` is added to the delay of
-    every message. The shares (0 to 1) are the shares of messages that are late, lost, copied (their
-    frames arrive twice) and swapped (later messages overtake them).
+    every message. The four shares (0 to 1) say how many of the messages are late, lost, copied
+    (their frames arrive twice) and swapped (later messages overtake them).
     """
 
     def __init__(
@@ -87,7 +87,9 @@ class NetworkLink:
         self._report = report
 
     def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
-        """Send frames after the earlier frames of a connection; return False if they are lost."""
+        """Send frames, to arrive after the connection's earlier ones; return False if they are
+        lost.
+        """
         number = self.count
         self.count += 1
         may_fail = self._is_chosen or self.lose_share or self.copy_share or self.swap_share
@@ -109,7 +111,7 @@ class NetworkLink:
     def _copy_or_swap(
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
-        """Copy or delay the frames if so decided; return whether they have been sent."""
+        """Copy or delay the frames if the decisions say so; return whether they have been sent."""
         if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
@@ -126,7 +128,7 @@ class NetworkLink:
     def act(
         self, action: Callable[[], None], context: Context, after: Receiver | None = None
     ) -> None:
-        """Send an action on a connection; it arrives after all earlier frames to `after`."""
+        """Send an action, which arrives after all earlier frames to `after`."""
         number = self.count
         self.count += 1
         due = self._due(number)
@@ -153,7 +155,7 @@ class NetworkLink:
                     parcel.receiver.due = max(parcel.receiver.due, due)
                 self._carry(parcel, due)
 
-    def behave(self) -> None:
+    def repair(self) -> None:
         self.extra_s = self.late_share = 0.0
         self.lose_share = self.copy_share = self.swap_share = 0.0
         self.heal()
@@ -178,8 +180,8 @@ class NetworkLink:
 class Transit:
     """The messages in flight on all links.
 
-    Parcels arrive when they are due. If `choose` is set, time is irrelevant: whenever the event
-    loop is idle, `choose` picks the next parcel among the candidates and returns its index.
+    Normally, parcels arrive when they are due. If `choose` is set, it decides instead: whenever the
+    event loop is idle, it picks one of the candidates and returns its index.
     """
 
     def __init__(self, loop: SimLoop) -> None:
@@ -205,7 +207,7 @@ class Transit:
             self.under_way.append(parcel)
 
     def deliver_chosen(self) -> bool:
-        """Deliver the chosen parcel; return False if there is none to choose from."""
+        """Deliver the chosen parcel; return False if there is nothing to choose from."""
         if self.choose is None or not self.under_way:
             return False
         first: dict[int, Parcel] = {}
@@ -217,7 +219,7 @@ class Transit:
         return True
 
     def deliver_first(self, wanted: Callable[[Parcel], bool]) -> bool:
-        """Deliver the oldest parcel of those wanted; return False if there is none."""
+        """Deliver the oldest of the wanted parcels; return False if there is none."""
         parcel = next(filter(wanted, self.under_way), None)
         if parcel is not None:
             self._deliver(parcel)

@@ -1,8 +1,8 @@
 """The event loop of the simulated world, whose clock jumps to the next event.
 
-Every run executes its steps in the same order: timers due at the same time fire in the order in
-which they were set, and tasks and futures hash by creation number, because asyncio keeps some of
-them in sets. The loop opens no sockets and starts no threads.
+Every run executes its steps in the same order. Timers that are due at the same time fire in the
+order in which they were set. Tasks and futures are hashed by their creation number, because asyncio
+keeps some of them in sets. The loop opens no sockets and starts no threads.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class SimulationError(LabkitError):
-    """The simulated world cannot continue, because of a bug in the program that runs in it."""
+    """The simulated world cannot continue because of a bug in the program that runs in it."""
 
 
 class DeadlockError(SimulationError):
@@ -70,7 +70,7 @@ class SimTask(asyncio.Task[T]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """A scheduled step: asyncio's handle, but built with one call instead of three."""
+    """A scheduled step: like asyncio's handle, but created with one call instead of three."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class SimHandle(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         self._cancelled = True
-        # Release everything that the cancelled step would have used, as asyncio does.
+        # As asyncio does, release everything that the cancelled step would have used.
         self._callback = self._args = None
 
 
@@ -108,7 +108,7 @@ _Timer = tuple[float, int, SimHandle]
 class SimLoop(asyncio.BaseEventLoop):
     """An event loop with a virtual clock, which starts at 0.
 
-    `event_budget` limits the number of steps of a run, `time_limit_s` its virtual time.
+    `event_budget` limits the number of steps of a run, and `time_limit_s` limits its virtual time.
     """
 
     _ready: deque[Any]
@@ -124,7 +124,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self.event_count = 0
         """Number of steps run so far."""
         self.on_idle: Callable[[], bool] | None = None
-        """Called before the clock advances; returns True if it scheduled something for now."""
+        """Called before the clock advances; returns True if it has scheduled something to run
+        first.
+        """
         self._event_budget = event_budget
         self._time_limit_s = time_limit_s
         self._timers: list[_Timer] = []
@@ -152,7 +154,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Schedule a step for now, after everything that is already scheduled for now."""
+        """Schedule a step for the current time, after everything already scheduled for it."""
         handle = SimHandle(self.now, callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -201,12 +203,12 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def pause(self, process: Process) -> None:
         """Stop a process until `resume`, as SIGSTOP does."""
-        process.runs = False
+        process.is_running = False
 
     def resume(self, process: Process) -> None:
-        process.runs = process.is_alive
-        self._ready.extend(process.held)
-        process.held = []
+        process.is_running = process.is_alive
+        self._ready.extend(process.held_steps)
+        process.held_steps = []
 
     def start(self, process: Process) -> None:
         """Keep a reference to a process until the end of the run, even after it dies.
@@ -216,9 +218,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self._processes.append(process)
 
     def report_lost_errors(self, process: Process) -> None:
-        """Report each exception of a living process's task that nobody has retrieved."""
+        """Report the exceptions of a living process's tasks that nobody has retrieved."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
-        if not process.is_alive or process.held or process in steps:
+        if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
             return
         for task in process.tasks.take():
@@ -244,7 +246,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 self.close()
 
     def _run_once(self) -> None:
-        """Run rounds until the loop is stopped; in asyncio, this method runs only one round."""
+        """Run rounds until the loop is stopped; asyncio's method runs a single round."""
         while True:
             self._run_round()
             if self._stopping:
@@ -262,7 +264,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 continue
             context = handle._context
             process = context.get(PROCESS)
-            if process is None or process.runs:
+            if process is None or process.is_running:
                 self.event_count += 1
                 try:
                     context.run(handle._callback, *handle._args)
@@ -272,7 +274,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     self._report_error(repr(error), error, process)
             # Keep the steps of a paused process in order, and drop those of a dead process.
             elif process.is_alive:
-                process.held.append(handle)
+                process.held_steps.append(handle)
         if self._interrupt.was_asked:
             raise KeyboardInterrupt
         if self.event_count > self._event_budget:
@@ -308,7 +310,7 @@ class SimLoop(asyncio.BaseEventLoop):
             raise BudgetError(
                 f"the run reached its limit of {self._time_limit_s:g} s of virtual time"
             )
-        # From here on, treat due polls as ordinary steps, because an earlier step may change their
+        # Treat polls that are due now as ordinary steps, because an earlier step may change their
         # condition.
         while polls and polls[0][0] <= now:
             heappush(timers, heappop(polls))
@@ -341,7 +343,7 @@ class SimLoop(asyncio.BaseEventLoop):
             heapreplace(polls, (due, next(numbers), handle))
 
     def _end_all_tasks(self) -> None:
-        """End all tasks, and those that they start in turn; the run is over."""
+        """End all tasks and any tasks that they start while they end; the run is over."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
         while remaining := [task for tasks in lists for task in tasks.take() if task not in ended]:
@@ -374,7 +376,8 @@ def _close_coroutine(task: "asyncio.Task[Any]") -> None:
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     coroutine = task.get_coro()
     assert isinstance(coroutine, CoroutineType)
-    # A task group waits for its tasks when first cancelled, and ends when cancelled again.
+    # A task group waits for its tasks when it is first cancelled, and ends when it is cancelled
+    # again.
     for _ in range(3):
         if coroutine.cr_frame is not None:
             with suppress(RuntimeError):
@@ -382,9 +385,9 @@ def _close_coroutine(task: "asyncio.Task[Any]") -> None:
 
 
 def _is_idle(poll: SimHandle) -> bool:
-    """Return whether the poll would only reschedule itself, one interval of virtual time later."""
+    """Return whether the poll would do nothing except reschedule itself one interval later."""
     process = poll._context.get(PROCESS)
-    if process is not None and not (process.runs and process.clock.is_accurate):
+    if process is not None and not (process.is_running and process.clock.is_accurate):
         return False
     return not poll._context.run(poll._callback.holds)
 

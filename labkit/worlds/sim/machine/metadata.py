@@ -1,13 +1,13 @@
-"""A session with the simulated ZooKeeper, implementing the metadata port.
+"""Implements the metadata port on a session with the simulated ZooKeeper.
 
 The client sends its requests over the simulated network and pings the server three times per
-session time-out. If it hears nothing, it reconnects; if its session has expired by then, it starts
+session timeout. If it hears nothing, it reconnects; if its session has expired by then, it starts
 a new one.
 
 A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
-because the client cannot tell whether the request was carried out. It raises the same error if it
-is still waiting for a connection when the session turns out to have expired, because it belongs to
-that session.
+because the client cannot tell whether the request was carried out. A request that is waiting for a
+connection raises the same error if the session turns out to have expired, because the request
+belonged to that session.
 
 In ZooKeeper: `ClientCnxn.java`.
 """
@@ -47,9 +47,9 @@ class SimMetadataStore:
         """Set when a ping is due or the connection is lost."""
         self._session_id = 0
         self._heard_at = 0.0
-        """When the server or its machine was last heard from."""
+        """When the client last received something from the server or its machine."""
         self._server_heard_at = inf
-        """When the server itself was last heard from."""
+        """When the client last received something from the server itself."""
         self._outbox: list[Any] = []
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
@@ -109,7 +109,7 @@ class SimMetadataStore:
         self._on_new_session.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` when the store responds again after more than half the session time-out."""
+        """Call `action` when the store responds again after more than half the session timeout."""
         self._on_silence.append(action)
 
     async def _request_and_watch(self, kind: str, path: str, on_change: OnChange | None) -> Any:
@@ -162,7 +162,7 @@ class SimMetadataStore:
             self._is_lost = False
             self._wake.clear()
             self._heard_at = self._loop.time()
-            # Notifications may have been lost with the old connection, so send the list of watches:
+            # Notifications may have been lost with the old connection, so send the list of watches;
             # the server reports those that have fired.
             watches = list(self._watches)
             connection.send([("session", self._owner, self._session_id, watches)])
@@ -170,7 +170,7 @@ class SimMetadataStore:
             connection.close()
 
     async def _ping(self, connection: End) -> None:
-        # ZooKeeper uses the same ratio: it leaves a third of the session time-out for reconnecting.
+        # ZooKeeper uses the same ratio: it leaves a third of the session timeout for reconnecting.
         while self._loop.time() - self._heard_at < self.session_timeout_s * 2 / 3:
             timer = self._loop.call_later(self.session_timeout_s / 3, self._wake.set)
             await self._wake.wait()
@@ -204,7 +204,8 @@ class SimMetadataStore:
         # The previous id is 0 before the first session, and equals the new id if the session was
         # resumed in time.
         if lost not in (0, session_id):
-            # The server has deleted the old session's watches, so whoever set one must read again.
+            # The server has deleted the watches of the old session, so whoever set one must read
+            # again.
             watches, self._watches = self._watches, {}
             for on_change in watches.values():
                 on_change()

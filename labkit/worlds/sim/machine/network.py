@@ -1,11 +1,11 @@
 """The simulated network: TCP-like connections over links that may be faulty.
 
 A connection is reliable and ordered unless a link misbehaves. Data sent over a cut link waits on
-the sender's side and is delivered when the link heals, as TCP retransmissions are. Frames that
-reach a connection at the same moment are delivered together, as if by one receive.
+the sender's side until the link heals, as if TCP retransmitted it. Frames that arrive at the same
+moment are delivered together, as if by a single receive.
 
-When a process ends, its connections are closed. A machine that loses power sends nothing, so a peer
-that writes to it does not notice until the machine is up again.
+When a process ends, its connections are closed. A machine that loses power sends nothing, so its
+peers notice only when they write to it and it is up again.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ class End:
         self.on_bodies: OnBodies | None = None
         self.is_open = True
         self.number = 0
-        """Number of this connection among those that one node has opened to the other."""
+        """The number of this connection among those that the one node has opened to the other."""
         self.due = 0.0
-        """When the newest parcel for this end arrives."""
+        """When the newest parcel for this end is due."""
         self.newest: Parcel | None = None
-        self.is_missed = False
-        """Whether this end is dead although something sent to it was not received."""
+        self.is_reset_due = False
+        """Whether to send a reset once the machine is up: the process died with data in transit."""
         self._network = network
         self.waiting: list[Any] | None = None
         self._is_hung_up = False
-        self._untaken_bytes = 0
+        self._unreceived_bytes = 0
         """Bytes sent from this end that are in transit or waiting at the other end."""
         self._when_closed: list[OnClose] = []
         self._when_writable: list[OnWritable] = []
@@ -53,13 +53,13 @@ class End:
         if not self.is_open or not self.process.is_alive:
             return
         if not (peer.process.is_alive or self._network.is_in_turn):
-            self._network.miss(peer)
+            self._network.reset_when_up(peer)
         elif self.outgoing.send(peer, list(bodies), peer.process.context):
-            self._untaken_bytes += _size(bodies)
+            self._unreceived_bytes += _size(bodies)
 
     @property
     def is_writable(self) -> bool:
-        return self._untaken_bytes < _HIGH_WATER_BYTES
+        return self._unreceived_bytes < _HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
         self._when_writable.append(on_writable)
@@ -71,9 +71,9 @@ class End:
     def resume(self) -> None:
         waiting, self.waiting = self.waiting, None
         if waiting:
-            # Deliver the frames in the loop's next round, like data from a socket, so that the
-            # caller is not re-entered.
-            asyncio.get_running_loop().call_soon(self.take, waiting)
+            # Deliver the frames in the loop's next round, as a socket would, so that the caller is
+            # not re-entered.
+            asyncio.get_running_loop().call_soon(self.receive, waiting)
         if self._is_hung_up:
             asyncio.get_running_loop().call_soon(self.hang_up)
 
@@ -83,19 +83,19 @@ class End:
             asyncio.get_running_loop().call_soon(self.closed)
             self.outgoing.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
 
-    def take(self, bodies: list[Any]) -> None:
+    def receive(self, bodies: list[Any]) -> None:
         if self.waiting is not None:
             self.waiting += bodies
         elif self.is_open and self.on_bodies is not None:
-            self.peer.was_taken(bodies)
+            self.peer.on_received(bodies)
             self.on_bodies(bodies)
 
-    def was_taken(self, bodies: Sequence[Any]) -> None:
+    def on_received(self, bodies: Sequence[Any]) -> None:
         """Count frames that the other end has received, including copies made by the network."""
-        if not self._untaken_bytes:
+        if not self._unreceived_bytes:
             return
         was_writable = self.is_writable
-        self._untaken_bytes = max(0, self._untaken_bytes - _size(bodies))
+        self._unreceived_bytes = max(0, self._unreceived_bytes - _size(bodies))
         if not was_writable and self.is_writable:
             for action in self._when_writable:
                 asyncio.get_running_loop().call_soon(action, context=self.process.context)
@@ -147,8 +147,8 @@ class SimNetwork:
     def is_in_turn(self) -> bool:
         """Whether messages arrive in a chosen order.
 
-        In that case, a node learns only from a message that its peer is gone, so even a power loss
-        sends one.
+        In that case, only a message can tell a node that its peer is gone, so a machine that loses
+        power sends one.
         """
         return self.transit.choose is not None
 
@@ -169,11 +169,11 @@ class SimNetwork:
         """Make a node reachable, because its process has started."""
         self._up[process.name] = process
         self._without_process.pop(process.name, None)
-        for end in [end for end in self._ends.get(process.name, {}).values() if end.is_missed]:
-            self._refuse(end)
+        for end in [end for end in self._ends.get(process.name, {}).values() if end.is_reset_due]:
+            self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended; unless `silently`, close its connections."""
+        """Disconnect a process that has ended; unless `silently`, tell its peers."""
         self._up.pop(process.name, None)
         if not silently:
             self._without_process[process.name] = None
@@ -184,7 +184,7 @@ class SimNetwork:
         for end in list(ends.values()):
             end.is_open = False
             if silently and not self.is_in_turn:
-                end.is_missed = end.newest is not None
+                end.is_reset_due = end.newest is not None
             else:
                 self.forget(end)
                 end.outgoing.act(end.peer.hang_up, end.peer.process.context, after=end.peer)
@@ -195,7 +195,10 @@ class SimNetwork:
     async def connect(
         self, process: Process, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> End:
-        """Raises `ConnectionRefusedError`, `ConnectionResetError` or `TimeoutError`."""
+        """Open a connection.
+
+        Raises `ConnectionRefusedError`, `ConnectionResetError` or `TimeoutError`.
+        """
         own_end = End(self, process, self.link(process.name, host))
         own_end.number = self._opened[process.name, host] = (
             self._opened.get((process.name, host), -1) + 1
@@ -212,7 +215,7 @@ class SimNetwork:
                 own_end.close()
 
         def request() -> None:
-            """Respond as the other machine's operating system does, without its processes."""
+            """Respond in place of the other machine's operating system."""
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)
@@ -234,16 +237,16 @@ class SimNetwork:
                 for each in (end, end.peer):
                     self._loop.call_soon(each.closed, context=each.process.context)
 
-    def behave(self) -> None:
+    def repair(self) -> None:
         self.set_late_share(0.0)
         for link in self._links.values():
-            link.behave()
+            link.repair()
 
-    def miss(self, dead: End) -> None:
-        """Reject a message to an end whose process has died, as soon as its machine is up."""
-        dead.is_missed = True
+    def reset_when_up(self, dead: End) -> None:
+        """Reset the connection of a process that has died, as soon as its machine is up."""
+        dead.is_reset_due = True
         if dead.process.name in self._up:
-            self._refuse(dead)
+            self._send_reset(dead)
 
     def forget(self, end: End) -> None:
         self._ends.get(end.process.name, {}).pop(id(end), None)
@@ -261,12 +264,12 @@ class SimNetwork:
         def hand_over() -> None:
             end.on_bodies = accept(end)
 
-        # Use the listener's context, so that its process runs the step, or holds it back while
+        # Use the listener's context, so that the step runs in its process, or waits while it is
         # paused.
         self._loop.call_soon(hand_over, context=listener.context)
         return True
 
-    def _refuse(self, dead: End) -> None:
+    def _send_reset(self, dead: End) -> None:
         self.forget(dead)
         dead.outgoing.act(dead.peer.closed, dead.peer.process.context)
 

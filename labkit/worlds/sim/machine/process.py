@@ -1,9 +1,9 @@
-"""One life of a node: everything that runs in it stops with it and is never resumed.
+"""A node's process: when it dies, everything that runs in it stops and is never resumed.
 
 Every task, callback and timer carries the process that created it in a context variable, and the
-event loop checks this process before each step. Steps of a running process are executed, those of a
-paused one are kept for later, and those of a dead one are dropped. A crash is therefore a single
-assignment, and no `finally` block runs.
+event loop checks this process before each step. It executes the steps of a running process, keeps
+those of a paused one for later, and drops those of a dead one. A crash is therefore a single
+assignment, after which no `finally` block runs.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class NodeClock:
     rate: float = 1.0
     wall_offset_ms: int = 0
     is_accurate: bool = True
-    """Whether the clock has always shown the virtual time."""
+    """Whether the clock has always agreed with the virtual time."""
     _since: float = 0.0
     _at_since: float = 0.0
 
@@ -33,8 +33,8 @@ class NodeClock:
     def true(self, local: float) -> float:
         """Return the virtual time at which this clock will show `local`.
 
-        The time is rounded up: if a timer fired even slightly early, it would be set again for the
-        same moment, forever.
+        The time is rounded up, because a timer that fired slightly too early would be set again for
+        the same moment, forever.
         """
         when = self._since + (local - self._at_since) / self.rate
         while self.local(when) < local:
@@ -42,14 +42,14 @@ class NodeClock:
         return when
 
     def change(self, now: float, rate: float, wall_offset_ms: int) -> None:
-        """Run at a different rate from now on, with the wall clock off by `wall_offset_ms`."""
+        """From now on, run at this rate, with the wall clock off by `wall_offset_ms`."""
         self._at_since, self._since, self.rate = self.local(now), now, rate
         self.is_accurate = self.is_accurate and rate == 1.0
         self.wall_offset_ms = wall_offset_ms
 
 
 class TaskList:
-    """Tasks that are running, or whose exception has not been retrieved, oldest first."""
+    """Tasks that are running or whose exception has not been retrieved, oldest first."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[Any]] = []
@@ -72,13 +72,13 @@ class Process:
         self.name = name
         self.clock = clock
         self.is_alive = True
-        self.runs = True
+        self.is_running = True
         """Neither dead nor paused; the event loop checks this before each step."""
         self.tasks = TaskList()
-        self.held: list[asyncio.Handle] = []
+        self.held_steps: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
-        self.at_death: list[Callable[[], None]] = []
-        """Callbacks of the world that run when the process dies; no code of the node runs then."""
+        self.on_death: list[Callable[[], None]] = []
+        """The world's callbacks for the death of the process; no code of the node runs then."""
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -88,9 +88,9 @@ class Process:
 
     def kill(self) -> None:
         if self.is_alive:
-            self.is_alive = self.runs = False
-            self.held.clear()
-            for action in self.at_death:
+            self.is_alive = self.is_running = False
+            self.held_steps.clear()
+            for action in self.on_death:
                 action()
 
 

@@ -32,10 +32,13 @@ class Znode:
 
 
 class ZnodeTree:
-    """All nodes and watches; `tell` is called with each watch when it fires, which happens once."""
+    """All nodes and watches.
 
-    def __init__(self, tell: Callable[[Watch], None]) -> None:
-        self._tell = tell
+    `notify` is called with each watch that fires; a watch fires only once.
+    """
+
+    def __init__(self, notify: Callable[[Watch], None]) -> None:
+        self._notify = notify
         self.nodes: dict[str, Znode] = {"": Znode(b"")}
         """Nodes by path; the path of the root is empty."""
         self._data_watches: dict[str, dict[Watch, None]] = {}
@@ -46,7 +49,7 @@ class ZnodeTree:
         check_node(path, data)
         parent = _parent(path)
         if parent not in self.nodes:
-            # Parents are never ephemeral, because ephemeral nodes cannot have children.
+            # Create persistent parents, because ephemeral nodes cannot have children.
             self.create(parent, b"", 0, False)
         above = self.nodes[parent]
         if sequential:
@@ -128,7 +131,7 @@ class ZnodeTree:
 
     def _fire(self, watches: dict[str, dict[Watch, None]], path: str) -> None:
         for watch in watches.pop(path, ()):
-            self._tell(watch)
+            self._notify(watch)
 
 
 def _parent(path: str) -> str:

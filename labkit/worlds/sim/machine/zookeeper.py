@@ -1,8 +1,8 @@
-"""A simulated ZooKeeper: a server on its own node, and the server side of its sessions.
+"""A simulated ZooKeeper server, which runs on its own node, and the server side of its sessions.
 
 The server handles requests in order. It carries out each request only once: if the network
 duplicates a request, the server repeats its response. (Real ZooKeeper clients never resend a
-request.) A session that is silent for longer than its time-out expires: its ephemeral nodes are
+request.) A session that is silent for longer than its timeout expires: its ephemeral nodes are
 deleted and its watches removed.
 
 When a hung server resumes, it finds waiting requests as well as overdue sessions. The order in
@@ -36,7 +36,7 @@ from labkit.worlds.sim.machine.tree import Watch, ZnodeTree
 METADATA_SERVER = "zk"
 """The node on which the server runs."""
 PORT = 2181
-_PLACE = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
+_LOCATION = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
 _DELAY_MS = log_spread(0.1, 500)
 _WRITES = "create", "set"
 _MAX_RESPONSES_KEPT = 1000
@@ -46,7 +46,7 @@ _BUSY_S = 1.0
 
 
 class SimZooKeeper:
-    """The server. It never crashes, because ZooKeeper's replication is outside labkit's scope."""
+    """The server. It never crashes, because simulating ZooKeeper's replication is out of scope."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SimZooKeeper:
         report: Report,
     ) -> None:
         self.process = Process(METADATA_SERVER, NodeClock())
-        self.tree = ZnodeTree(self._tell)
+        self.tree = ZnodeTree(self._notify)
         self._loop = loop
         self._timeout_s = session_timeout_s
         self._decisions = decisions
@@ -67,7 +67,7 @@ class SimZooKeeper:
         self._session_count = 0
         self._connections: dict[End, None] = {}
         self._lagging: dict[str, LaggingServer] = {}
-        """By the node whose sessions the server serves."""
+        """The lagging servers, by the node whose sessions they serve."""
         self._expired_share = self._late_share = 0.0
         self._thawed_at = -inf
 
@@ -79,8 +79,8 @@ class SimZooKeeper:
             for body in bodies:
                 if body[0] == "session":
                     _, owner, resumed, watches = body
-                    # Open only one session per connection, even if the network duplicated the
-                    # request to open it.
+                    # Open only one session per connection, even if the network has duplicated the
+                    # request.
                     session_id = resumed if session is None else session.id
                     session = self._open_session(connection, owner, session_id, watches)
                 elif session is not None and session.id in self._sessions:
@@ -99,14 +99,14 @@ class SimZooKeeper:
                 self._end(session, "expired")
 
     def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
-        """Stop the server; the shares (0 to 1) apply to the decisions made when it resumes."""
+        """Suspend the server. The shares (0 to 1) are used when it resumes."""
         self._expired_share, self._late_share = expired_share, late_share
-        if self.process.runs:
+        if self.process.is_running:
             self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
             self._loop.pause(self.process)
 
     def lag(self, owner: str, lag_s: float) -> None:
-        """Make the server of that node's sessions lag `lag_s` seconds behind (0: not at all)."""
+        """Make the server of this node's sessions lag `lag_s` seconds behind (0: not at all)."""
         if lag_s:
             self._lagging[owner] = LaggingServer(lag_s, self.tree)
         else:
@@ -114,16 +114,16 @@ class SimZooKeeper:
 
     def delete_cookie(self, bookie: str) -> None:
         with suppress(NoNodeError):
-            self.tree.delete(f"{_PLACE.cookies}/{bookie}", ANY_VERSION)
+            self.tree.delete(f"{_LOCATION.cookies}/{bookie}", ANY_VERSION)
             self._changed()
 
-    def behave(self) -> None:
+    def repair(self) -> None:
         self._lagging.clear()
         self.resume()
 
     def resume(self) -> None:
-        """Resume a hung server, and draw the order of its requests and session expiries."""
-        if self.process.runs:
+        """Resume a hung server, and draw the order in which it handles requests and expiries."""
+        if self.process.is_running:
             return
         self._report("metadata.resumed", METADATA_SERVER)
         now = self._thawed_at = self._loop.now
@@ -141,8 +141,8 @@ class SimZooKeeper:
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
         else:
-            # Handle the session's waiting requests first; it still expires soon if its owner is
-            # gone.
+            # Handle the session's waiting requests first. If its owner is gone, it still expires
+            # soon.
             session.heard_at = self._loop.now - self._timeout_s * 3 / 4
 
     def _serve_later(self, connection: End) -> None:
@@ -194,8 +194,11 @@ class SimZooKeeper:
             self._report("bookie.unregistered", bookie, explanation=why)
 
     def _unregistered(self, deleted: Sequence[str]) -> list[str]:
-        """Return the bookies whose last registration was among the deleted nodes."""
-        others = {_PLACE.available: _PLACE.read_only, _PLACE.read_only: _PLACE.available}
+        """Return the bookies that are no longer registered now that these nodes are deleted."""
+        others = {
+            _LOCATION.available: _LOCATION.read_only,
+            _LOCATION.read_only: _LOCATION.available,
+        }
         found = []
         for path in deleted:
             folder, _, name = path.rpartition("/")
@@ -231,7 +234,7 @@ class SimZooKeeper:
         if kind in READS:
             path, number = arguments
             if lagging is not None and not number:
-                return lagging.answer(self._loop.now, kind, path)
+                return lagging.read(self._loop.now, kind, path)
             watch = (session.id, number) if number else None
             result = getattr(self.tree, kind)(path, watch)
         else:
@@ -257,13 +260,13 @@ class SimZooKeeper:
         for server in self._lagging.values():
             server.changed(self._loop.now)
 
-    def _tell(self, watch: Watch) -> None:
+    def _notify(self, watch: Watch) -> None:
         session_id, number = watch
         session = self._sessions.get(session_id)
         if session is not None:
             session.connection.send([("changed", number)])
             if session.owner in self._lagging:
-                self._lagging[session.owner].tell()
+                self._lagging[session.owner].watch_fired()
 
 
 @dataclass(slots=True)

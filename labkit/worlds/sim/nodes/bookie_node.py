@@ -1,4 +1,4 @@
-"""A bookie's node: a real bookie on simulated disks, which survive its processes."""
+"""A node that runs a real bookie on simulated disks, which outlive its processes."""
 
 import asyncio
 from functools import partial
@@ -11,9 +11,9 @@ from labkit.system.node.bookie import BookieConfig, BookieService
 from labkit.system.node.ports import BookiePorts
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine import disk_operation as fate
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
-from labkit.worlds.sim.machine.disk_work import DiskCall, DiskTrouble, DiskWorker
+from labkit.worlds.sim.machine.disk_work import DiskCall, DiskFaults, DiskWorker
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
@@ -28,19 +28,19 @@ _INSTANCE = "00000000-0000-4000-8000-000000000000"
 class BookieNode(SimNode):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
-        self._fuse = Fuse()
+        self._controller = DiskController()
         self._journal_directories = _directory_names("journal", world.cluster.journal_directories)
         self._ledger_directories = _directory_names("ledgers", world.cluster.ledger_directories)
         self._machine = Machine(
-            tuple(SimDisk(self._fuse, name) for name in self._journal_directories),
-            tuple(SimDisk(self._fuse, name) for name in self._ledger_directories),
+            tuple(SimDisk(self._controller, name) for name in self._journal_directories),
+            tuple(SimDisk(self._controller, name) for name in self._ledger_directories),
         )
-        self._trouble = DiskTrouble(self.crash)
-        self._watch(self._fuse)
+        self._disk_faults = DiskFaults(self.crash)
+        self._watch(self._controller)
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
         self._step_s = 0.0
-        """How long a start pauses between its steps."""
+        """How long the bookie pauses between the steps of its start."""
         self._loss = world.decisions.of(f"lose disk {name}")
 
     @property
@@ -49,32 +49,37 @@ class BookieNode(SimNode):
 
     @property
     def disk_calls(self) -> list[DiskCall]:
-        return self._trouble.calls
+        return self._disk_faults.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """End the process, and decide what the machine's disks contain after the crash."""
+        """End the process, and decide what the disks contain after the crash."""
         if not self.is_up:
             return
         super().crash(disk, error=error, reason=reason)
         for worker in self._workers:
             worker.crash()
-        fuse = Fuse(operations=list(self._fuse.operations))
+        controller = DiskController(operations=list(self._controller.operations))
         if disk == "kept":
             # Only the process has died, so the next process also finds the unsynced data.
-            disks = [each.after_kill(fuse) for each in self._machine.disks]
+            disks = [each.after_kill(controller) for each in self._machine.disks]
         else:
-            disks = [each.after_crash(self._fates[disk], fuse) for each in self._machine.disks]
+            disks = [
+                each.after_crash(self._fates[disk], controller) for each in self._machine.disks
+            ]
         count = len(self._journal_directories)
         self._machine = Machine(tuple(disks[:count]), tuple(disks[count:]))
         self._workers = ()
-        self._fuse = fuse
-        self._watch(fuse)
+        self._controller = controller
+        self._watch(controller)
 
-    def _watch(self, fuse: Fuse) -> None:
-        fuse.watch, fuse.watch_read = self._trouble.watch, self._trouble.watch_read
+    def _watch(self, controller: DiskController) -> None:
+        controller.watch, controller.watch_read = (
+            self._disk_faults.watch,
+            self._disk_faults.watch_read,
+        )
 
     def replace_disks(self, which: str) -> None:
-        """Cut the power, and lose all files on the `journal`, the `ledgers` or `all` disks."""
+        """Cut the power, and replace the `journal`, the `ledgers` or `all` disks by empty ones."""
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
@@ -93,7 +98,7 @@ class BookieNode(SimNode):
         self.world.report("bookie.formatted", self.name)
 
     def _empty_disks(self, disks: tuple[SimDisk, ...]) -> tuple[SimDisk, ...]:
-        return tuple(SimDisk(self._fuse, disk.name) for disk in disks)
+        return tuple(SimDisk(self._controller, disk.name) for disk in disks)
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         def stop() -> None:
@@ -101,17 +106,17 @@ class BookieNode(SimNode):
             if down_ms:
                 self.world.after(down_ms, self.start)
 
-        self._trouble.stop = stop
-        self._trouble.stop_at = len(self._fuse.operations) + nth - 1
+        self._disk_faults.stop = stop
+        self._disk_faults.stop_at = len(self._controller.operations) + nth - 1
 
-    def trouble(self, what: str, for_ms: float, **fields: float) -> None:
+    def set_disk_faults(self, what: str, for_ms: float, **fields: float) -> None:
         self.world.report("disk.bad", self.name, fault=what)
         for name, value in fields.items():
-            setattr(self._trouble, name, value)
+            setattr(self._disk_faults, name, value)
 
         def end() -> None:
             for name in fields:
-                setattr(self._trouble, name, type(getattr(self._trouble, name))(0))
+                setattr(self._disk_faults, name, type(getattr(self._disk_faults, name))(0))
             self.world.report("disk.good", self.name, fault=what)
 
         self.world.end_after(for_ms, end)
@@ -124,12 +129,12 @@ class BookieNode(SimNode):
         self._step_s = 0.0
 
     def set_slow_share(self, share: float) -> None:
-        self._trouble.slow_share = share
+        self._disk_faults.slow_share = share
 
     def take_no_time(self) -> None:
-        self._trouble.call_s = 0.0
+        self._disk_faults.call_s = 0.0
 
-    def rot(self, file: str, part: float, size: int) -> None:
+    def corrupt(self, file: str, part: float, size: int) -> None:
         """Corrupt a block of `size` bytes in the largest file of that kind, if there is one."""
         suffix = {"journal": ".txn", "entry log": ".log", "index": ".idx"}[file]
         sizes = {
@@ -140,13 +145,13 @@ class BookieNode(SimNode):
         }
         if sizes:
             disk, path = max(sizes, key=lambda file: sizes[file])
-            offset = disk.rot(path, part, size)
+            offset = disk.corrupt(path, part, size)
             reported = size if size > 1 else -1
             self.world.report("disk.rotted", self.name, file=path, offset=offset, size=reported)
 
     def repair(self) -> None:
         super().repair()
-        self._trouble.end()
+        self._disk_faults.end()
         self._start_quickly()
 
     async def serve(self, process: Process) -> None:
@@ -160,7 +165,7 @@ class BookieNode(SimNode):
         network.listen(service.accept, BOOKIE_PORT)
         await service.start([Endpoint(BOOKIE_RPC, self.name, BOOKIE_PORT)])
         await self._step()
-        self.serves = True
+        self.is_serving = True
         self.recorder.record("node.started")
         await service.run()
 
@@ -214,19 +219,21 @@ class BookieNode(SimNode):
 
     def new_worker(self) -> DiskWorker:
         world = self.world
-        worker = DiskWorker(world.loop, self.name, self._fuse, self._trouble, world.decisions)
+        worker = DiskWorker(
+            world.loop, self.name, self._controller, self._disk_faults, world.decisions
+        )
         self._workers = (*self._workers, worker)
         return worker
 
     def draw(self, count: int) -> int:
-        """Draw a random number below `count`; implements autorecovery's port for random numbers."""
+        """Draw a random number below `count`; this is autorecovery's port for random numbers."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
         drawn = int(decision.take(self._drawn_count, 1.0, lambda draw: float(int(draw * count))))
         return min(drawn, count - 1)
 
     def usages(self) -> dict[str, float]:
-        return dict.fromkeys(self._ledger_directories, 1.0 if self._trouble.is_full else 0.1)
+        return dict.fromkeys(self._ledger_directories, 1.0 if self._disk_faults.is_full else 0.1)
 
     @property
     def _fates(self) -> dict[str, Keep]:
@@ -237,12 +244,12 @@ class BookieNode(SimNode):
 
 
 def _directory_names(name: str, count: int) -> list[str]:
-    """Return names for `count` directories, numbered if there are several."""
+    """Return names for `count` directories; they are numbered if there are several."""
     return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 
 
 def _lost_share(draw: float) -> float:
-    """Return the share of an operation that is lost, if any of it is.
+    """Return how much of an operation is lost, given that some of it is.
 
     Half of these operations are lost completely; the others are torn.
     """

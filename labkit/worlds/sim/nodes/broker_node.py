@@ -1,4 +1,4 @@
-"""A broker's node: a real broker on the simulated network, with its own metadata session."""
+"""A node that runs a real broker on the simulated network, with its own metadata session."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ class BrokerNode(SimNode):
         self._leaving = asyncio.Event()
         network.listen(broker.accept, BROKER_PORT)
         await broker.start()
-        self.serves = True
+        self.is_serving = True
         self.recorder.record("node.started")
         await serve_until_stopped(self._leaving, broker, lambda: None)
         self.crash(reason="it left in good order")
@@ -44,15 +44,15 @@ class BrokerNode(SimNode):
             self.world.after(self._down_ms, self.start)
 
     def unload(self, topic: str) -> None:
-        if self.is_up and self.serves and self._broker is not None:
+        if self.is_up and self.is_serving and self._broker is not None:
             self.spawn(self._unload(self._broker, full_name(topic)))
 
     async def _unload(self, broker: Broker, topic: str) -> None:
         await broker.unload(topic)
-        self.world.answers.unloaded(self.name, topic)
+        self.world.results.unloaded(self.name, topic)
 
     def leave(self, for_ms: float) -> None:
         """Unload all topics, shut down gracefully, and restart after `for_ms` (0: stay down)."""
-        if self.is_up and self.serves:
+        if self.is_up and self.is_serving:
             self._down_ms = for_ms
             self._leaving.set()

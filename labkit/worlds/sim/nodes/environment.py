@@ -1,6 +1,6 @@
-"""The world as seen by its nodes: time, network, random decisions, and a sink for their events.
+"""What a node can see of its world: time, network, random decisions, and a sink for its events.
 
-The world is built from nodes, so a node depends on it only through this interface.
+The world depends on its nodes, so a node depends on the world only through this interface.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from labkit.system.trace.events import Event, Fields
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import SimNetwork
-from labkit.worlds.sim.nodes.results import ClientAnswers
+from labkit.worlds.sim.nodes.results import ResultRecorder
 from labkit.worlds.sim.settings.bookie_script import Machine
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.variants.variants import Variant
@@ -34,7 +34,7 @@ class Environment(Protocol):
         """The implementation of the system, which may contain a deliberate bug."""
 
     @property
-    def answers(self) -> ClientAnswers: ...
+    def results(self) -> ResultRecorder: ...
 
     @property
     def tokens(self) -> Iterator[int]: ...

@@ -12,7 +12,7 @@ from labkit.worlds.sim.nodes.nodes import SimNode
 EVERY_NODE = "*"
 """Wildcard for all nodes in a fault."""
 EPILOGUE = "epilogue"
-"""The node that reads everything at the end."""
+"""The client that reads everything at the end of a run."""
 
 
 class FaultyWorld(Environment, Protocol):
@@ -35,5 +35,5 @@ class FaultyWorld(Environment, Protocol):
 
     def cut(self, source: str, target: str, for_ms: float) -> None: ...
 
-    def misbehave(self, source: str, target: str, for_ms: float, **fields: float) -> None:
+    def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
         """Set attributes of the links for `for_ms`; either node may be `EVERY_NODE`."""

@@ -26,10 +26,10 @@ class LedgerNumbers:
         if not future.done():
             error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")
             future.set_exception(error)
-            future.exception()  # Otherwise asyncio would warn that it was never retrieved.
+            future.exception()  # Otherwise asyncio would warn that nobody has retrieved it.
 
     def no_more(self) -> None:
-        """Fail all steps that wait for a ledger, because no more ledgers will be created."""
+        """Fail all steps that are waiting for a ledger, because no more ledgers will be created."""
         for number in self._ids:
             self.writer_ended(number)
 

@@ -1,7 +1,8 @@
-"""Nodes of the simulated world, which can crash, pause and restart, and the client node.
+"""Nodes of the simulated world, which can crash, pause and restart; and nodes for clients.
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
-A crash ends the whole process of a node; a start launches a new process on the remaining data.
+A crash ends the whole process of a node; a start creates a new process, which finds the remaining
+data.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ class SimNode:
         self.world = world
         self.name = name
         self.clock = NodeClock()
-        self.serves = False
+        self.is_serving = False
         """Whether the node has finished starting."""
         self.process: Process | None = None
         self.recorder = Recorder(name, world.loop.now_us)
@@ -47,14 +48,13 @@ class SimNode:
     def start(self) -> None:
         if self.is_up:
             return
-        # The clock belongs to the machine, so it is still as wrong as before when a new process
-        # starts.
+        # The clock belongs to the machine, so a new process does not correct it.
         process = self.process = Process(self.name, self.clock)
         self.recorder = Recorder(self.name, self.world.loop.now_us)
-        process.at_death.append(self.recorder.listen(self.world.take))
+        process.on_death.append(self.recorder.listen(self.world.take))
         self.world.loop.start(process)
         self.world.network.started(process)
-        self.serves = False
+        self.is_serving = False
         self.spawn(self._serve_until_end(process))
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -64,7 +64,10 @@ class SimNode:
         return task
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """Kill the process if it is up; `error` and `reason` say why it terminated itself."""
+        """Kill the process if it is up.
+
+        `error` and `reason` explain why it terminated itself, if it did.
+        """
         process = self.process
         if process is None or not process.is_alive:
             return
@@ -74,12 +77,12 @@ class SimNode:
         self.world.network.died(process, silently=disk != "kept")
 
     def pause(self) -> None:
-        if self.process is not None and self.process.runs:
+        if self.process is not None and self.process.is_running:
             self.world.report("node.paused", self.name)
             self.world.loop.pause(self.process)
 
     def resume(self) -> None:
-        if self.process is not None and self.process.is_alive and not self.process.runs:
+        if self.process is not None and self.process.is_alive and not self.process.is_running:
             self.world.report("node.resumed", self.name)
             self.world.loop.resume(self.process)
 
@@ -167,6 +170,6 @@ class ClientNode(SimNode):
         self._is_ready.clear()
         self.network = NodeNetwork(self.world.network, process)
         self.client = self.new_client(await self.begin_session(self.network), self.network)
-        self.serves = True
+        self.is_serving = True
         self.recorder.record("node.started")
         self._is_ready.set()

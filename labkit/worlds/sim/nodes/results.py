@@ -27,8 +27,8 @@ from labkit.system.trace.answers import (
 from labkit.system.trace.events import Event
 
 
-class ClientAnswers:
-    """All results of a run, in order; steps record each result as soon as they have it."""
+class ResultRecorder:
+    """All results of a run, in order. A step records each result as soon as it has it."""
 
     def __init__(self, rows: Sequence[Event]) -> None:
         """`rows` are the events of the run so far."""
@@ -57,7 +57,7 @@ class ClientAnswers:
         self.recorded.append(MessageRead(at, content, message_id.ledger_id, message_id.entry_id))
 
     def message_received(self, consumer: str, since: int, topic: str, message: Message) -> None:
-        """Record a message received in the owner's process.
+        """Record a message that a consumer in the owner's process received.
 
         `since` is the number of events before the consumer started.
         """
@@ -81,7 +81,7 @@ class ClientAnswers:
         keeps_keys: bool,
         connection: int,
     ) -> None:
-        """Record that a consumer of the subscription received this message from that broker.
+        """Record that a consumer of the subscription received the message from this broker.
 
         `arrived_at` is the number of results recorded before the message arrived.
         """
@@ -104,7 +104,8 @@ class ClientAnswers:
         position: Position,
         batch_index: int,
     ) -> None:
-        """Record that a broker confirmed an acknowledgement, of an entry or a message of a batch.
+        """Record that a broker confirmed the acknowledgement of an entry, or of a message in a
+        batch.
 
         `requested_at` is the number of events before the acknowledgement was sent.
         """
@@ -112,7 +113,7 @@ class ClientAnswers:
         self.recorded.append(EntryAcknowledged(len(self._rows), requested_at, *who, *where))
 
     def started_over(self, topic: str, subscription: str, *, is_done: bool) -> None:
-        """Record that a subscription is about to be reset to its start or, if `is_done`, was."""
+        """Record that a subscription will be reset to its start or, if `is_done`, has been."""
         self.recorded.append(StartedOver(len(self._rows), topic, subscription, is_done))
 
     @property
@@ -122,7 +123,7 @@ class ClientAnswers:
     def all_acknowledged(
         self, broker: str, topic: str, subscription: str, requested_at: int, position: Position
     ) -> None:
-        """Record that, according to the broker, all messages up to this entry are acknowledged.
+        """Record that the broker reported all messages up to this entry as acknowledged.
 
         `requested_at` is the number of events before the request.
         """
@@ -139,7 +140,7 @@ class ClientAnswers:
         self.recorded.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
-        """Record that a step was still running at the end, and if it ended within `waited_s`."""
+        """Record that a step was still running at the end, and whether it then ended in time."""
         at = len(self._rows)
         self.recorded.append(StepOutlastedRun(at, node, step, waited_s, has_ended))
 

@@ -4,9 +4,9 @@
     played.in_flight                             # the messages that can arrive next
     played = played.after("deliver w>b0 2")      # one more move
 
-A `Played` is a value. Each move repeats the run from the start, which takes a fraction of a tenth
-of a second; undoing a move is repeating the run without it. When no message is in flight any more,
-the run ends: all bookies lose power once, and every entry is read back.
+A `Played` is a value. Each move repeats the run from the start, which takes less than a tenth of a
+second, and undoing a move repeats the run without it. When no message is left in flight, the run
+ends: all bookies lose power once, and every entry is read back.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,8 @@ class Played:
         """Every possible move."""
         moves = [f"deliver {each.name}" for each in self.in_flight if each.is_next]
         for each in self.in_flight:
-            # The copy has the same name: a message is copied only once, and not lost afterwards.
+            # The copy has the same name, so a message cannot be copied twice, or lost after it was
+            # copied.
             if each.can_fail and f"copy {each.name}" not in self.moves:
                 moves += [f"lose {each.name}", f"copy {each.name}"]
         return (*dict.fromkeys(moves), *self.cuts, *([self.wait] if self.wait else []))
@@ -79,11 +80,11 @@ class Played:
         return play(self.start, self.moves[: len(self.moves) - count], is_quick=self.is_quick)
 
     def to_the_end(self) -> "Played":
-        """Return the run in which all other messages arrive, the oldest first."""
+        """Return the run after the remaining messages have arrived, the oldest first."""
         return _play(self.start, self.moves, is_quick=self.is_quick, to_the_end=True)
 
     def whole(self) -> Trace:
-        """Return the run of `scenario`, which continues to its end after the last move."""
+        """Return the complete run of `scenario`, which does not stop after the last move."""
         return self.trace if self.is_over else run(self.scenario, STEP_BUDGET)
 
     def __repr__(self) -> str:
@@ -137,10 +138,10 @@ def _run_until_stopped(world: PlayedWorld | NamedOrderWorld) -> tuple[Trace, boo
 
 
 def _without_moves(scenario: Scenario, *, is_quick: bool) -> tuple[Scenario, list[str], bool]:
-    """Split a scenario into the one before the first move, and the moves that it contains.
+    """Split a scenario into the scenario before the first move, and the moves that it contains.
 
-    If it cannot be played with `is_quick`, because its metadata messages arrive in another order,
-    the last value is False.
+    The last value is False if the scenario cannot be played with `is_quick`, because its metadata
+    messages arrive in another order.
     """
     order = [int(name.split()[1]) for name in scenario.decisions if name.startswith("next ")]
     if not order:

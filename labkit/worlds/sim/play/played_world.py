@@ -3,9 +3,9 @@
 With `is_quick`, messages to and from the metadata server arrive by themselves: a player then
 chooses only among the messages that clients and bookies exchange.
 
-A bookie loses power right after its last message before that move, even if other messages arrived
-in between. No node can tell the difference, because nodes only influence each other through
-messages.
+If the move is a power cut, the bookie loses power right after its last message before that move,
+even if other nodes have received messages since then. No node can tell the difference, because
+nodes influence each other only through messages.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,26 +22,30 @@ from labkit.worlds.sim.workload.steps import Step
 
 DELIVER = "deliver"
 COPY_MS = 1.0
-"""The value of a decision to copy a message; in a chosen order, its size has no meaning."""
+"""The value of a decision to copy a message.
+
+In a chosen order, any positive value has the same effect.
+"""
 
 WAIT_MS = 6000.0
-"""How long a wait takes: long enough for a request to time out."""
+"""Duration of a wait, in which a request times out."""
 
 
 class ImpossibleMoveError(BKIncorrectParameterException):
-    """A move delivers a message that is not in flight, or that another one must precede."""
+    """A move delivers a message that is not in flight, or that must wait for another one."""
 
 
 class MovesMade(Exception):
-    """Ends a run after its last move."""
+    """Raised to end a run after its last move."""
 
 
 class InFlight(NamedTuple):
     """A message in flight.
 
-    name: such as `w>b0 2`, the third message from w to b0.
+    name: for example `w>b0 2`, the third message from w to b0.
     is_next: whether it can arrive now; a connection delivers its messages in order.
-    can_fail: whether it can be lost or copied: it is neither about a connection nor metadata.
+    can_fail: whether it can be lost or copied; a message that contains metadata, or that opens or
+        closes a connection, cannot.
     """
 
     name: str
@@ -67,12 +71,14 @@ class PlayedWorld(ChosenOrderWorld):
         failures = {move: value_of(move) for move in moves if not is_delivery(move)}
         decisions = {**scenario.decisions, **failures}
         self._steps: dict[Callable[[], None], str] = {}
-        """The steps that wait for a message from their client to itself, by their beginning."""
+        """The steps that start with a message from their client to itself, by the function that
+        starts them.
+        """
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
-        """The decisions so far: those of the scenario, and one for each move and each delivery."""
+        """The decisions so far: those of the scenario, and those of the moves and deliveries."""
         self.made: list[str] = []
-        """The moves so far, including those made after the given ones."""
+        """The moves so far, including deliveries after the given moves."""
         self._waiting = list(reversed(moves))
         self._is_quick = is_quick
         self._to_the_end = to_the_end
@@ -121,9 +127,9 @@ class PlayedWorld(ChosenOrderWorld):
             self.made.append(move)
 
     def finish_moves(self) -> None:
-        """Add the failures that the run made after its last delivery.
+        """Add the failures after the last delivery to the moves.
 
-        Raises `ImpossibleMoveError` if a message was still to be delivered.
+        Raises `ImpossibleMoveError` if there is still a message to deliver.
         """
         self._make_failures()
         if self._waiting:
@@ -152,24 +158,24 @@ class PlayedWorld(ChosenOrderWorld):
         return step or words_of(parcel, to_server=parcel.link.target not in self.clients)
 
     def possible_crashes(self) -> tuple[str, ...]:
-        """Return the power cuts that are possible now, at most one per bookie, as moves."""
+        """Return the power cuts that are possible now, as moves; at most one per bookie."""
         moves = (f"crash {name} {count}" for name, count in self.received.items())
         return tuple(move for move in moves if move not in self.decided)
 
     def possible_wait(self) -> str:
-        """Return the wait that is possible now, as a move, or ""."""
+        """Return the move that waits now, or "" if that is not possible."""
         move = f"wait {len(self.choices)}"
         return "" if move in self.decided else move
 
 
 class NamedOrderWorld(ChosenOrderWorld):
-    """Runs a scenario whose decisions choose the first `count` messages, and names these."""
+    """Runs a scenario whose decisions choose the first `count` messages, and lists their names."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop, count: int) -> None:
         super().__init__(replace(scenario, in_turn=True), loop)
         self.named: list[str] = []
         self.metadata: dict[str, None] = {}
-        """Those of them that the metadata server sent or received."""
+        """Those of the messages that the metadata server sent or received."""
         self._count = count
 
     def choose(self, possible: Sequence[Parcel]) -> int:

@@ -1,4 +1,4 @@
-"""Faults as values; each docstring says what the fault does and does not do.
+"""Faults as values; the docstring of each one says what it does and does not do.
 
 A fault hits at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if that
 is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them ends,
@@ -31,10 +31,10 @@ class Crash(Value):
 
     disk: unsynced data is `kept` (the process was killed; its connections are closed), `lost`, or
     `torn` (half of each write survives). With `lot`, the fate of each operation is decided
-    separately, so later operations may survive earlier ones; the decisions `lose disk b1 7` give
-    the share that is lost. In all cases except `kept`, the machine has lost power, and its peers do
-    not see their connections close. The node restarts after `down_ms` milliseconds; if that is 0,
-    it stays down until a `Restart` or the epilogue.
+    separately, so a later operation may survive although an earlier one is lost; the decisions
+    `lose disk b1 7` say how much of it is lost. In all cases except `kept`, the machine has lost
+    power, and its peers do not see their connections close. The node restarts after `down_ms`
+    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
     """
 
     node: str
@@ -106,7 +106,7 @@ class Pause(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowStart(Value):
-    """A starting bookie pauses for `extra_ms` between the steps of its start: opening its disks,
+    """When a bookie starts, it pauses for `extra_ms` between the steps: opening its disks,
     registering, and serving.
     """
 
@@ -129,7 +129,7 @@ class SlowDisk(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("slow", self.for_ms, extra_s=self.extra_ms / 1000)
+        world.bookie(self.node).set_disk_faults("slow", self.for_ms, extra_s=self.extra_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -144,7 +144,7 @@ class FailingSync(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("failing to sync", self.for_ms, fails_to_sync=True)
+        world.bookie(self.node).set_disk_faults("failing to sync", self.for_ms, fails_to_sync=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,7 +156,7 @@ class FullDisk(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("full", self.for_ms, is_full=True)
+        world.bookie(self.node).set_disk_faults("full", self.for_ms, is_full=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -166,10 +166,10 @@ class BitRot(Value):
     block of `size` bytes, as when a disk returns a damaged sector of 512 bytes. Nothing happens if
     there is no such file.
 
-    Entry logs and indexes record twice which entry the data belongs to, and the writer's digest
-    covers the entry, so the bookie or the reader notices the damage. A journal has no checksums, as
-    in BookKeeper: replay stops with an error at a record that it cannot parse, but damage to a
-    length or an id can make the bookie deny an entry that it acknowledged. Random scenarios
+    Both the entry log and the index record which entry the data belongs to, and the writer's digest
+    covers the entry, so the bookie or the reader notices the damage. As in BookKeeper, a journal
+    has no checksums: replay stops with an error at a record that it cannot parse, but damage to a
+    length or an id can make the bookie deny an entry that it has acknowledged. Random scenarios
     therefore never damage a journal.
     """
 
@@ -180,12 +180,12 @@ class BitRot(Value):
     size: int = 1
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).rot(self.file, self.part, self.size)
+        world.bookie(self.node).corrupt(self.file, self.part, self.size)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delay(Value):
-    """Every message from `source` to `target` takes `extra_ms` longer; the order is preserved."""
+    """Every message from `source` to `target` takes `extra_ms` longer. The order is preserved."""
 
     source: str = EVERY_NODE
     target: str = EVERY_NODE
@@ -194,7 +194,7 @@ class Delay(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(self.source, self.target, self.for_ms, extra_s=self.extra_ms / 1000)
+        world.set_link_faults(self.source, self.target, self.for_ms, extra_s=self.extra_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -209,14 +209,15 @@ class _LinkShare(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(self.source, self.target, self.for_ms, **{self.attribute: self.share})
+        world.set_link_faults(self.source, self.target, self.for_ms, **{self.attribute: self.share})
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Loss(_LinkShare):
-    """A `share` (0 to 1) of the messages is lost in transit without the connection noticing. TCP
-    never does this, but a proxy may, and a bookie that forgets a request has the same effect. The
-    frames of a delivery are always lost together. Decisions: `lose w>b0 2`.
+    """A `share` (0 to 1) of the messages is lost in transit without the connection noticing.
+
+    TCP never does this, but a proxy may, and it has the same effect if a bookie forgets a request.
+    Frames that would be delivered together are lost together. Decisions: `lose w>b0 2`.
     """
 
     attribute = "lose_share"
@@ -224,9 +225,10 @@ class Loss(_LinkShare):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Duplication(_LinkShare):
-    """A `share` (0 to 1) of the messages arrives twice, the second time later, as when a client
-    resends a request that had arrived. Decisions: `copy w>b0 2`; the value is the interval in
-    milliseconds.
+    """A `share` (0 to 1) of the messages arrives a second time later, as when a client resends a
+    request that has arrived.
+
+    Decisions: `copy w>b0 2`; the value is the interval in milliseconds.
     """
 
     attribute = "copy_share"
@@ -247,8 +249,9 @@ class Partition(Value):
     """The network is cut between the nodes in `side` and those in `others`.
 
     If `others` is empty, it stands for all other nodes, including the metadata server `zk`.
-    direction: `both`, `out` (messages sent by `side` are held back) or `in`. Messages already in
-    flight arrive; those sent during the cut arrive when it ends, if their connection survives.
+    direction: `both`, `out` (messages sent by `side` are held back) or `in`. Messages that are
+    already in flight arrive. Messages sent during the cut arrive when it ends, if their connection
+    survives.
     """
 
     side: tuple[str, ...]
@@ -269,7 +272,10 @@ class Partition(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reset(Value):
-    """All connections between two nodes break once; both ends notice. Data in flight is lost."""
+    """All connections between two nodes break once, and both ends notice.
+
+    Data in flight is lost.
+    """
 
     one: str
     other: str
@@ -281,7 +287,7 @@ class Reset(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClockSkew(Value):
-    """A node's clock runs `rate` times as fast, so its time-outs fire early or late, and its wall
+    """A node's clock runs `rate` times as fast, so its timeouts fire early or late, and its wall
     clock is off by `offset_ms`.
     """
 

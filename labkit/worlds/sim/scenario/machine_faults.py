@@ -1,4 +1,4 @@
-"""Further faults of a bookie's machine.
+"""More faults of a bookie's machine.
 
 `labkit.worlds.sim.scenario.faults` lists them together with all others.
 """
@@ -12,10 +12,11 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplacedDisks(Value):
-    """A bookie's machine loses power and comes back with empty directories: all of them, or only
-    those of its `journal` or its `ledgers`. The bookie restarts after `down_ms` milliseconds; if
-    that is 0, it stays down until a `Restart` or the epilogue. The cookie check then prevents it
-    from serving.
+    """A bookie's machine loses power and comes back with empty directories: `all` of them, or only
+    those of the `journal` or the `ledgers`.
+
+    The bookie restarts after `down_ms` milliseconds; if that is 0, it stays down until a `Restart`
+    or the epilogue. The cookie check then prevents it from serving.
     """
 
     node: str
@@ -50,8 +51,9 @@ class Reformatted(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FailingRead(Value):
-    """Every read of a file fails with EIO, as on a disk with bad sectors. Writes and syncs still
-    work. A bookie that starts during this fault cannot read its files.
+    """Every read of a file fails with EIO, as on a disk with bad sectors.
+
+    Writes and syncs still work. If the bookie starts during this fault, it cannot read its files.
     """
 
     node: str
@@ -59,7 +61,7 @@ class FailingRead(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("failing to read", self.for_ms, fails_to_read=True)
+        world.bookie(self.node).set_disk_faults("failing to read", self.for_ms, fails_to_read=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,4 +75,4 @@ class FullAtSync(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.bookie(self.node).trouble("full at syncs", self.for_ms, is_full_at_sync=True)
+        world.bookie(self.node).set_disk_faults("full at syncs", self.for_ms, is_full_at_sync=True)

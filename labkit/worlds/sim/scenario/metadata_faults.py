@@ -12,8 +12,9 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 @dataclass(frozen=True, slots=True, repr=False)
 class SessionLoss(Value):
     """The metadata server expires a node's session, as if the node had been silent for too long,
-    and deletes the session's ephemeral nodes. The node notices this when it reconnects, which it
-    does immediately.
+    and deletes the session's ephemeral nodes.
+
+    The node reconnects immediately, and then notices the loss.
     """
 
     node: str
@@ -32,7 +33,9 @@ class SlowMetadata(Value):
     when: Moment = START
 
     def strike(self, world: FaultyWorld) -> None:
-        world.misbehave(METADATA_SERVER, EVERY_NODE, self.for_ms, extra_s=self.extra_ms / 1000)
+        world.set_link_faults(
+            METADATA_SERVER, EVERY_NODE, self.for_ms, extra_s=self.extra_ms / 1000
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,7 +44,7 @@ class HangingMetadata(Value):
     swapping machine, and resumes later. Requests wait in the meantime, and the server's clock keeps
     running.
 
-    If the hang lasts longer than the session time-out, the order of events afterwards is random: an
+    If the hang lasts longer than the session timeout, the order of events afterwards is random: an
     `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests
     (decisions `expire b0 2`: the delay in ms until their nodes are deleted), and a `late_share` of
     the connections is served late (decisions `thaw b0 1`, in ms).
@@ -59,9 +62,11 @@ class HangingMetadata(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LaggingMetadata(Value):
-    """The metadata server that a node is connected to lags `lag_ms` behind the others, so reads
-    that set no watch return old data. After the response to any other request, or after a watch
-    fires, the node sees everything up to that point.
+    """The metadata server to which a node is connected lags `lag_ms` behind the others, so reads
+    that set no watch return old data.
+
+    After the response to any other request, or after a watch fires, the node sees everything up to
+    that point.
     """
 
     node: str

@@ -1,4 +1,4 @@
-"""Forks a run: adds a fault at one of its events, and repeats everything before the event."""
+"""Forks a run: repeats everything up to one of its events, and adds a fault there."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,11 +14,11 @@ FAULTS: dict[str, Callable[[str, Moment], Fault]] = {
     "pause": lambda node, when: Pause(node, when=when),
     "cut": lambda node, when: Partition((node,), when=when),
 }
-"""The faults that diagrams of a run offer for a node, by name."""
+"""The faults that a reader can add to a node in the diagram of a run, by name."""
 
 
 class CannotForkError(LabkitError):
-    """Raised if a fault cannot be added at an event; the message says why."""
+    """A fault cannot be added at this event; the message says why."""
 
 
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:

@@ -25,12 +25,12 @@ from labkit.worlds.sim.workload.steps import Step, Write
 class Scenario(Value):
     """A cluster, its workload, the faults, and the random decisions.
 
-    `decisions` override those drawn from the seed, by name (see
+    `decisions` contains values by name, which override those drawn from the seed (see
     `labkit.worlds.sim.machine.decisions`); 0 makes a decision harmless. With a seed, a `late_share`
     (0 to 1) of the messages arrive late, and a `slow_share` (0 to 1) of the disk calls are slow.
     `variant` selects a version of the system with a deliberate bug; "" is the correct system. With
-    `in_turn`, the decisions `next 0`, `next 1`, ... rather than time determine which message in
-    flight arrives next.
+    `in_turn`, the decisions `next 0`, `next 1`, ... determine which message in flight arrives next;
+    otherwise, messages arrive when they are due.
 
     The workload may take `limit_s` seconds of virtual time. A step whose trigger never occurs is
     abandoned once all other steps have ended. The epilogue then repairs all faults, cuts the power
@@ -76,7 +76,7 @@ class Scenario(Value):
 
 
 def from_json(text: str) -> Scenario:
-    """The inverse of `Scenario.to_json`. Raises `BKIncorrectParameterException`."""
+    """Parse the output of `Scenario.to_json`. Raises `BKIncorrectParameterException`."""
     try:
         value: Any = from_data(json.loads(text))
     except (ValueError, RecursionError) as error:

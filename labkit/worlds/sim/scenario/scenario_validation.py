@@ -1,4 +1,5 @@
-"""Checks that the parts of a scenario fit together: names exist, and faults can hit their targets.
+"""Checks that the parts of a scenario are consistent: names exist, and faults can hit their
+targets.
 
 Each function raises `BKIncorrectParameterException`, whose message names the part and the valid
 values.
@@ -28,12 +29,12 @@ from labkit.worlds.sim.workload.publish import Publish
 from labkit.worlds.sim.workload.steps import Step, Write
 
 _RESERVED_NODES = (METADATA_SERVER, EPILOGUE)
-"""Names that occur in events but cannot be the target of a node's fault."""
+"""Names that occur in events, but that faults of a node cannot target."""
 _BOOKIE_FAULTS = CrashAtOperation | SlowStart | SlowDisk | FailingSync | FullDisk | BitRot
 
 
 def check_parts(parts: Iterable[object], method: str, example: str) -> None:
-    """Check that each part is an object with that method; `example` is quoted in the error."""
+    """Check that each part is an object with this method; the error message quotes `example`."""
     for part in parts:
         if isinstance(part, type) or not hasattr(part, method):
             raise BKIncorrectParameterException(f"{part!r} cannot be used here; expected {example}")

@@ -1,7 +1,7 @@
-"""Scripts for a single bookie, as values, and the bookie that runs them.
+"""Scripts for a single bookie, as values, and the bookie that executes them.
 
-A promise is something that a bookie has acknowledged: an entry, a fence or an explicit LAC. It must
-be kept once the step `Commit` has returned, whatever happens to the machine afterwards.
+A promise is something that a bookie has acknowledged: an entry, a fence or an explicit LAC. The
+bookie must keep it once the step `Commit` has returned, whatever happens to the machine afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from labkit.system.storage.disk import Disk
 from labkit.system.storage.garbage import logs_to_compact
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder, Sink
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Keep
 
 PASSWORD = b"pw"
@@ -36,7 +36,7 @@ CONFIG = StorageConfig(
     log_size_limit=2048,
     page_size=512,
 )
-"""Small files, and journals that are deleted as soon as they are no longer needed."""
+"""Configures small files, and journals that are deleted as soon as they are no longer needed."""
 
 StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
 """Opens a store: `LedgerStore` itself, or a variant with a bug."""
@@ -88,17 +88,19 @@ class Machine:
         return store_factory(self.journals, self.ledgers, config, recorder, FIRST_JOURNAL_ID)
 
     def after_crash(self, keep: Keep) -> "Machine":
-        fuse = Fuse()
+        controller = DiskController()
         return Machine(
-            tuple(disk.after_crash(keep, fuse) for disk in self.journals),
-            tuple(disk.after_crash(keep, fuse) for disk in self.ledgers),
+            tuple(disk.after_crash(keep, controller) for disk in self.journals),
+            tuple(disk.after_crash(keep, controller) for disk in self.ledgers),
         )
 
 
-def new_machine(fuse: Fuse, journal_count: int = 1, ledger_dir_count: int = 1) -> Machine:
+def new_machine(
+    controller: DiskController, journal_count: int = 1, ledger_dir_count: int = 1
+) -> Machine:
     return Machine(
-        tuple(SimDisk(fuse, f"journal {i}") for i in range(journal_count)),
-        tuple(SimDisk(fuse, f"ledgers {i}") for i in range(ledger_dir_count)),
+        tuple(SimDisk(controller, f"journal {i}") for i in range(journal_count)),
+        tuple(SimDisk(controller, f"ledgers {i}") for i in range(ledger_dir_count)),
     )
 
 
@@ -116,7 +118,7 @@ class ScriptedBookie:
         self._config = config
 
     def run(self, script: Sequence[ScriptStep]) -> None:
-        """Start the bookie and run every step. Raises whatever the store raises."""
+        """Start the bookie and run every step. Raises any error of the store."""
         self.start()
         for step in script:
             step.run(self)
@@ -125,7 +127,7 @@ class ScriptedBookie:
         self.step = f"{step} in flush" if self.in_flush else step
 
     def start(self) -> None:
-        """Open the store; the previous store is abandoned, as if its process had been killed."""
+        """Open the store; abandon the previous one, as if its process had been killed."""
         self.store = self._machine.open(self._store_factory, self._config)
 
     def request(self, promise: Promise, data: bytes = b"") -> None:

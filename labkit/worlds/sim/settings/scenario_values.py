@@ -1,7 +1,7 @@
-"""Values that can be written as Python and as JSON: the parts of scenarios.
+"""Values that can be written as Python and as JSON; scenarios consist of them.
 
-`repr` omits fields that have their default value, which keeps simple scenarios short; evaluating
-the result gives an equal value.
+`repr` omits fields that have their default value, which keeps simple scenarios short. Evaluating
+the result of `repr` returns an equal value.
 """
 
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -29,7 +29,7 @@ class Value:
 
 
 def register(cls: type[Any]) -> None:
-    """Allow instances of this dataclass inside values, too."""
+    """Allow values to contain instances of this dataclass."""
     _CLASSES[cls.__name__] = cls
 
 
@@ -43,7 +43,7 @@ def _text(value: Any) -> str:
 
 
 def to_data(value: Any) -> Any:
-    """Convert a value to JSON data; an object becomes `{"Crash": {...}}`."""
+    """Convert a value to JSON data; for example, a `Crash` becomes `{"Crash": {...}}`."""
     if is_dataclass(value):
         named = {name: to_data(part) for name, part in _non_default_fields(value).items()}
         return {type(value).__name__: named}

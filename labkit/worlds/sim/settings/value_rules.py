@@ -1,7 +1,7 @@
 """The valid values for the fields of scenario values, and the error message for any others.
 
 A field's annotation determines its type, and its name determines its limits: fields with the same
-name have the same limits everywhere. Annotations other than those used in scenario values accept
+name have the same limits everywhere. Fields with annotations that scenario values do not use accept
 anything.
 """
 
@@ -21,10 +21,9 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 def check_fields(value: Any) -> None:
-    """Check the fields of a dataclass, and convert lists in tuple fields to tuples.
+    """Check the fields of a dataclass; convert a list to a tuple if the field requires a tuple.
 
-    Raises `BKIncorrectParameterException` with the name of the field, its value and the valid
-    values.
+    Raises `BKIncorrectParameterException`, which names the field, its value and the valid values.
     """
     cls = type(value)
     if cls not in _RULES:
@@ -46,8 +45,8 @@ def check_fields(value: Any) -> None:
 class Rule(NamedTuple):
     """A rule for a field.
 
-    `allows` returns whether a value is valid; `describe` returns a description of the valid values,
-    given an invalid one.
+    `allows` returns whether a value is valid. `describe` takes an invalid value, and returns a
+    description of the valid ones.
     """
 
     allows: Callable[[Any], bool]
@@ -134,7 +133,7 @@ def _describe_kinds(kind: str) -> str:
 
 
 _MAX_MS = 10**12
-"""About 31 years: longer times cannot be expressed in the microseconds of a trace."""
+"""About 31 years; a trace cannot express longer times in microseconds."""
 _TIME, _INTERVAL = _between(0, _MAX_MS), _between(1, _MAX_MS)
 _COUNT, _FROM_ONE = _between(0, 10**6), _between(1, 10**6)
 _SHARE, _SERVERS = _between(0, 1), _between(1, 1000)

@@ -1,4 +1,4 @@
-"""Broker bugs, each of which changes one rule of the real code; `variants` gives them their names.
+"""Broker bugs, each of which changes one rule of the real code; `variants` lists their names.
 
 The docstring of each class describes the bug.
 """
@@ -34,7 +34,7 @@ class ContinuesAfterFailedRollover(ManagedLedger):
     """
 
     def end(self, error: LabkitError) -> None:
-        """End this ledger only if another broker owns it; else fail only the waiting entries."""
+        """End this ledger only if another broker owns it; otherwise fail the waiting entries."""
         if isinstance(error, ManagedLedgerFencedError):
             super().end(error)
         else:
@@ -59,7 +59,7 @@ class _LaterEntriesFirst(AppendQueue):
 
 
 class ResendsOutOfOrder(ManagedLedger):
-    """Entries missing from a failed ledger are rewritten to the next ledger after later entries."""
+    """Entries that a failed ledger lacks are rewritten to the next one after later entries."""
 
     queue_class = _LaterEntriesFirst
 
@@ -87,7 +87,7 @@ class ReceiptOfNewestEntry(TopicPublisher):
 
 
 class TreatsPendingAsStored(Deduplication):
-    """A message that is sent again counts as a duplicate even if the first is still pending."""
+    """A message that is sent again counts as a duplicate even if the first one is still pending."""
 
     def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True

@@ -1,4 +1,4 @@
-"""Client bugs, each of which changes one rule of the real code; `variants` gives them their names.
+"""Client bugs, each of which changes one rule of the real code; `variants` lists their names.
 
 The docstring of each class describes the bug.
 """
@@ -29,7 +29,8 @@ class AckAfterOneBookie(LedgerWriter):
 class CountsEveryAck(LedgerWriter):
     """The writer counts every acknowledgement, as BookKeeper does.
 
-    This includes those of a bookie that may have lost its fence before the connection was opened.
+    This includes acknowledgements from a bookie that may have lost its fence before the connection
+    was opened.
     """
 
     fence_check_class = NoFenceCheck
@@ -54,8 +55,8 @@ class LacOutOfOrder(LedgerWriter):
 class _SegmentFromNextAdd(EnsembleChange):
     """A new ensemble starts at the next entry to be sent.
 
-    It should start right after the last confirmed entry. For pending entries, the metadata thus
-    still refers to the old ensemble.
+    It should start right after the last confirmed entry. As a result, the metadata still refers to
+    the old ensemble for pending entries.
     """
 
     def first_of_new_segment(self) -> int:
@@ -63,7 +64,7 @@ class _SegmentFromNextAdd(EnsembleChange):
 
 
 class ChangesFromNextAdd(LedgerWriter):
-    """A writer that uses `_SegmentFromNextAdd`."""
+    """A writer with the bug of `_SegmentFromNextAdd`."""
 
     ensemble_change_class = _SegmentFromNextAdd
 
@@ -120,7 +121,7 @@ class _EarlyWriter(RecoveryWriter):
 
 
 class EarlyRecovery(LedgerRecovery):
-    """A recovery that uses `_PublishesEarly`."""
+    """A recovery with the bug of `_PublishesEarly`."""
 
     writer_class = _EarlyWriter
 

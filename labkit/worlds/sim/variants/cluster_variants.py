@@ -1,7 +1,7 @@
 """Bugs in autorecovery, and in a bookie's startup and garbage collection.
 
-Each of them changes one rule of the real code; `variants` gives them their names. The docstring of
-each class or function describes the bug.
+Each of them changes one rule of the real code; `variants` lists their names. The docstring of each
+class or function describes the bug.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,9 @@ def audit_at_once(missing: Mapping[str, float], delay_s: float, now_s: float) ->
 
 
 class IgnoresSilence(MetadataSilence):
-    """The auditor trusts its list of bookies as soon as a metadata store that hung has resumed."""
+    """After the metadata store has hung, the auditor trusts its list of bookies as soon as the
+    store resumes.
+    """
 
     def silence_ended(self) -> None:
         pass
@@ -54,7 +56,7 @@ async def ignore_cookie_mismatch(
 ) -> None:
     """A bookie starts even if its cookie does not match.
 
-    It may then serve from empty disks, on which its acknowledged entries are missing.
+    The bookie may then serve from empty disks, without the entries that it has acknowledged.
     """
     with suppress(InvalidCookieException):
         await check_cookie(store, cookie, disks)
@@ -75,7 +77,7 @@ class _ListensLate(Registration):
 
 
 class NoticesExpiryLate(BookieService):
-    """A bookie that uses `_ListensLate`."""
+    """A bookie with the bug of `_ListensLate`."""
 
     registration_class = _ListensLate
 
@@ -97,7 +99,7 @@ class _NeverSyncs:
 
 
 class SkipsSync(BookieService):
-    """A bookie trusts its own metadata server's list of ledgers, which may lag behind."""
+    """A bookie trusts the list of ledgers from its own metadata server, which may lag behind."""
 
     def __init__(
         self,

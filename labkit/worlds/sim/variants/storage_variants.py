@@ -1,7 +1,7 @@
-"""Well-known storage bugs, planted in the real store, by name.
+"""Well-known storage bugs, by name, planted in the real store.
 
-A defect changes one rule of `LedgerStore` and leaves the rest unchanged, so the crash map shows
-what that rule protects against. The defect's `store_factory` replaces `LedgerStore`.
+A defect changes a single rule of `LedgerStore`, so the crash map shows what that rule protects
+against. The defect's `store_factory` replaces `LedgerStore`.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class MarkBeforeFlush(LedgerStore):
 
 
 class MarkAfterFlush(LedgerStore):
-    """The mark is taken at the end of the flush instead of at its start."""
+    """The mark is taken at the end of a flush instead of at its start."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
         self.flush_entries(checkpoint.memtable)
@@ -97,9 +97,9 @@ class FenceNotFlushed(LedgerStore):
 
 
 class ReplayKeepsMark(LedgerStore):
-    """Replay flushes what it has read but does not advance LastLogMark.
+    """Replay flushes what it has read, but does not advance LastLogMark.
 
-    Nothing is lost, but every start repeats the replay, and the journals are never deleted. In
+    Nothing is lost, but every start repeats the replay, and journals are never deleted. In
     BookKeeper: issue 2087.
     """
 
@@ -129,7 +129,7 @@ def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, L
 
 
 class _LazilySyncedFile:
-    """A file on which `sync` only requests a sync, which the next write carries out."""
+    """A file whose `sync` does not sync; the next write does it first."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -150,7 +150,7 @@ class _LazilySyncedFile:
 class _UnsyncedRollFile(_LazilySyncedFile):
     """A file that is synced immediately until it is full.
 
-    The sync of the last write is not carried out, as if the next file had been synced instead.
+    The last write is not synced, as if the next file had been synced instead.
     """
 
     def sync(self) -> None:

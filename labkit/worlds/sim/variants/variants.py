@@ -1,4 +1,4 @@
-"""Variants: the whole system with one well-known bug each, by name.
+"""Variants of the whole system, by name, each with one well-known bug.
 
 A variant replaces one real component, and only in runs of scenarios that name it. The replacement
 is the real code with one rule changed, as described in its docstring. The storage bugs are those of
@@ -69,7 +69,7 @@ class _DeniesUnreadableEntries(Bookie):
 
 
 class _FenceInMemory(LedgerStore):
-    """A fence is not written to the journal, only kept in memory until the next flush."""
+    """A fence is not written to the journal; it is only kept in memory until the next flush."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         self.ledger_with_key(ledger_id, master_key).fence()
@@ -77,7 +77,7 @@ class _FenceInMemory(LedgerStore):
 
 
 class _ForgetsCollectedLedgers(LedgerStore):
-    """An add to a collected ledger is treated as the first one of a new ledger."""
+    """An add to a garbage-collected ledger is treated as the first add to a new ledger."""
 
     def was_collected(self, ledger_id: int) -> bool:
         return False
@@ -146,8 +146,8 @@ _PROTOCOL_VARIANTS = (
         "a bookie forgets a fence when it restarts, and the writer counts its acknowledgements",
         _DURABLE,
         store=_FenceInMemory,
-        # Replace the writer as well: the correct writer would notice the restart, and nothing would
-        # be lost.
+        # Replace the writer as well, because the correct writer would notice the restart, and
+        # nothing would be lost.
         client=_client(writer_class=CountsEveryAck),
     ),
     Variant(
@@ -296,7 +296,7 @@ _STORAGE_PROMISES = {
     "fence not flushed": "FencedBookieRefusesTheWriter",
     "replay keeps the mark": "",
 }
-"""The promises that storage bugs break if it is not `_COPY`; "" means none."""
+"""The promise that a storage bug breaks, unless it is `_COPY`; "" means none."""
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant

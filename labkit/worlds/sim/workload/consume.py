@@ -32,12 +32,12 @@ from labkit.worlds.sim.workload.topic_connection import RetryLookupError, TopicC
 
 _BACKOFF_S = 0.1
 _IDLE_S = 1.0
-"""How long a consumer waits for a message before it asks whether there are more."""
+"""How long a consumer waits for a message before it asks whether there are any more."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Consume(Value):
-    """Consume messages of a topic from the cluster's brokers, and acknowledge them.
+    """Consume messages of a topic through the cluster's brokers, and acknowledge them.
 
     The step ends when `messages` different messages have been delivered and acknowledged, or when
     the topic has had no further messages for several seconds. It runs `consumers` consumers of the
@@ -45,12 +45,12 @@ class Consume(Value):
     `ack_every` entries: each entry individually or, with `is_cumulative`, everything up to the last
     one. With `acks_parts` it first acknowledges the first half of each batch.
 
-    After `entries_per_connection` entries a consumer disconnects without acknowledging the last
-    one, then reconnects (0: it stays connected). After every `redeliver_every` entries it requests
-    redelivery: of everything unacknowledged if the subscription delivers to one consumer at a time,
-    otherwise of the last entry only. After `start_over_after` entries, the subscription is reset to
-    the first message once, in the way given by `start_over_by`: a `seek`, or an `unsubscribe`
-    followed by a new subscription with the same name.
+    After `entries_per_connection` entries (0: never), a consumer disconnects without acknowledging
+    the last one, then reconnects. After every `redeliver_every` entries (0: never), it requests
+    redelivery of all unacknowledged entries, or only of the last entry if the subscription delivers
+    to several consumers. After `start_over_after` entries (0: never), the subscription is reset to
+    the first message once. `start_over_by` says how: with `seek`, or with `unsubscribe` and a new
+    subscription of the same name.
 
     A `reader` has a non-durable subscription: after any failure it resumes after the last message
     that was delivered to it.
@@ -128,8 +128,8 @@ class Consume(Value):
 class _DeliveredEntry(NamedTuple):
     """A delivered entry.
 
-    `arrived_at` is the number of results recorded before its arrival, `remaining` a bit set of the
-    messages of a batch that were delivered (None: all), and `epoch` the number of redelivery
+    `arrived_at` is the number of results recorded before it arrived. `remaining` is a bit set of
+    those messages of the batch that were delivered (None: all). `epoch` is the number of redelivery
     requests before the delivery.
     """
 
@@ -148,14 +148,15 @@ class _Consumer:
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
         self._inbox: asyncio.Queue[_DeliveredEntry | None] = asyncio.Queue()
-        """Delivered entries; None means that the connection delivers no more."""
+        """Delivered entries; None means that the connection will deliver no more."""
         self._connection_count = 0
         self._free_permits = 0
         self._epoch = 0
         self._last = EARLIEST
         """The last message delivered to a reader; its next connection starts after this message."""
         self._resume_after = EARLIEST
-        """The last message before this connection, which is redelivered together with its entry."""
+        """The last message before this connection; it is redelivered with its entry, but ignored.
+        """
         self._connection = TopicConnection(node, self._topic, self._on_command, self._on_gone)
 
     async def run(self) -> None:
@@ -169,7 +170,7 @@ class _Consumer:
     def hang_up(self) -> None:
         self._connection.hang_up()
 
-    # One connection after the other
+    # One connection after another
 
     async def _subscribe(self, attempt: int) -> None:
         self._inbox, self._delivered.unacknowledged[self._number] = asyncio.Queue(), []
@@ -231,7 +232,7 @@ class _Consumer:
         delivered = self._messages_of(entry)
         messages = [each for each in delivered if each.message_id > self._resume_after]
         for message in messages:
-            self._node.world.answers.message_delivered(
+            self._node.world.results.message_delivered(
                 entry.arrived_at,
                 self._name,
                 self._connection.host,
@@ -275,7 +276,7 @@ class _Consumer:
 
     async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
         """Send the acknowledgement; return the number of events that preceded it."""
-        requested_at = self._node.world.answers.event_count
+        requested_at = self._node.world.results.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(
             self._number, request_id, message_ids, is_cumulative=self._step.is_cumulative
@@ -293,7 +294,7 @@ class _Consumer:
     def _record_acknowledgement(
         self, requested_at: int, position: Position, batch_index: int = -1
     ) -> None:
-        self._node.world.answers.entry_acknowledged(
+        self._node.world.results.entry_acknowledged(
             self._name,
             self._connection.host,
             self._topic,
@@ -306,7 +307,9 @@ class _Consumer:
     # Redelivery
 
     def _request_redelivery(self) -> None:
-        """Request redelivery of everything, or of the last entry if several consumers share."""
+        """Request redelivery of all entries, or of the last one if consumers share the
+        subscription.
+        """
         if self._step.keeps_order:
             self._epoch += 1
             self._unacknowledged.clear()
@@ -318,7 +321,7 @@ class _Consumer:
         request_id = self._connection.next_request_id()
         make = commands.START_OVER[self._step.start_over_by]
         record = partial(
-            self._node.world.answers.started_over, self._topic, self._step.subscription
+            self._node.world.results.started_over, self._topic, self._step.subscription
         )
         record(is_done=False)
         await self._connection.ask(request_id, make(self._number, request_id))
@@ -327,15 +330,15 @@ class _Consumer:
 
     async def _check_for_more(self) -> None:
         """Count this turn as quiet if every message of the topic has been acknowledged."""
-        request_id, answers = self._connection.next_request_id(), self._node.world.answers
-        requested_at = answers.event_count
+        request_id, results = self._connection.next_request_id(), self._node.world.results
+        requested_at = results.event_count
         response = await self._connection.ask(
             request_id, commands.get_last_message_id(self._number, request_id)
         )
         last = response.getLastMessageIdResponse
         done = position_of(last.consumer_mark_delete_position)
         host, subscription = self._connection.host, self._step.subscription
-        answers.all_acknowledged(host, self._topic, subscription, requested_at, done)
+        results.all_acknowledged(host, self._topic, subscription, requested_at, done)
         if done >= position_of(last.last_message_id):
             turns = self._delivered.quiet_turns
             turns[self._number] = turns.get(self._number, 0) + 1
@@ -356,7 +359,7 @@ class _Consumer:
         if command.type == BaseCommand.MESSAGE:
             message = command.message
             remaining = from_java_longs(message.ack_set) if message.ack_set else None
-            arrived_at = len(self._node.world.answers.recorded)
+            arrived_at = len(self._node.world.results.recorded)
             position = position_of(message.message_id)
             self._inbox.put_nowait(
                 _DeliveredEntry(arrived_at, position, data, remaining, message.consumer_epoch)

@@ -1,4 +1,6 @@
-"""Builds the commands of a Pulsar consumer; `consumer_id` identifies it on its connection."""
+"""Builds the commands of a Pulsar consumer; `consumer_id` identifies the consumer on its
+connection.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -57,7 +59,7 @@ def read(
 
 
 def flow(consumer_id: int, permits: int) -> BaseCommand:
-    """Build the command that grants that many more permits."""
+    """Build the command that grants this many additional permits."""
     request = CommandFlow(consumer_id=consumer_id, messagePermits=permits)
     return BaseCommand(type=BaseCommand.FLOW, flow=request)
 
@@ -80,7 +82,7 @@ def acknowledge(
 
 
 def redeliver(consumer_id: int, positions: Sequence[Position], epoch: int) -> BaseCommand:
-    """Build a request to redeliver these entries, or, without any, everything unacknowledged."""
+    """Build a request to redeliver these entries; an empty list means all unacknowledged ones."""
     request = CommandRedeliverUnacknowledgedMessages(
         consumer_id=consumer_id,
         message_ids=map(message_id_data, positions),

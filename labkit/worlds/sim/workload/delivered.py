@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from labkit.system.topic.chain.chain import Position
 
 _QUIET_TURNS = 5
-"""How often a consumer must ask in vain before it considers the newest message the last one."""
+"""How often a consumer must ask in vain before it stops expecting more messages."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class DeliveredMessages:
     unacknowledged: dict[int, list[Position]] = field(default_factory=dict)
     """Unacknowledged entries, by the number of the consumer."""
     quiet_turns: dict[int, int] = field(default_factory=dict)
-    """How often in a row each consumer has found no further messages."""
+    """How many times in a row each consumer has found no further messages."""
     entry_count: int = 0
     """Number of deliveries to all consumers so far."""
     has_started_over: bool = False
@@ -43,7 +43,9 @@ class DeliveredMessages:
         self.quiet_turns.clear()
 
     def is_time_to_start_over(self) -> bool:
-        """Return True once: when the step must consume all messages again from the first one."""
+        """Return True, but only once, when the step must consume all messages again from the first
+        one on.
+        """
         after = self.start_over_after
         if not after or self.has_started_over or self.entry_count < after:
             return False

@@ -1,4 +1,4 @@
-"""A producer whose own process owns the topic, without a broker."""
+"""A producer that owns the topic in its own process, without a broker."""
 
 import asyncio
 from collections import deque
@@ -24,7 +24,8 @@ class Produce(Value):
 
     With `receive`, also read the topic from the first message on. The topic's ledgers have
     `entries_per_ledger` entries each. At most `window` messages are unconfirmed at a time. The step
-    ends if a message cannot be stored, because then another client has taken over the topic.
+    ends if a message cannot be stored, because that means that another client has taken over the
+    topic.
     """
 
     topic: str = "t"
@@ -64,7 +65,7 @@ class _Sends:
 
     def begin(self, number: int) -> None:
         payload = f"{self._node.name} {number}".encode()
-        self._node.world.answers.message_given(self._topic, self._node.name, number, payload)
+        self._node.world.results.message_given(self._topic, self._node.name, number, payload)
         self._pending.append((number, self._producer.send(payload)))
 
     @property
@@ -93,12 +94,12 @@ class _Sends:
 class _Receives:
     def __init__(self, node: ClientNode, topic: str, consumer: Consumer) -> None:
         self._name, self._topic, self._consumer = node.name, topic, consumer
-        self._answers = node.world.answers
-        self._since = self._answers.event_count
+        self._results = node.world.results
+        self._since = self._results.event_count
 
     async def next(self) -> bool:
         """Receive the next messages; return False if all stored messages have been received."""
         received = await self._consumer.receive(_BATCH_SIZE)
         for message in received:
-            self._answers.message_received(self._name, self._since, self._topic, message)
+            self._results.message_received(self._name, self._since, self._topic, message)
         return bool(received)

@@ -1,7 +1,7 @@
 """A Pulsar producer in the simulated world, and the step that runs it.
 
-After a failure, the producer does exactly what the official clients do: it looks up the topic again
-and resends everything that has no receipt, in the original order.
+After a failure, the producer does what the official clients do: it looks up the topic again and
+resends, in the original order, everything that has no receipt.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class PulsarProducer:
         self._receipts.clear()
         await self._receipts.wait()
 
-    # One connection after the other
+    # One connection after another
 
     async def _register(self, number: int) -> None:
         await self._connection.open(number)
@@ -134,7 +134,7 @@ class PulsarProducer:
             self._connection.gone.set()
 
     def _on_receipt(self, receipt: CommandSendReceipt) -> None:
-        """Process a receipt for the oldest entry; a receipt for an earlier one is a duplicate."""
+        """Process a receipt for the oldest entry; ignore a duplicate receipt for an earlier one."""
         if not self._is_registered or not self._ops:
             return
         op = self._ops[0]
@@ -163,7 +163,7 @@ class PulsarProducer:
             for number in range(first, first + message_count)
         ]
         for message in messages:
-            self._node.world.answers.message_given(
+            self._node.world.results.message_given(
                 self._topic, name, message.sequence_id, message.payload
             )
         if message_count == 1:

@@ -1,7 +1,7 @@
-"""The clients' steps, as values.
+"""The steps of clients, as values.
 
 A step starts at the moment `when`, runs on its client's node, and ends if the node dies. Steps
-refer to ledgers by the numbers that the workload assigns; the cluster assigns its own ids.
+refer to a ledger by the number that the workload gives it; the cluster assigns its own id.
 """
 
 import asyncio
@@ -39,17 +39,17 @@ class Write(Value):
     """Create a ledger, add entries, and close it.
 
     At most `window` adds are pending at a time; `every_ms` is the pause between adds in
-    milliseconds, and `pause_ms` an additional pause before the last one. Without `close`, the
+    milliseconds, and `pause_ms` is an additional pause before the last add. Without `close`, the
     ledger stays open, as if its writer had died.
 
-    If `force_every` is not 0, the ledger uses deferred sync and every `force_every` entries are
-    forced to disk together; otherwise each entry is durable when it is acknowledged.
+    If `force_every` is not 0, the ledger uses deferred sync, and the writer forces the entries to
+    disk after every `force_every` adds; otherwise each entry is durable when it is acknowledged.
     `explicit_lac_ms` is the interval at which the writer sends its LastAddConfirmed if no entry
     carries it (0: never). The copies of an entry span `racks` racks if that many are available;
     with `enforce_racks`, the write fails if they are not.
 
-    With `delay_ensemble_change`, the writer replaces a bookie only if the remaining ones are too
-    few. The writer fails if an add has not been acknowledged within `quorum_timeout_ms` (0: no
+    With `delay_ensemble_change`, the writer replaces a failed bookie only if too few bookies are
+    left. The writer fails if an add has not been acknowledged within `quorum_timeout_ms` (0: no
     timeout), or if more than `max_allowed_ensemble_changes` ensemble changes are needed.
     """
 
@@ -134,7 +134,7 @@ class _Adds:
         entry_id = await added
         # With deferred sync, the add returns before the entry is confirmed.
         if not self._is_deferred:
-            self._node.world.answers.added(
+            self._node.world.results.added(
                 self._node.name, self._writer.ledger_id, entry_id, payload
             )
 
@@ -172,7 +172,7 @@ class Read(Value):
                 wait_s = self.long_poll_ms / 1000
                 _, entry = await reader.read_last_add_confirmed_and_entry(first, wait_s)
                 if entry is not None:
-                    node.world.answers.read(node.name, ledger_id, first, first, [entry])
+                    node.world.results.read(node.name, ledger_id, first, first, [entry])
                     first += 1
                 continue
             last = await self._last_add_confirmed(reader)
@@ -208,12 +208,12 @@ class Recover(Value):
 
 async def _read(node: ClientNode, reader: LedgerReader, first: int, last: int) -> None:
     entries = await reader.read_entries(first, last)
-    node.world.answers.read(node.name, reader.ledger_id, first, last, entries)
+    node.world.results.read(node.name, reader.ledger_id, first, last, entries)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delete(Value):
-    """Delete a ledger: its metadata immediately, its entries when the bookies collect garbage."""
+    """Delete a ledger: its metadata at once, its entries when the bookies collect garbage."""
 
     ledger: int = 0
     client: str = "w"
@@ -228,7 +228,7 @@ class Delete(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NameRacks(Value):
-    """Assign the bookies to that many racks, round robin."""
+    """Assign the bookies to this many racks, round robin."""
 
     racks: int = 2
     client: str = "operator"

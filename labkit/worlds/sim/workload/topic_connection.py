@@ -29,7 +29,8 @@ _NOT_RESPONSES = (
     BaseCommand.CLOSE_PRODUCER,
     BaseCommand.CLOSE_CONSUMER,
 )
-"""Commands that a broker sends without a request, or that do not carry the id of their request."""
+"""Commands that a broker sends without a request, or that do not contain the id of their request.
+"""
 
 OnCommand = Callable[[BaseCommand, bytes], None]
 """Receives a command from the broker, and the message that follows it."""
@@ -40,7 +41,7 @@ class RetryLookupError(LabkitError):
 
 
 class TopicConnection:
-    """The connections to the brokers that own the topic, one after the other.
+    """The connections to the brokers that own the topic, one after another.
 
     `on_command` receives the commands that are not responses, and `on_gone` is called when the
     connection is no longer usable.
@@ -54,7 +55,7 @@ class TopicConnection:
         on_gone: Callable[[], None] = lambda: None,
     ) -> None:
         self.gone = asyncio.Event()
-        """Set once the current connection is unusable; each connection gets a new event."""
+        """Set when the current connection becomes unusable; each connection gets a new event."""
         self.host = ""
         """The broker at the other end."""
         self._node = node

@@ -12,7 +12,7 @@ from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
 from labkit.worlds.live.disk import RealDisk, RealFile
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from tests.system.storage.support import KEY, present
 
@@ -214,7 +214,7 @@ def test_of_many_indexes_256_are_written_before_they_are_synced() -> None:
     for ledger_id in range(257):
         cache.create(ledger_id, KEY)
     cache.flush()
-    kinds = [each.kind for each in disk.fuse.operations if each.path.endswith(".idx.new")]
+    kinds = [each.kind for each in disk.controller.operations if each.path.endswith(".idx.new")]
     steps = [kind for kind, _ in groupby(kinds)]
     assert kinds[: kinds.index("sync")].count("create") == 256
     assert steps[-4:] == ["create", "write", "sync", "rename"]
@@ -226,7 +226,7 @@ def test_a_folder_is_synced_before_the_folder_that_has_its_name_and_after_the_fi
     for ledger_id in (5, 0x1234):
         cache.create(ledger_id, KEY)
     cache.flush()
-    syncs = [each.path for each in disk.fuse.operations if each.kind.startswith("sync")]
+    syncs = [each.path for each in disk.controller.operations if each.kind.startswith("sync")]
     assert syncs == [
         *("current/0/5/5.idx.new", "current/12/34/1234.idx.new"),
         *("current/0/5", "current/12/34", "current/0", "current/12", "current"),
@@ -237,10 +237,10 @@ def test_an_index_that_has_its_name_has_no_folder_synced_again() -> None:
     disk, cache = new_cache()
     cache.create(5, KEY)
     cache.flush()
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     cache.set_locations(5, [0], [1 << 32 | 7])
     cache.flush()
-    assert [each.kind for each in disk.fuse.operations[before:]] == ["write", "sync"]
+    assert [each.kind for each in disk.controller.operations[before:]] == ["write", "sync"]
 
 
 @pytest.mark.parametrize(("page_count", "left"), [(32 * 1024, 32 * 1024), (32 * 1024 + 1, 0)])
@@ -269,7 +269,7 @@ def test_a_removed_index_stays_away_after_a_crash() -> None:
     cache.remove(5)
     assert cache.get(5) is None
     assert cache.ledger_ids() == []
-    assert LedgerCache([disk.after_crash(lost, Fuse())], StorageConfig()).get(5) is None
+    assert LedgerCache([disk.after_crash(lost, DiskController())], StorageConfig()).get(5) is None
 
 
 def test_a_ledger_that_is_emptied_keeps_key_fence_and_version() -> None:
@@ -289,7 +289,7 @@ def test_a_ledger_that_is_emptied_keeps_key_fence_and_version() -> None:
     assert ledger.index is index
     assert (index.last_entry_id(), index.location(0), dict(index.locations())) == (-1, 0, {})
     index.flush()
-    loaded = LedgerIndex.load(5, disk.after_crash(lost, Fuse()), 64)
+    loaded = LedgerIndex.load(5, disk.after_crash(lost, DiskController()), 64)
     assert loaded.header == (KEY, True, b"", 0)
     assert loaded.last_entry_id() == -1
 

@@ -14,7 +14,7 @@ from labkit.system.storage.index.ledger_index import (
     ledger_ids_on_disk,
 )
 from labkit.worlds.live.disk import RealDisk, RealFile
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk, SimFile
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk, SimFile
 from labkit.worlds.sim.machine.disk_operation import lost
 from tests.system.storage.support import KEY, present
 
@@ -191,18 +191,18 @@ def test_a_flush_that_failed_is_done_again_by_the_next(monkeypatch: pytest.Monke
             with pytest.raises(OSError, match="no space"):
                 index.flush()
     index.flush()
-    loaded = LedgerIndex.load(5, disk.after_crash(lost, Fuse()), PAGE_SIZE)
+    loaded = LedgerIndex.load(5, disk.after_crash(lost, DiskController()), PAGE_SIZE)
     assert (loaded.header.fenced, loaded.location(1)) == (True, 0x431)
 
 
 def test_nothing_is_written_when_nothing_changed() -> None:
     disk = SimDisk()
     index = index_with(disk, {0: 0x404})
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     index.flush()
     loaded = LedgerIndex.load(5, disk, PAGE_SIZE)
     loaded.flush()
-    assert len(disk.fuse.operations) == before
+    assert len(disk.controller.operations) == before
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_a_location_of_a_ledger_that_was_deleted_is_dropped() -> None:
 def test_the_last_entry_is_found_among_those_on_disk_and_those_set_since(
     asks_before: bool,
 ) -> None:
-    disk = SimDisk(Fuse())
+    disk = SimDisk(DiskController())
     index_with(disk, {0: 7, 3: 8})
     index = LedgerIndex.load(5, disk, PAGE_SIZE)
     if asks_before:

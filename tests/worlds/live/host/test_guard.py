@@ -40,7 +40,7 @@ def refuse(process):
     raise OSError("an old kernel")
 
 os.pidfd_open = refuse
-guard.LOOK_INTERVAL_S = 0.1
+guard.CHECK_INTERVAL_S = 0.1
 guard.main()
 """
 

@@ -69,7 +69,7 @@ def test_what_is_there_is_closed_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_user_that_is_open_is_refused() -> None:
-    with TemporaryDirectory() as name:  # pytest's own directories are inside closed ones.
+    with TemporaryDirectory() as name:  # pytest's directories are in private ones.
         folder = Path(name)
         folder.chmod(0o755)
         said = as_another_user(CLOSE, folder)

@@ -16,7 +16,7 @@ from labkit.worlds.sim.crash_map.crash_map import (
     crash_map,
     random_variants,
 )
-from labkit.worlds.sim.machine.disk import Fuse
+from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
     Add,
@@ -75,10 +75,10 @@ def test_a_hundred_operations_are_crashed_at_every_point() -> None:
 
 
 def test_there_is_a_row_for_every_operation_of_every_disk_and_one_for_the_end() -> None:
-    fuse = Fuse()
-    ScriptedBookie(new_machine(fuse), LedgerStore, CONFIG).run(EVERYTHING)
+    controller = DiskController()
+    ScriptedBookie(new_machine(controller), LedgerStore, CONFIG).run(EVERYTHING)
     found = crash_map(EVERYTHING)
-    assert [point.operation for point in found.points] == [*fuse.operations, None]
+    assert [point.operation for point in found.points] == [*controller.operations, None]
     assert all(len(row) == len(VARIANTS) for row in found.cells)
 
 

@@ -1,4 +1,4 @@
-"""The progress line shows how far a search is, and is not updated more often than necessary."""
+"""The progress line shows how far a search has got, and is updated only when necessary."""
 
 import pytest
 

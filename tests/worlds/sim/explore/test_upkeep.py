@@ -1,4 +1,4 @@
-"""Drawn bookies drop copies that they no longer need, and some have two journals."""
+"""Bookies in random scenarios drop copies that they no longer need, and some have two journals."""
 
 from collections.abc import Callable, Sequence
 

@@ -4,10 +4,16 @@ import errno
 
 import pytest
 
-from labkit.worlds.sim.machine.disk import PAGE_SIZE, CrashError, Fuse, SimDisk, SimDiskError
+from labkit.worlds.sim.machine.disk import (
+    PAGE_SIZE,
+    CrashError,
+    DiskController,
+    SimDisk,
+    SimDiskError,
+)
 from labkit.worlds.sim.machine.disk_operation import (
     Operation,
-    by_lot,
+    at_random,
     bytes_lost,
     kept,
     lost,
@@ -49,15 +55,15 @@ def passed_over() -> SimDisk:
             raise SimDiskError(errno.EIO, "no")
 
     disk = written_once(PAGE_SIZE + 1024)
-    disk.fuse.watch = fail
+    disk.controller.watch = fail
     with pytest.raises(SimDiskError):
         disk.open(PATH).sync()
-    disk.fuse.watch = None
+    disk.controller.watch = None
     return disk
 
 
 def test_what_a_failed_sync_passed_over_is_read_and_no_later_sync_writes_it() -> None:
-    disk = passed_over().after_kill(Fuse())
+    disk = passed_over().after_kill(DiskController())
     disk.open(PATH).sync()
     assert content(disk) == b"x" * (PAGE_SIZE + 1024)
     assert content(disk.after_crash(lost)) == b""
@@ -130,10 +136,10 @@ def test_an_operation_on_an_open_file_names_the_file_by_its_present_name() -> No
     disk.rename(PATH, "current/b")
     file.write(0, b"new")
     file.sync()
-    assert [operation.path for operation in disk.fuse.operations[-2:]] == ["current/b"] * 2
+    assert [operation.path for operation in disk.controller.operations[-2:]] == ["current/b"] * 2
     crashed = disk.after_crash(lost).open(PATH)
     crashed.sync()
-    assert crashed.disk.fuse.operations[-1].path == PATH
+    assert crashed.disk.controller.operations[-1].path == PATH
 
 
 def test_a_crash_copies_the_disk_and_leaves_it_as_it_was() -> None:
@@ -154,12 +160,12 @@ def test_zeros_at_the_end_are_bytes_like_others() -> None:
 
 
 def test_the_operations_of_a_machine_are_data() -> None:
-    fuse = Fuse()
-    one, other = SimDisk(fuse, "one"), SimDisk(fuse, "other")
+    controller = DiskController()
+    one, other = SimDisk(controller, "one"), SimDisk(controller, "other")
     one.create(PATH).write(8, b"abc")
     other.create(PATH)
     other.rename(PATH, "current/b")
-    assert [f"{op.number} {op.disk}: {op}" for op in fuse.operations] == [
+    assert [f"{op.number} {op.disk}: {op}" for op in controller.operations] == [
         "0 one: create current/a",
         "1 one: write current/a, 3 bytes at 8",
         "2 other: create current/a",
@@ -168,7 +174,7 @@ def test_the_operations_of_a_machine_are_data() -> None:
 
 
 def test_a_machine_stops_before_the_operation_that_its_fuse_names() -> None:
-    disk = SimDisk(Fuse(stop_at=1))
+    disk = SimDisk(DiskController(stop_at=1))
     file = disk.create(PATH)
     with pytest.raises(CrashError, match="write current/a"):
         file.write(0, b"x")
@@ -176,7 +182,7 @@ def test_a_machine_stops_before_the_operation_that_its_fuse_names() -> None:
 
 
 def test_lots_are_drawn_from_the_seed_and_the_operation_alone() -> None:
-    operations = written_once().fuse.operations
-    fates = [by_lot(3)(op) for op in operations]
-    assert fates == [by_lot(3)(op) for op in reversed(operations)][::-1]
-    assert len({by_lot(seed)(operations[0]) for seed in range(20)}) > 5
+    operations = written_once().controller.operations
+    fates = [at_random(3)(op) for op in operations]
+    assert fates == [at_random(3)(op) for op in reversed(operations)][::-1]
+    assert len({at_random(seed)(operations[0]) for seed in range(20)}) > 5

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
-from labkit.worlds.sim.machine.disk_work import DiskCall, DiskTrouble, DiskWorker
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
+from labkit.worlds.sim.machine.disk_work import DiskCall, DiskFaults, DiskWorker
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
@@ -49,17 +49,19 @@ def test_a_call_that_a_crash_cut_short_ends_with_the_crash(what: str) -> None:
 
 def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -> None:
     """This matters because the next call would start at exactly the same moment."""
-    fuse, loop = Fuse(), SimLoop()
-    disk, carried_out = SimDisk(fuse, "ledgers"), list[str]()
+    controller, loop = DiskController(), SimLoop()
+    disk, carried_out = SimDisk(controller, "ledgers"), list[str]()
 
     def stop() -> None:
         worker.crash()
-        carried_out.extend(map(str, fuse.operations))
+        carried_out.extend(map(str, controller.operations))
 
-    trouble = DiskTrouble(stop)
-    fuse.watch = trouble.watch
-    worker = DiskWorker(loop, "b0", fuse, trouble, Decisions(None, {"reach b0 2": 8}, lambda: 0))
-    trouble.stop_at = 1
+    faults = DiskFaults(stop)
+    controller.watch = faults.watch
+    worker = DiskWorker(
+        loop, "b0", controller, faults, Decisions(None, {"reach b0 2": 8}, lambda: 0)
+    )
+    faults.stop_at = 1
 
     async def use_the_disk() -> None:
         for name in ("first", "second", "third"):

@@ -24,9 +24,9 @@ TURNS: list[int] = []
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Interrupted(Value):
-    """A very long step, early in which the user interrupts the cell.
+    """A very long step; soon after it begins, the user interrupts the cell.
 
-    `reaches_main` is whether the system delivers the signal to the main thread or to the thread
+    `reaches_main` says whether the system delivers the signal to the main thread or to the thread
     that runs the world.
     """
 

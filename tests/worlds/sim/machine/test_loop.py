@@ -1,4 +1,4 @@
-"""The guarantees of the event loop with a virtual clock to code in the simulated world."""
+"""What the event loop with a virtual clock guarantees to code in the simulated world."""
 
 import asyncio
 import gc

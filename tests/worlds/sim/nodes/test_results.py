@@ -157,7 +157,7 @@ def mark_nothing(patch: pytest.MonkeyPatch) -> None:
 def keep_every_mark(patch: pytest.MonkeyPatch) -> None:
     async def release_only(self: LedgerUnderreplicationManager, ledger_id: int) -> bool:
         await self.release(ledger_id)
-        await asyncio.sleep(1)  # so that the run does not repair the ledger thousands of times
+        await asyncio.sleep(1)  # This keeps the run from repairing the ledger thousands of times.
         return True
 
     patch.setattr(LedgerUnderreplicationManager, "unmark_and_release", release_only)

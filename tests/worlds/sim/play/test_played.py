@@ -1,4 +1,4 @@
-"""Tests of runs that are played by hand: every play is a scenario, and repeats like one."""
+"""Tests of runs that are played by hand: every game is a scenario, and can be repeated like one."""
 
 from dataclasses import replace
 from random import Random
@@ -100,7 +100,7 @@ def test_what_every_order_finds_can_be_played() -> None:
     found = every_order(wrong, on_progress=lambda states, findings: None)
     assert found.findings
     for finding in found.findings:
-        # The decisions that are 0 have been left out.
+        # Decisions that are 0 have been left out.
         played = play(finding.scenario)
         assert played.whole().digest == run(replace(finding.scenario, in_turn=True)).digest
         broken_at_end = [each.name for each in broken(check_all(played.whole()))]

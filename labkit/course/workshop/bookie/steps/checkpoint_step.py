@@ -11,7 +11,7 @@ from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation
 from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
 
@@ -36,12 +36,12 @@ def mark_is_old_or_new(learner: Learner) -> str:
     def watch(operation: object) -> None:
         left.extend((f"{v.name} before {operation}", disk.after_crash(v.keep)) for v in VARIANTS)
 
-    fuse = Fuse()
-    disk = SimDisk(fuse)
+    controller = DiskController()
+    disk = SimDisk(controller)
     learner.call("write_last_mark", object, disk, *old)
-    fuse.watch = watch
+    controller.watch = watch
     learner.call("write_last_mark", object, disk, *new)
-    fuse.watch = None
+    controller.watch = None
     for variant in VARIANTS:
         after = disk.after_crash(variant.keep)
         if tuple(read_last_mark(after)) != new:
@@ -222,17 +222,17 @@ def _bytes(learner: Learner | None) -> float:
 
 def _written_by(learner: Learner | None) -> list[Operation]:
     """Return the disk operations of one checkpoint of a few ledgers."""
-    machine = new_machine(Fuse())
+    machine = new_machine(DiskController())
     store = machine.open(LedgerStore if learner is None else store_of(learner), CONFIG)
     for entry_id in range(_ENTRIES):
         for ledger_id in range(_LEDGERS):
             data = entry_bytes(ledger_id, entry_id, 10)
             store.add_entry(ledger_id, entry_id, data, MASTER_KEY)
     store.commit()
-    fuse = machine.ledgers[0].fuse
-    before = len(fuse.operations)
+    controller = machine.ledgers[0].controller
+    before = len(controller.operations)
     store.checkpoint()
-    return fuse.operations[before:]
+    return controller.operations[before:]
 
 
 STEP = Step(

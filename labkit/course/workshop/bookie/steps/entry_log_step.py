@@ -76,9 +76,9 @@ _BOUNDED = "A corrupt length does not make `read_entry` ask for more bytes than 
 
 
 def _check_sync(yours: LearnersObject, disk: SimDisk, synced: int) -> Problem | None:
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     yours.call("sync", object)
-    new = disk.fuse.operations[before:]
+    new = disk.controller.operations[before:]
     changed = next((o for o in new if o.kind == "write" and o.offset < synced), None)
     if changed is not None:
         return _ONCE, f"{synced} bytes were already synced; yours did: {changed}"
@@ -184,7 +184,7 @@ def _written_by(learner: Learner | None) -> list[Operation]:
         logger.append(5, [entry_bytes(5, entry_id, 10)])
         if entry_id % (_ADDS // 2) == _ADDS // 2 - 1:
             logger.sync()
-    written = [o for o in disk.fuse.operations if o.kind in ("write", "sync")]
+    written = [o for o in disk.controller.operations if o.kind in ("write", "sync")]
     return [o for o in written if o.path.endswith(".log")]
 
 

@@ -18,7 +18,7 @@ from labkit.system.storage.index.ledger_index import (
     index_path,
 )
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
 
@@ -108,10 +108,10 @@ def _problem(learner: Learner, changes: Changes) -> Problem | None:
             wrong = _durable(disk, right, fenced, lac)
             if wrong:
                 return wrong
-            before = len(disk.fuse.operations)
+            before = len(disk.controller.operations)
             yours.flush()
-            if len(disk.fuse.operations) > before:
-                return _NOTHING, f"a second flush did {disk.fuse.operations[before]}"
+            if len(disk.controller.operations) > before:
+                return _NOTHING, f"a second flush did {disk.controller.operations[before]}"
             if what == AGAIN:
                 yours = kind.load(LEDGER, disk, PAGE)
         else:
@@ -173,13 +173,13 @@ def first_file_is_complete(learner: Learner) -> str:
     def watch(operation: Operation) -> None:
         left.extend((f"{v.name} before {operation}", disk.after_crash(v.keep)) for v in VARIANTS)
 
-    fuse = Fuse()
-    disk = SimDisk(fuse)
+    controller = DiskController()
+    disk = SimDisk(controller)
     index = bound(LearnersIndex, learner)(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     index.set_locations((0, 1), (1028, 2056))
-    fuse.watch = watch
+    controller.watch = watch
     index.flush()
-    fuse.watch = None
+    controller.watch = None
     for where, after in left:
         if not after.exists(PATH):
             continue
@@ -227,7 +227,7 @@ def _bytes_written(learner: Learner | None) -> float:
         for entry_id in range(flush * _ENTRIES, (flush + 1) * _ENTRIES):
             index.set_locations([entry_id], [1028])
         index.flush()
-    return sum(operation.size for operation in disk.fuse.operations) / (_FLUSHES * _ENTRIES)
+    return sum(operation.size for operation in disk.controller.operations) / (_FLUSHES * _ENTRIES)
 
 
 STEP = Step(

@@ -100,12 +100,12 @@ def _problem(learner: Learner, groups: Groups) -> Problem | None:
         entry_id += len(group)
         expected = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
         expected += padding(at + len(expected), BLOCK)
-        before = len(disk.fuse.operations)
+        before = len(disk.controller.operations)
         wrong = _check_append(yours, bodies, at) or _check_seal(yours, at, expected)
         if wrong:
             return wrong
-        if len(disk.fuse.operations) > before:
-            return _MEMORY, f"yours did: {disk.fuse.operations[before]}"
+        if len(disk.controller.operations) > before:
+            return _MEMORY, f"yours did: {disk.controller.operations[before]}"
         waiting.append((at, expected))
         written += bodies
         at += len(expected)
@@ -144,9 +144,9 @@ def _check_seal(yours: LearnersObject, at: int, expected: bytes) -> Problem | No
 def _check_write(
     yours: LearnersObject, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
 ) -> Problem | None:
-    before = len(disk.fuse.operations)
+    before = len(disk.controller.operations)
     yours.call("write", object, at, data)
-    done = disk.fuse.operations[before:]
+    done = disk.controller.operations[before:]
     if [(o.kind, o.offset, o.size) for o in done] != [("write", at, len(data)), ("sync", 0, 0)]:
         return _ONE_SYNC, "yours did: " + ("; ".join(map(str, done)) or "nothing")
     found = [record.body for record in JournalScan(disk.after_crash(lost), FILE_ID).records()]
@@ -171,7 +171,7 @@ def _written_by(learner: Learner | None) -> list[Operation]:
         journal.append(entry_bytes(5, entry_id, 100))
         if entry_id % _GROUP == _GROUP - 1:
             journal.commit()
-    return disk.fuse.operations
+    return disk.controller.operations
 
 
 STEP = Step(

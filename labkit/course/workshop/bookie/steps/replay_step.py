@@ -17,7 +17,7 @@ from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
-from labkit.worlds.sim.machine.disk import Fuse, SimDisk
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
 
 _FLUSHED, _LATER = 40, 8
@@ -46,10 +46,8 @@ def every_complete_record_is_found(learner: Learner) -> str:
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Check that replay fails if the journal that LastLogMark refers to is missing, because entries
-    are lost.
-    """
-    machine = new_machine(Fuse())
+    """Check that the start fails without LastLogMark's journal, because entries are lost."""
+    machine = new_machine(DiskController())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
     try:
         learner.call("replay", tuple, bookie, SimDisk(), 7, 512)
@@ -219,10 +217,8 @@ _END = "`replay` returns the id of the last journal file and the offset where it
 
 
 def _replayed(learner: Learner | None) -> float:
-    """Return the number of records replayed, divided by the number of entries that are only in the
-    journal.
-    """
-    machine = new_machine(Fuse())
+    """Return the number of records replayed for each entry that is only in the journal."""
+    machine = new_machine(DiskController())
     kind = LedgerStore if learner is None else store_of(learner)
     store = machine.open(LedgerStore, CONFIG)
     for entry_id in range(_FLUSHED + _LATER):

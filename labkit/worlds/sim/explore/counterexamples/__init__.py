@@ -1,7 +1,8 @@
-"""For each variant, the smallest known scenario that breaks its promise, stored as a file.
+"""The smallest known scenario that breaks the promise of each variant, one file per variant.
 
-Each was found by a search and shrunk; `python -m tools.search --counterexamples FOLDER` searches
-for all of them again. In the correct system, no promise breaks in any of these scenarios.
+A search found each of them, and they were then shrunk; `python -m tools.search --counterexamples
+FOLDER` searches for all of them again. The correct system keeps every promise in all of these
+scenarios.
 """
 
 from importlib.resources import files

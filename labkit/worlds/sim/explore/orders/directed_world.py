@@ -7,7 +7,7 @@ The state of a node consists of
     for a bookie or the metadata server  all messages received, in order
 
 If a node receives the same message in the same state again, its reaction is compared with the
-table. A difference reveals a node that depends on more than its messages and its memory.
+table. A difference means that the node depends on something other than its messages and its memory.
 """
 
 from collections.abc import Sequence
@@ -39,14 +39,15 @@ _FIRST_DETAIL = Event._fields.index("checksum")
 
 
 class EnoughLearned(Exception):
-    """Ends a run from which nothing more can be learned."""
+    """Raised to end a run from which nothing more can be learned."""
 
 
 class DirectedWorld(ChosenOrderWorld):
-    """Delivers one message from each channel in `path`, in order, then any with an unknown effect.
+    """Delivers one message from each channel in `path`, in this order, and then prefers messages
+    whose effect is unknown.
 
-    When no message is in flight, there is nothing more to learn; the clock then advances or, with
-    `stops`, the run ends.
+    Once no message is in flight, nothing more can be learned: with `stops`, the run ends; otherwise
+    the clock advances.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class DirectedWorld(ChosenOrderWorld):
         )
 
     def _failure_state(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """Return the node's failures and whether each has happened: this is part of its state."""
+        """Return each of the node's failures and whether it has happened: part of the state."""
         own = [each for each in self._failures if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in own)
 
@@ -174,13 +175,13 @@ class DirectedWorld(ChosenOrderWorld):
         return known[0]
 
     def _record_losable(self, parcel: Parcel) -> None:
-        """Record that frames between bookies and clients can be lost."""
+        """Record that a parcel with frames between a bookie and a client can be lost."""
         ends = parcel.link.source, parcel.link.target
         if parcel.action is None and METADATA_SERVER not in ends:
             self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Return the channel of a parcel: one per connection, and one per action of a link."""
+        """Return the channel of a parcel; each connection and each action has its own."""
         if isinstance(parcel.receiver, End):
             name = f"{parcel.link.name} {parcel.receiver.number}"
         else:

@@ -1,11 +1,11 @@
-"""Every order in which the messages of a small scenario can arrive, instead of a sample.
+"""Tries every order in which the messages of a small scenario can arrive, not just a sample.
 
     every_order(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
 
-The real code runs, but not once per order, because there are millions of orders. A node's reaction
-depends only on its state and the message it receives, so the real code runs once for each such pair
-(`directed_world`), and the search explores the states of the world using a table of the results
-(`transition_table`):
+There are millions of orders, so the real code does not run once per order. A node's reaction
+depends only on its state and the message that it receives, so the real code runs once for each such
+pair (`directed_world`). The search then explores the states of the world with a table of the
+results (`transition_table`):
 
     1  Explore depth first from the first choice, visiting each state of the world once. If the
        effect of a message is not known yet, run the real code, add everything that this run shows
@@ -22,7 +22,7 @@ has been checked. With `crashes` and `losses`, all this is repeated for each com
 failures, up to the given numbers (`injected_failures`).
 
 Limitations: disk operations take no time; a crashed bookie restarts immediately; no timeout fires;
-and of several orders that no node can tell apart, only one is checked, even for a promise that
+and if no node can distinguish several orders, only one of them is checked, even for a promise that
 compares times on two nodes.
 """
 
@@ -101,14 +101,14 @@ def every_order(
     """Try all orders of the scenario's messages, for at most `patience_s` or until `stop_at`
     promises have been broken (0: no limit).
 
-    Up to `crashes` times, a bookie loses power between two messages, along with all unsynced data,
-    and restarts. Up to `losses` messages between clients and bookies are lost without the
-    connection noticing.
+    Up to `crashes` times, a bookie loses power and all unsynced data between two messages, and
+    restarts. Up to `losses` messages between clients and bookies are lost without the connection
+    noticing.
 
-    Steps may depend on each other only through messages: all but the first must wait for an event
-    (`On`) of a single node. `on_progress` is called repeatedly with the number of states visited
-    and of broken promises found. Raises `BKIncorrectParameterException` if the scenario has faults
-    or a seed, and `SimulationError` if its nodes depend on anything other than messages.
+    Steps may depend on each other only through messages, so all steps but the first must wait for
+    an event (`On`) of a single node. `on_progress` is called repeatedly with the numbers of states
+    visited and of broken promises found. Raises `BKIncorrectParameterException` if the scenario has
+    faults or a seed, and `SimulationError` if its nodes depend on anything other than messages.
     """
     is_ordered = any(name.startswith(("next ", "wait ")) for name in scenario.decisions)
     if scenario.faults or scenario.seed is not None or is_ordered:
@@ -179,7 +179,7 @@ class _Search:
         self._combination_count += 1
         self._state_count += len(self._orders)
         self._end_count += len(self._ends)
-        # Add the first state last, because its entry contains the total number of orders.
+        # The last entry belongs to the first state, so it contains the total number of orders.
         self._order_count += next(reversed(self._orders.values()), 0)
         self._broken_end_count += sum(self._is_broken[world_state] for world_state in self._ends)
         return is_complete
@@ -249,8 +249,8 @@ class _Search:
         return world.first
 
     def _world(self, path: tuple[int, ...], *, stops: bool) -> DirectedWorld:
-        # Garbage collection is disabled while worlds run. The last world left only young objects,
-        # so collecting them is fast.
+        # Garbage collection is disabled while worlds run, so free the last world here. All its
+        # objects are young, so this is fast.
         gc.collect(0)
         self._run_count += 1
         return DirectedWorld(
@@ -267,7 +267,7 @@ class _Search:
         return bool(verdicts)
 
     def _smaller(self, finding: Finding) -> Finding:
-        """Return a finding that breaks the same promise, but has no unnecessary decisions."""
+        """Return a finding that breaks the same promise without unnecessary decisions."""
         checks = [check for check in self._checks if check.__name__ == finding.promise]
         for name in reversed(list(finding.scenario.decisions)):
             if name in self._scenario.decisions:
@@ -284,7 +284,7 @@ class _Search:
 
 @dataclass(slots=True)
 class _Visit:
-    """A state on the current path, and the choices already tried there."""
+    """A state on the current path, and the number of choices already tried there."""
 
     world_state: WorldState
     steps: list[Arrival]

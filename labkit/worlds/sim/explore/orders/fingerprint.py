@@ -1,12 +1,12 @@
-"""A fingerprint of a program's memory: programs with equal fingerprints behave the same from then
-on.
+"""Computes a fingerprint of a program's memory; programs with equal fingerprints behave alike from
+then on.
 
 A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
 coroutines together with the instructions at which they wait. It ignores everything that only
 identifies an object or reveals its age: addresses, times (all floats), and the numbers of tasks and
 futures.
 
-The traversal stops at the simulation's own objects, which are the same for all programs.
+The traversal does not enter the simulation's own objects, which are the same for all programs.
 """
 
 import asyncio
@@ -123,7 +123,7 @@ def _future(obj: Any) -> Iterable[Any]:
 
 
 def _mapping(obj: dict[Any, Any]) -> Iterable[Any]:
-    """Yield keys and values, sorted by key if the keys have an order of their own."""
+    """Yield keys and values, sorted by key if the keys can be sorted reproducibly."""
     items = list(obj.items())
     if all(isinstance(key, int | str | bytes | tuple) for key in obj):
         items.sort(key=lambda item: repr(item[0]))

@@ -1,4 +1,4 @@
-"""A table of how each node reacts to each message; real runs fill it in (`directed_world`).
+"""A table of how each node reacts to each message, filled in by real runs (`directed_world`).
 
 Nodes interact only through messages, so a node's reaction depends only on its state and the
 message. If a world's states and messages are already in this table, look up its next state here
@@ -17,7 +17,9 @@ Arrival = tuple[int, int]
 
 
 class Reaction(NamedTuple):
-    """A node's reaction to a message: its next state, and the messages that it sends, in order."""
+    """A node's reaction to a message: its next state, and the messages that it then sends, in
+    order.
+    """
 
     state: int
     sent: tuple[Arrival, ...]
@@ -86,15 +88,15 @@ class TransitionTable:
         return WorldState(states, _add_messages({}, tuple(sent)))
 
     def choices(self, world_state: WorldState) -> list[Arrival]:
-        """Return the messages that may arrive next: all of them, or only those to one node if that
-        is enough.
+        """Return the messages to try next: all that may arrive next or, if that is enough, only
+        those to one node.
 
-        Messages to different nodes commute: both nodes react the same, whichever message arrives
-        first. So look for a node that cannot receive a message on a channel that is empty now
-        before it has received one of the messages already in flight to it. Every order is then
+        Messages to different nodes commute: both nodes react in the same way, whichever message
+        arrives first. So look for a node that must receive one of the messages already in flight to
+        it before it can receive any message on a channel that is now empty. Every order is then
         equivalent to one that starts with one of these messages. (In the literature, such messages
-        are called a persistent set.) The table says which messages a node can send, so the search
-        starts over whenever the table has grown.
+        are called a persistent set.) The result depends on which messages a node can send according
+        to the table, so the search starts over whenever the table has grown.
         """
         heads = [(channel, messages[0]) for channel, messages in world_state.channels]
         by_node: dict[int, list[Arrival]] = {}
@@ -106,11 +108,12 @@ class TransitionTable:
         return heads
 
     def _others_can_send(self, world_state: WorldState, node_index: int) -> bool:
-        """Return whether the node may first receive a message that has not been sent yet.
+        """Return whether the next message that the node receives may be one that is not in flight
+        yet.
 
-        The result may be True unnecessarily, because the method assumes that all messages that
-        could ever be in flight can arrive in any order, and that each node can reach every state to
-        which they lead.
+        The result may be True unnecessarily: this method assumes that all messages that could ever
+        be in flight can arrive in any order, and that each node can reach every state to which they
+        lead.
         """
         non_empty = {channel for channel, _ in world_state.channels}
         in_flight = {

@@ -1,5 +1,5 @@
-"""Machines that fail in rarer ways than storms cover: replaced disks, failing reads, disks that
-fill up during a sync, and wrong clocks.
+"""Adds machine failures that storms do not contain: replaced disks, failing reads, disks that fill
+up during a sync, and wrong clocks.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from labkit.worlds.sim.settings.triggers import At
 
 
 def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Add faults of one or two of these kinds.
+    """Add failures of one or two of these kinds.
 
-    If there are brokers, no disks are replaced: a bookie with replaced disks never serves again,
+    Scenarios with brokers get no replaced disks: a bookie with replaced disks never serves again,
     and a topic may need all of its bookies.
     """
     candidates = _KINDS_WITH_BROKERS if scenario.cluster.brokers else _KINDS
@@ -25,7 +25,7 @@ def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
     """Replace the disks of one of the first bookies, or of two of them at about the same time.
 
-    Often the writer dies at the same moment, so where the ledger ends depends on entries that these
+    Often the writer dies at the same moment, so the end of the ledger depends on entries that these
     bookies no longer have.
     """
     when, which = draw.moment(), draw.one_of("all", "all", "journal", "ledgers")
@@ -62,7 +62,7 @@ def _full_at_syncs(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _wrong_clocks(draw: ScenarioRandom) -> list[Fault]:
-    """Set clocks wrong by seconds, hours or years, and make some of them run at a wrong rate."""
+    """Set clocks wrong by seconds, hours or years, and make some of them run at the wrong rate."""
     return [
         ClockSkew(
             draw.node(),

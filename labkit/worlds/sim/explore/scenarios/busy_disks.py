@@ -1,10 +1,10 @@
-"""Bookies that fail while their disks are busy: in a flush, at the end of a journal, after a
+"""Makes bookies fail while their disks are busy: during a flush, at the end of a journal, after a
 compaction.
 
 A storage bug shows up only if a crash falls between two particular disk operations out of
-thousands. A scenario of this kind therefore does little besides such work: it has two ledgers, a
-reader that keeps the run going until the work is done, and crashes among its operations. Sometimes
-each bookie has several ledger directories.
+thousands. A scenario of this kind therefore contains little else: one or two ledgers, a reader that
+keeps the run going until the disk work is done, and crashes during this work. Sometimes each bookie
+has several ledger directories.
 """
 
 from collections.abc import Callable
@@ -68,7 +68,9 @@ def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash after compacting a log with two ledgers: one was deleted, the other one copied."""
+    """Crash after compacting a log with two ledgers, of which one was deleted and the other one was
+    copied.
+    """
     gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
         cluster,
@@ -94,7 +96,7 @@ def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _write(draw: ScenarioRandom, cluster: Cluster, ledger: int, client: str) -> Write:
-    """Return a step that usually writes to all bookies, so that each of them has copies to lose."""
+    """Return a write that usually uses all bookies, so that each of them has copies to lose."""
     size = cluster.bookies if draw.chance(0.7) else 1
     return Write(
         ledger,

@@ -1,9 +1,9 @@
-"""Consumers for scenarios with brokers: subscriptions of all types.
+"""Adds consumers with subscriptions of all types to scenarios with brokers.
 
-While they run, their connections to the brokers are cut, reset and slowed down, clients pause, and
-a new owner of the topic cannot read what the previous one stored. The consumers acknowledge batches
-in parts, request redelivery, and reset their subscriptions to the first message. Some of them are
-readers, and some share the keys of a subscription.
+Meanwhile, their connections to the brokers are cut, reset and slowed down, their clients pause, and
+a new owner of the topic cannot read what the previous owner stored. The consumers acknowledge
+batches in parts, request redelivery, and reset their subscriptions to the first message. Some
+consumers are readers, and some share the keys of a subscription.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
 
 
 def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """Turn one in four exclusive consumers into a reader, whose subscription is not durable."""
+    """Turn one in four Exclusive consumers into a reader, whose subscription is not durable."""
     is_reader = draw.chance(_READERS)
     return replace(consume, reader=is_reader and consume.subscription_type == "Exclusive")
 
@@ -78,8 +78,8 @@ def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
 def _with_unreadable_entries(draw: ScenarioRandom, scenario: Scenario) -> Scenario:
     """Make entries unreadable for the topic's new owner.
 
-    All brokers but the first are killed, then all bookies as soon as the topic has a new owner,
-    which has not cached any of the entries.
+    All brokers but the first are killed. As soon as the topic has a new owner, which has not cached
+    any of the entries, all bookies are killed.
     """
     cluster = scenario.cluster
     killed = On("batch.stored", draw.number(2, 10))
@@ -107,9 +107,9 @@ def _fault(draw: ScenarioRandom, broker: str, client: str) -> Fault:
 def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Give messages a few keys, which the consumers of one Key_Shared subscription share.
 
-    These consumers disconnect, and their connections break. Reads take time only if the broker
-    caches no entries; only then can a consumer leave after an entry has been assigned to it and
-    before the entry has been read.
+    These consumers disconnect, and their connections break. Usually the broker caches no entries,
+    because reads take time only without a cache. Only then can a consumer leave after an entry has
+    been assigned to it and before the entry has been read.
     """
     keys = draw.one_of(1, 2, 4)
     workload = [

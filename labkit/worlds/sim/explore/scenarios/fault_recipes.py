@@ -1,10 +1,9 @@
-"""Fault recipes with randomly drawn details.
+"""Combines faults with the steps that they affect, with random details.
 
-A fault rarely does harm on its own, but it may when it coincides with a client's actions. A recipe
-therefore combines faults with the steps that they affect. For example, a ledger is taken over while
-its writer is alive, its bookies restart, or the ledger is deleted; or a client needs data that a
-disk has lost, or a bookie that is unavailable. The clients of a recipe have distinct names, because
-the checks identify recoveries by the client's name.
+A fault rarely does harm on its own, but it may do so when it coincides with a client's actions. For
+example, a ledger is recovered while its writer is alive, while its bookies restart, or while it is
+deleted; or a client needs data that a disk has lost, or a bookie that is unavailable. The clients
+of a recipe have distinct names, because the checks identify recoveries by the client's name.
 """
 
 from collections.abc import Callable
@@ -31,7 +30,7 @@ from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 Parts = tuple[list[Step], list[Fault]]
 
 _DELETED_LEDGER = 2
-"""The ledger of `with_a_deletion`, distinct from those of the workload."""
+"""The ledger of `with_a_deletion`; the workload does not use this number."""
 _ADD_EVENTS = ("add.sent", "add.acked", "lac.advanced")
 _RECOVERY_EVENTS = ("recovery.started", "ledger.fenced", "recovery.covered", "recovery.ended")
 
@@ -48,15 +47,16 @@ def with_fault_recipes(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_lagging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make the metadata server that one bookie is connected to lag behind the others."""
+    """Make the metadata server to which one bookie is connected lag behind the others."""
     lag_ms = draw.between(0.05, 1) * draw.horizon_ms
     return scenario.with_fault(LaggingMetadata(draw.bookie(), lag_ms))
 
 
 def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make the metadata store hang for about as long as the session timeout, or make a bookie lose
-    its session during its start. Scenarios with autorecovery, which reacts to both, contain these
-    faults more often.
+    """Make the metadata store hang for about a session timeout, or make a bookie lose its session
+    while it starts.
+
+    These faults are more frequent in scenarios with autorecovery, which reacts to both.
     """
     if draw.chance(0.3):
         return scenario.with_fault(*_session_lost_during_start(draw))
@@ -66,9 +66,9 @@ def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Make the metadata store hang.
 
-    With autorecovery, there is usually no lost-bookie delay, because the delay would hide that a
-    list of bookies is read too early. Half of the scenarios have no other faults, because an
-    auditor restarts when one of its requests fails.
+    If autorecovery runs, the lost-bookie delay is usually 0, because a delay would hide a bug in
+    which the list of bookies is read too early. Half of these scenarios have no other faults,
+    because other faults make requests of the auditor fail, and it then restarts.
     """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and draw.chance(0.7):
@@ -94,8 +94,10 @@ def _session_lost_during_start(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _takeover(draw: ScenarioRandom, _: Cluster) -> Parts:
-    """Recover the ledger while its writer is alive. The recovering client fails, and another client
-    takes over. One bookie is poorly connected to the writer and to the first recovering client.
+    """Recover the ledger while its writer is alive.
+
+    The recovering client fails, and another client continues the recovery. One bookie is poorly
+    connected to the writer and to the first recovering client.
     """
     far = draw.bookie()
 
@@ -160,7 +162,7 @@ def _rotten_disk(draw: ScenarioRandom, cluster: Cluster) -> Parts:
 
 
 def _absence(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """Make a bookie unavailable for about a session timeout, while a client needs it."""
+    """Make a bookie unavailable for about a session timeout while a client needs it."""
     absent, when = draw.bookie(), draw.moment()
     for_ms = draw.between(0, 4) * cluster.session_timeout_ms
     faults: tuple[Fault, ...] = (
@@ -171,10 +173,10 @@ def _absence(draw: ScenarioRandom, cluster: Cluster) -> Parts:
 
 
 def with_a_deletion(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Add a ledger that is deleted while its writer pauses, often after a recovery.
+    """Add a ledger that is deleted, often after a recovery, while its writer pauses.
 
-    The writer resumes at about the time when bookies have garbage-collected the ledger. Which
-    bookies restart in the meantime depends on the other recipes and on the storm.
+    The writer resumes at about the time when bookies have garbage-collected the ledger. In the
+    meantime, other recipes or the storm may restart some of the bookies.
     """
     deleted, gc_wait_ms = At(draw.between(20, 200)), scenario.cluster.gc_wait_time_ms
     size, quorum = draw.one_of((1, 1), (2, 2), (3, 2), (3, 3))

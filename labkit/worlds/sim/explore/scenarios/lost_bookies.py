@@ -1,11 +1,10 @@
-"""Bookies that stay away until they count as lost, and bookies that an operator reformats.
+"""Makes bookies stay away until they count as lost, or makes an operator reformat them.
 
 Ledgers of lost bookies are marked, copied and recovered. That takes longer than a usual workload:
 the bookie's session must expire, the lost-bookie delay must pass, a repair must copy the entries,
-and an open ledger gets a grace period before a worker fences its writer. If the metadata store has
-been silent, or if another node becomes the auditor, this takes another ten seconds. Such a scenario
-therefore has a client that works until the repair is done, so that the run does not end before
-that.
+and an open ledger gets a grace period before a worker fences its writer. It takes ten seconds
+longer if the metadata store was silent or another node becomes the auditor. Such a scenario
+therefore has a client that works until the repair is done, so that the run does not end earlier.
 """
 
 from collections.abc import Callable
@@ -21,11 +20,11 @@ from labkit.worlds.sim.settings.triggers import At, Moment, On
 from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 
 _OTHER_LEDGER = 3
-"""A ledger distinct from those of the workload and of the other recipes."""
+"""A ledger number that neither the workload nor the other recipes use."""
 _REPAIR_MS = 2500.0
 """Longer than a repair takes."""
 _CLEANUP_MS = 4000.0
-"""Longer than two intervals at which a bookie looks for copies that it need not keep."""
+"""Longer than it takes a bookie to look twice for copies that it need not keep."""
 _SLOW_COPIES_MS = 6000.0
 _PATIENCE_MS = 10_500.0
 _RESTART_MS = 100.0
@@ -60,8 +59,8 @@ def with_a_lost_bookie(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         faults.append(Crash("w", "lost", when=At(draw.between(0, crashed_at.ms + 500))))
     cluster = replace(scenario.cluster, bookies=bookies)
     if back_ms:
-        # By then, its entries have been copied to other bookies, so it may delete them. Give it
-        # time to find this out.
+        # When the bookie returns, its entries have been copied to other bookies, so it may delete
+        # them. Give it time to find this out.
         cluster = replace(cluster, gc_overreplicated_ledger_wait_time_ms=cluster.gc_wait_time_ms)
         until_ms += back_ms + _CLEANUP_MS
     workload = (*scenario.workload, *_work_until(draw, scenario, until_ms))
@@ -75,8 +74,9 @@ def _lost_at_ms(scenario: Scenario, crashed_at: At, delay_s: int) -> float:
 def _with_slow_copies(
     draw: ScenarioRandom, scenario: Scenario, config: AutoRecoveryConfig, crashed_at: At
 ) -> Scenario:
-    """Make a slow repair overlap with the loss of a second bookie, which later comes back. The
-    ledger is marked again, and in the end no copy is missing.
+    """Make a slow repair overlap with the loss of a second bookie, which comes back later.
+
+    The ledger is then marked again, but in the end no copy is missing.
     """
     slow = replace(
         config,
@@ -108,7 +108,7 @@ def _crashes(draw: ScenarioRandom, crashed_at: At, back_ms: float) -> list[Fault
 
 
 def _repair_faults(draw: ScenarioRandom) -> list[Fault]:
-    """Return faults of the bookies in a repair, as source or as target of a copy."""
+    """Return faults that hit bookies during a repair, as the source or target of a copy."""
     kinds: tuple[tuple[float, Callable[[Moment], Fault]], ...] = (
         (0.15, lambda when: Crash(draw.bookie(), draw.unsynced(), draw.ms(2000), when)),
         (0.25, lambda when: SessionLoss(draw.first_bookie(), when)),
@@ -150,8 +150,8 @@ def with_formatted_bookies(scenario: Scenario, draw: ScenarioRandom) -> Scenario
     """Replace the workload with a ledger whose bookies are formatted.
 
     The ledger is recovered while its writer pauses, and most or all of its bookies are formatted
-    before the writer's last add. There is no other ledger, because formatting destroys all data on
-    these bookies.
+    before the writer's last add. There are no other ledgers, because formatting destroys all data
+    on these bookies.
     """
     size = min(3, scenario.cluster.bookies)
     quorum = draw.number(1, size)

@@ -1,4 +1,4 @@
-"""Clients that use rarer features, and operators who disable autorecovery.
+"""Makes clients use rarer features, and operators disable autorecovery.
 
 The features are deferred sync, explicit LACs, long polls, LACs read from a single bookie, racks,
 and topic owners without brokers.
@@ -26,7 +26,7 @@ def with_other_clients(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
     """Let writers and readers use rarer features.
 
-    Ledgers with deferred sync do not support ensemble changes, so not all ledgers use it.
+    Not all ledgers use deferred sync, because it does not support ensemble changes.
     """
     if isinstance(step, Read):
         if draw.chance(0.7):
@@ -62,7 +62,7 @@ def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_topic_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Add one or two owners of a topic without brokers, if it has enough bookies.
+    """Add one or two owners of a topic without brokers, if there are enough bookies.
 
     The second owner takes over the topic from the first.
     """

@@ -1,8 +1,8 @@
-"""Whole scenarios with brokers, generated from a seed: topics change owners while producers send.
+"""Generates whole scenarios with brokers from a seed: topics change owners while producers send.
 
-A producer reaches a broker over TCP, which neither loses nor reorders messages; a broker that
-received only the second of two sends could not know about the first. These links are therefore only
-cut, reset or slowed down.
+A producer is connected to a broker over TCP, which neither loses nor reorders messages. If a broker
+received only the second of two sends, it could not know about the first. Therefore these links are
+only cut, reset or slowed down.
 """
 
 from collections.abc import Callable
@@ -60,8 +60,8 @@ def _cluster(draw: ScenarioRandom) -> Cluster:
     return Cluster(
         bookies=bookies,
         flush_interval_ms=draw.one_of(10, 100),
-        # A ledger that has been deleted and garbage-collected is no longer fenced, so its writer
-        # must be gone before that.
+        # A ledger is no longer fenced once it has been deleted and garbage-collected, so its writer
+        # must be gone by then.
         gc_wait_time_ms=100_000,
         session_timeout_ms=draw.one_of(200, 1000),
         brokers=draw.one_of(2, 2, 3),

@@ -1,4 +1,4 @@
-"""Random draws for a scenario: values from a seed, and nodes and events of its cluster."""
+"""Draws random values, nodes and events for a scenario from a seed."""
 
 import random
 from typing import TypeVar
@@ -72,7 +72,9 @@ class ScenarioRandom:
         return self._random.choice(self._bookies)
 
     def first_bookie(self) -> str:
-        """Return a bookie that usually has copies: clients choose bookies by name."""
+        """Return a bookie that usually has copies, because clients choose bookies in order of their
+        names.
+        """
         return self._random.choice(self._bookies[:3])
 
     def client(self) -> str:
@@ -103,14 +105,16 @@ class ScenarioRandom:
         return self.one_of("kept", "lost", "torn", "lot")
 
     def position_in_file(self) -> float:
-        """Return a relative position in a file (0 to 1), usually near its end, its newest part."""
+        """Return a relative position in a file (0 to 1), usually near the end, where the newest
+        data is.
+        """
         return rounded(1 - self._random.random() ** 3)
 
     def time(self) -> At:
         return At(self.between(0, self.horizon_ms))
 
     def event(self, *kinds: str) -> On:
-        """Return the moment of an event of one of these kinds (default: any kind)."""
+        """Return the moment of an event of one of these kinds; by default, of any kind."""
         kind = self.one_of(*(kinds or _EVENTS))
         return On(kind, int(_EVENTS[kind] ** self._random.random()))
 

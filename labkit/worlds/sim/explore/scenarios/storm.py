@@ -1,8 +1,8 @@
-"""Storms: faults drawn from a seed and added to a scenario.
+"""Adds a storm to a scenario: faults drawn from a seed.
 
-Every storm has a few kinds of faults, and a moment around which many of them happen. If all kinds
-were spread evenly over time, faults would rarely coincide, but most bugs appear only if two faults
-coincide.
+A storm has only a few kinds of faults, many of which happen at about the same moment. Most bugs
+appear only if two faults coincide, and that would be rare if all kinds of faults were spread evenly
+over time.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,9 @@ _CENTER_SHARE = 0.4
 
 
 def storm(scenario: Scenario, seed: int, fault_count: int, horizon_ms: float = 100.0) -> Scenario:
-    """Return the scenario with this seed and `fault_count` more faults within `horizon_ms`."""
+    """Return the scenario with this seed and with `fault_count` additional faults within
+    `horizon_ms`.
+    """
     draw = ScenarioRandom("storm", seed, scenario.cluster, scenario.clients, horizon_ms)
     kinds = draw.some_of(_KINDS, draw.one_of(2, 4, len(_KINDS)))
     center = draw.moment()

@@ -1,7 +1,7 @@
 """Faults that affect topics and brokers.
 
-These are two simultaneous owners, slow takeovers, a hanging metadata store, lost bookies and
-unloading.
+Topics get two owners at once, are taken over slowly, or are unloaded; the metadata store hangs, and
+bookies are lost.
 """
 
 from dataclasses import replace
@@ -25,9 +25,9 @@ _MAX_SLOW_MESSAGES = 8
 
 
 def with_adds_in_doubt(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Delay a producer's messages between the broker and the bookies.
+    """Delay a producer's entries on their way from the broker to the bookies.
 
-    Meanwhile, the producer reconnects, and later the broker fails or leaves.
+    The producer reconnects while they are delayed. Later, the broker fails or leaves.
     """
     cluster = scenario.cluster
     broker, start_ms = draw.one_of(*cluster.broker_names), draw.between(10, 100)
@@ -47,8 +47,9 @@ def with_adds_in_doubt(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 def with_two_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Make a broker lose its session without noticing: one producer stays connected to it while
-    another finds the new owner. With long ledgers, the first owner does not need the metadata store
-    for a while.
+    another one finds the new owner.
+
+    If ledgers are long, the first owner does not need the metadata store for a while.
     """
     scenario = _with_max_entries(scenario, draw.one_of(3, 10, 100))
     timeout_ms = scenario.cluster.session_timeout_ms
@@ -64,9 +65,10 @@ def with_two_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_a_slow_takeover(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Let a broker take over the topic while the bookies are slow. After the broker has fenced some
-    of them, it is cut off from the metadata store until there is another owner; then it continues
-    its takeover.
+    """Let a broker take over the topic while the bookies are slow.
+
+    After it has fenced some of them, the broker is disconnected from the metadata store until the
+    topic has another owner, and then continues its takeover.
     """
     scenario = _with_max_entries(scenario, draw.one_of(10, 100, 100))
     cluster, broker = scenario.cluster, draw.one_of(*scenario.cluster.broker_names)
@@ -87,8 +89,9 @@ def with_a_slow_takeover(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make the metadata store hang for about as long as the session timeout. Often its responses
-    are slow before that, so that some are in flight when it hangs.
+    """Make the metadata store hang for about a session timeout.
+
+    Often its responses are slow, so that some of them are in flight when it hangs.
     """
     timeout_ms = scenario.cluster.session_timeout_ms
     for_ms = rounded(draw.uniform(0.1, 3) * timeout_ms)
@@ -124,7 +127,7 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _slower(step: Step, every_ms: float) -> Step:
-    """Slow a producer down so much that a worker repairs its ledger before its broker has to."""
+    """Slow a producer down so much that a worker repairs its ledger before the broker has to."""
     if isinstance(step, Publish):
         return replace(step, messages=min(step.messages, _MAX_SLOW_MESSAGES), every_ms=every_ms)
     return step
@@ -133,8 +136,8 @@ def _slower(step: Step, every_ms: float) -> Step:
 def with_unloads(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Unload the topic, usually a second time before the first unload has finished.
 
-    Meanwhile the bookies are slow, because a topic is closed only after its pending entries have
-    been stored.
+    Meanwhile, the bookies are slow. This delays the unload, because a topic is closed only after
+    its pending entries have been stored.
     """
     cluster = scenario.cluster
     faults: list[Fault] = []

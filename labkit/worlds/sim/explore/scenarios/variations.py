@@ -1,4 +1,4 @@
-"""The variations of random scenarios, and the share of scenarios in which each occurs.
+"""Lists the variations of random scenarios, and the share of scenarios in which each occurs.
 
 Each variation has its own random stream, so that a new row or a changed share does not affect the
 other draws of a seed. This matters because documented findings refer to seeds. Rows with the same
@@ -44,7 +44,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 
 
 class Variation(NamedTuple):
-    """A variation; a `share` is the same for all scenarios, or differs with autorecovery."""
+    """A variation. Its `share` may depend on whether the scenario has autorecovery."""
 
     stream: str
     share: float | tuple[float, float]

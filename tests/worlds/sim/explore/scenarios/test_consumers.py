@@ -1,4 +1,4 @@
-"""Consumers in drawn scenarios reveal bugs in dispatching, cursors and retention."""
+"""Consumers in random scenarios reveal bugs in dispatching, cursors and retention."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Drawn scenarios last longer than autorecovery's delays, so that autorecovery has work to do."""
+"""Random scenarios last longer than autorecovery's delays, so that autorecovery has work to do."""
 
 import pytest
 

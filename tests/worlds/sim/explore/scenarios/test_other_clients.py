@@ -1,4 +1,4 @@
-"""Drawn scenarios contain steps that use the protocol's less common features."""
+"""Random scenarios contain steps that use the protocol's less common features."""
 
 from dataclasses import replace
 

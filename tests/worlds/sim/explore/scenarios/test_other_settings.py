@@ -1,4 +1,6 @@
-"""Drawn bookies, writers and auditors also have unusual settings, which reveal other bugs."""
+"""Bookies, writers and auditors in random scenarios also have unusual settings, which reveal other
+bugs.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""Drawn scenarios also contain topic owners without brokers, and stops of autorecovery."""
+"""Random scenarios also contain topic owners without brokers, and operators who disable
+autorecovery.
+"""
 
 from collections.abc import Callable
 
