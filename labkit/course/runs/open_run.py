@@ -161,7 +161,7 @@ def _play(link: RunLink, source: Source) -> PlayingView:
     if isinstance(source, FixedRun):  # Where nobody can make a move, show what was played.
         return ClusterView(source, at=link.at)
     if link.view == "Game":
-        return Game.of(link.scenario, link.at)
+        return Game.of(link.scenario, link.at, link.selection.level)
     return Play(link.scenario, at=link.at)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.course.runs.play import Play
+from labkit.views.widgets.cluster.cells import LEGEND
 from labkit.views.widgets.scene import Mark
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -80,13 +81,52 @@ def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> No
     assert (view.notice, "1 move so far" in words(view)) == ("", True)
     press(view, "deliver b1>w 2")
     assert view.notice == "✘ an entry was confirmed with too few acks"
-    assert "✘ an entry was confirmed with too few acks: " in words(view)
+    assert "✘ an entry was confirmed with too few acks. Move 2 (“entry 0 is stored”" in words(view)
     titles = dict(view.texts())
-    assert titles["Your moves"] == "deliver w>b1 2\ndeliver b1>w 2"
+    moves = titles["Your moves"].splitlines()
+    assert moves == ["  1  “add entry 0” from w to b1", "  2  “entry 0 is stored” from b1 to w"]
     why = titles["Why “an entry was confirmed with too few acks”"]
-    assert "b1 acknowledged entry 0" in why
+    assert "   move 2  b1 acknowledged entry 0" in why
     press(view, "lose w>b0 2")
     assert view.notice == ""
+
+
+def test_the_picture_shows_what_each_reader_has_done(view: Play) -> None:
+    assert "reader r\nhas done nothing yet" in words(view)
+    press(view, "deliver r>r 0")
+    assert "reader r\nhas begun to recover ledger 0" in words(view)
+    for move in ("r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2"):
+        press(view, f"deliver {move}")
+    assert "reader r\nhas fenced enough bookies" in words(view)
+    for move in ("r>b0 3", "b0>r 3", "r>b1 3", "b1>r 3"):
+        press(view, f"deliver {move}")
+    assert "reader r\nhas closed ledger 0 without any entry" in words(view)
+
+
+def test_the_legend_explains_exactly_the_symbols_of_the_picture(view: Play) -> None:
+    assert view.current_picture.cluster.grid.symbols() == {"sent"}
+    for move in ("w>b1 2", "b1>w 2", "r>r 0", "r>b0 2", "w>b0 2", "b0>w 2"):
+        press(view, f"deliver {move}")
+    found = view.current_picture.cluster.grid.symbols()
+    assert found == {"sent", "durable", "acked", "adds", "quorum", "refused", "failed", "fenced"}
+    legend = view.legend()
+    assert legend is not None
+    shown = [mark.text for mark in marks(legend) if mark.key == "words"]
+    assert shown == [text for look, text in LEGEND if look in found]
+
+
+def test_a_record_that_the_disk_can_still_lose_is_shown_in_memory_only() -> None:
+    write = Write(entries=2, ensemble=1, write_quorum=1, ack_quorum=1, window=1, close=False)
+    view = Play(Scenario(Cluster(1), (write,), variant="ack before sync"))
+    press(view, "deliver w>b0 2")
+    assert "0 memory" in words(view)
+    press(view, "deliver b0>w 2")
+    press(view, "deliver w>b0 3")
+    # The write of entry 1 has synced entry 0.
+    assert "0 memory" not in words(view)
+    assert "1 memory" in words(view)
+    press(view, "crash b0 2")
+    assert "1 lost" in words(view)
 
 
 def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play) -> None:

@@ -34,21 +34,26 @@ class Game(Play):
         super().__init__(self.level.faulty, at=at)
 
     @classmethod
-    def of(cls, scenario: Scenario, at: int) -> "Game":
+    def of(cls, scenario: Scenario, at: int, level: int = 0) -> "Game":
         """Return the game whose moves are the scenario's decisions.
+
+        level: the level to open, if the scenario belongs to several.
 
         Raises `BKIncorrectParameterException` if it belongs to no level.
         """
         played = play(scenario)
         correct = replace(played.start, variant="")
-        for number, level in enumerate(LEVELS, 1):
-            variant = played.start.variant
-            if replace(level.scenario, in_turn=True) == correct and variant in ("", level.variant):
+        variant = played.start.variant
+        for number, each in sorted(enumerate(LEVELS, 1), key=lambda item: item[0] != level):
+            if replace(each.scenario, in_turn=True) == correct and variant in ("", each.variant):
                 game = cls(number, at=at)
                 game.is_faulty = bool(variant)
                 game.show(played, at)
                 return game
         raise BKIncorrectParameterException("the link's scenario belongs to no level of the game")
+
+    def selection(self) -> Message:
+        return {"level": self.number}
 
     @property
     def has_won(self) -> bool:

@@ -91,8 +91,7 @@ LEVELS = (
     ),
     Level(
         "Only in memory",
-        "make the bookie lose entry 0 after it has told the writer that the entry is stored. The"
-        " picture shows what the bookie believes.",
+        "make the bookie lose entry 0 after it has told the writer that the entry is stored.",
         Scenario(
             Cluster(1),
             (replace(_WRITE, ensemble=1, write_quorum=1, ack_quorum=1),),

@@ -72,7 +72,7 @@ class _Search:
         )
         world.random = random
         trace = outside_event_loops(partial(run_world, world))
-        return world.made if broken(check_all(trace, self._checks)) else []
+        return [each.name for each in world.made] if broken(check_all(trace, self._checks)) else []
 
     def shortened(self, moves: Sequence[str]) -> list[str]:
         """Leave out as many moves as possible, half of them, a quarter, ... at a time."""

@@ -9,12 +9,15 @@ once.
 Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
 from labkit.system.check import Verdict
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.cluster_state import fold
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
@@ -32,11 +35,31 @@ Remark = tuple[str, str]
 """A line above the picture, and its colour."""
 
 
+_MOMENT = re.compile(r"(?:At [\d.]+ ms, )?event (\d+)")
+
+
+class Made(Protocol):
+    """A move that was made; `event_count` is the number of events before it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+    @property
+    def event_count(self) -> int: ...
+
+
 class Playable(Protocol):
     """A run up to the last move."""
 
     @property
     def moves(self) -> tuple[str, ...]: ...
+    @property
+    def made(self) -> Sequence[Made]: ...
+    @property
+    def readers(self) -> Sequence[str]: ...
+    @property
+    def late_syncs(self) -> Mapping[int, int]: ...
     @property
     def trace(self) -> TraceLike: ...
     @property
@@ -106,8 +129,47 @@ class PlayView(PlayingView):
         if not broken:
             return []
         others = "; ".join(failure_of(each.name) for each in broken[1:])
-        lines = [(f"✘ {failure_of(broken[0].name)}: {broken[0].reason}", "lost")]
+        lines = [(f"✘ {failure_of(broken[0].name)}. {self.reason(broken[0])}", "lost")]
         return lines + ([(f"✘ Also: {others}", "lost")] if others else [])
+
+    # Moments in words
+
+    def move_of(self, seq: int) -> str:
+        """Return during which move an event happened: `the start`, `move 3` or `the end`."""
+        events = self.played.trace.events
+        if any(event.kind == "epilogue.started" for event in events[: seq + 1]):
+            return "the end"
+        number = sum(move.event_count <= seq for move in self.played.made)
+        return f"move {number}" if number else "the start"
+
+    def reason(self, verdict: Verdict) -> str:
+        """Return the reason with moves instead of times and numbers of events."""
+        moment = self.move_of(verdict.seq)
+        when = {"the start": "At the start", "the end": "When every entry is read back"}.get(moment)
+        if when is None:
+            move = self.played.made[int(moment.split()[1]) - 1]
+            when = f"{moment.capitalize()} ({move.words})"
+        _, _, why = verdict.reason.partition(": ")
+        why = _MOMENT.sub(lambda found: self.move_of(int(found[1])), why)
+        why = re.sub(r" -1\b", " none", why.replace("at entry -1", "without any entry"))
+        return f"{when}: {why}"
+
+    def causes(self, verdict: Verdict) -> str:
+        """Return the events that led to a broken promise, each with its move."""
+        return "\n".join(
+            f"{'→' if event.seq == verdict.seq else ' '} {self.move_of(event.seq):>9}"
+            f"  {self.sentence(event)}"
+            for event in verdict.lineage
+        )
+
+    def sentence(self, event: Event) -> str:
+        if event.seq in self.played.late_syncs:
+            return f"{event.node} reports a sync, but entry {event.entry} is not on its disk yet"
+        return describe(event)
+
+    def words(self, beat: Sequence[Event]) -> str:
+        late = next((event for event in beat if event.seq in self.played.late_syncs), None)
+        return self.sentence(late) if late else super().words(beat)
 
     # The picture
 
@@ -124,21 +186,25 @@ class PlayView(PlayingView):
             bookies,
             self.remarks(),
             self.fewest_lines,
+            self.played.readers,
+            self.played.late_syncs,
             self.played.in_flight,
             cuts,
             possible.__contains__,
         )
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend(self) -> Mark | None:
+        symbols = self.current_picture.cluster.grid.symbols()
+        return legend(symbols) if symbols else None
 
     def texts(self) -> list[tuple[str, str]]:
         found = []
         for verdict in self.played.broken:
-            why = f"{verdict.promise}\n\n{verdict.reason}\n\n{verdict.sequence}"
+            why = f"{verdict.promise}\n\n{self.reason(verdict)}\n\n{self.causes(verdict)}"
             found.append((f"Why “{failure_of(verdict.name)}”", why))
         if self.played.moves:
-            found.append(("Your moves", "\n".join(self.played.moves)))
+            moves = enumerate(self.played.made, 1)
+            found.append(("Your moves", "\n".join(f"{at:>3}  {each.words}" for at, each in moves)))
         return found
 
     def acts(self) -> Any:

@@ -1,5 +1,7 @@
 """Tests of the game's view: goal, score, limits, and what happens when you win."""
 
+import re
+
 import pytest
 
 from labkit.course.runs.game.game import Game
@@ -88,6 +90,17 @@ def test_a_shown_solution_is_not_praised_as_the_players() -> None:
     choose(game, "again")
     press(game, *LEVELS[2].solution)
     assert "✔ You reached the goal in 4 moves: par!" in lines(game)
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_reasons_name_moves_instead_of_times_and_events(number: int) -> None:
+    game = Game(number)
+    choose(game, "solution")
+    for verdict in game.played.broken:
+        text = f"{game.reason(verdict)}\n{game.causes(verdict)}"
+        assert not re.search(r"\d ms|event \d| -1\b", text)
+        assert text.startswith("Move ") == (game.move_of(verdict.seq) != "the end")
+        assert text.startswith(("Move ", "When every entry is read back: "))
 
 
 def test_every_level_can_be_chosen() -> None:
