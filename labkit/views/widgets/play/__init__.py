@@ -102,9 +102,10 @@ class PlayView(PlayingView):
         self.played = played
         self.opens_at = at
         self._undone: list[str] = []
+        self._continued: tuple[Any, Any] = (None, None)
         super().__init__(played.trace)
 
-    # To be defined by games
+    # To be defined by games and by `labkit.course.runs.play`
 
     fewest_lines: ClassVar[int] = 3
     """The number of remarks for which there is always space."""
@@ -131,6 +132,10 @@ class PlayView(PlayingView):
         others = "; ".join(failure_of(each.name) for each in broken[1:])
         lines = [(f"✘ {failure_of(broken[0].name)}. {self.reason(broken[0])}", "lost")]
         return lines + ([(f"✘ Also: {others}", "lost")] if others else [])
+
+    def recorded(self) -> str:
+        """Return what was played as Python."""
+        raise NotImplementedError
 
     # Moments in words
 
@@ -264,10 +269,18 @@ class PlayView(PlayingView):
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
 
     def whole(self) -> Control:
-        return super().whole() | {"stays": True}
+        return super().whole() | {"stays": True, "code": self.recorded()}
 
     def link(self) -> str:
-        return self.played.whole().link(self.linked_as, self.selection())
+        return self.continued().link(self.linked_as, self.selection())
+
+    def continued(self) -> Any:
+        """Return the run that continues to its end after the last move."""
+        played, continued = self._continued
+        if played is not self.played:
+            continued = self.played.whole()
+            self._continued = self.played, continued
+        return continued
 
     def __repr__(self) -> str:
         where = "over" if self.played.is_over else f"{len(self.played.in_flight)} in flight"
