@@ -9,6 +9,7 @@ from labkit.course.runs.play import Play
 from labkit.views.widgets.cluster.cells import LEGEND
 from labkit.views.widgets.scene import Mark
 from labkit.worlds.sim.run import run
+from labkit.worlds.sim.run_link import RunLink
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
@@ -150,6 +151,54 @@ def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play)
     choose(view, "undo")
     press(view, "deliver w>b2 2")
     assert "Redo" not in labels(view)
+
+
+def test_an_earlier_play_is_kept_as_a_branch_when_the_player_chooses_differently(
+    view: Play,
+) -> None:
+    for move in ("deliver w>b1 2", "deliver b1>w 2"):
+        press(view, move)
+    earlier = view.played
+    choose(view, "undo")
+    press(view, "deliver b1>w 2")  # the same move again
+    assert (view.branches, view.played) == ([], earlier)
+    choose(view, "again")
+    press(view, "deliver w>b1 2")
+    assert "Redo" in labels(view)
+    press(view, "deliver w>b2 2")
+    assert [each.moves for each in view.branches] == [earlier.moves]
+    (branch,) = [each for each in view.controls if each["name"] == "branch"]
+    words = "1: 2 moves, ✘ an entry was confirmed with too few acks"
+    assert branch["options"] == [["", "this play"], ["0", words]]
+    other = view.played
+    view.handle({"set": "branch", "value": "0"})
+    assert (view.played.moves, [each.moves for each in view.branches]) == (
+        earlier.moves,
+        [other.moves],
+    )
+
+
+def test_a_play_and_a_branch_are_shown_side_by_side(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    choose(view, "undo")
+    press(view, "deliver w>b2 2")
+    before = view.film
+    view.handle({"set": "compare", "value": "0"})
+    assert view.comparison is not None
+    assert view.film["title"] == view.comparison.question
+    assert labels(view)[0] == "Back to the play"
+    assert [run.title for run in view.comparison.shown] == [
+        "This play: 1 move",
+        "Branch 1: 1 move",
+    ]
+    link = RunLink.parse(view.film["link"])
+    assert (link.scenario, link.other) == (view.scenario, view.branches[0].scenario)
+    view.handle({"set": "of node", "value": "b1"})
+    assert view.film == view.comparison.whole() | {"stays": True}
+    choose(view, "back")
+    assert view.film["run"] == before["run"]
+    press(view, "deliver b2>w 2")
+    assert len(view.played.moves) == 2
 
 
 def test_requests_time_out_while_their_messages_stay_in_flight(view: Play) -> None:

@@ -126,6 +126,8 @@ class Game(Play):
 
     def choices(self) -> list[Message]:
         levels = [[str(at), f"{at}: {each.title}"] for at, each in enumerate(LEVELS, 1)]
+        if self.comparison:
+            return super().choices()
         protocols = [["faulty", "faulty"], ["correct", "correct"]]
         found: list[Message] = [
             _choice("level", "Level", str(self.number), levels),
@@ -149,14 +151,15 @@ class Game(Play):
             self.used_solution = True
             self.make(play(self.level.faulty, self.level.solution))
         else:
-            if name in ("undo", "again"):
+            if name in ("undo", "again", "branch"):
                 self.used_solution = False
             super().choose(name, value, seq)
 
     def _open(self, number: int, *, is_faulty: bool = True) -> None:
         self.number, self.level, self.is_faulty = number, LEVELS[number - 1], is_faulty
         self.used_solution = False
-        self.make(play(self.level.faulty if is_faulty else self.level.scenario))
+        self.branches, self._undone = [], []
+        self.show(play(self.level.faulty if is_faulty else self.level.scenario))
 
 
 def _choice(name: str, label: str, value: str, options: list[list[str]]) -> Message:

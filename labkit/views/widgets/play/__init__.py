@@ -103,6 +103,10 @@ class PlayView(PlayingView):
         self.opens_at = at
         self._undone: list[str] = []
         self._continued: tuple[Any, Any] = (None, None)
+        self.branches: list[Any] = []
+        """Other plays: one is kept when the player undoes moves and then chooses differently."""
+        self.comparison: PlayingView | None = None
+        """Shows this play and a branch side by side, in place of the play."""
         super().__init__(played.trace)
 
     # To be defined by games and by `labkit.course.runs.play`
@@ -135,6 +139,10 @@ class PlayView(PlayingView):
 
     def recorded(self) -> str:
         """Return what was played as Python."""
+        raise NotImplementedError
+
+    def side_by_side(self, number: int) -> PlayingView:
+        """Return a view that shows this play and the branch with this index."""
         raise NotImplementedError
 
     # Moments in words
@@ -216,6 +224,9 @@ class PlayView(PlayingView):
         return super().acts()._replace(offered=())
 
     def choices(self) -> list[Control]:
+        if self.comparison:
+            back = {"name": "back", "label": "Back to the play", "kind": "button"}
+            return [back, *self.comparison.choices()]
         buttons = []
         if self.played.moves:
             buttons += [("undo", "Undo")]
@@ -227,11 +238,27 @@ class PlayView(PlayingView):
             buttons += [("wait", "Let requests time out")]
         if self.played.moves:
             buttons += [("again", "Start over")]
-        return [{"name": name, "label": label, "kind": "button"} for name, label in buttons]
+        found = [{"name": name, "label": label, "kind": "button"} for name, label in buttons]
+        if self.branches:
+            others = [[str(at), branch_words(at, each)] for at, each in enumerate(self.branches)]
+            for name, label, none in (
+                ("branch", "Branch", "this play"),
+                ("compare", "Compare with", "no branch"),
+            ):
+                options = [["", none], *others]
+                choice = {"name": name, "label": label, "kind": "choice", "options": options}
+                found.append({**choice, "value": ""})
+        return found
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         moves = self.played.moves
-        if name == "undo" and moves:
+        if self.comparison and name != "back":
+            self.comparison.choose(name, value, seq)
+            self._show_comparison()
+        elif name == "back":
+            self.comparison = None
+            self.show(self.played)
+        elif name == "undo" and moves:
             self._undone.append(moves[-1])
             self.show(self.played.before())
         elif name == "redo" and self._undone:
@@ -241,8 +268,24 @@ class PlayView(PlayingView):
         elif name == "wait":
             self.make(self.played.after(self.played.wait))
         elif name == "again":
-            self._undone = list(reversed(moves))
+            self._undone += reversed(moves)
             self.show(self.played.before(len(moves)))
+        elif name == "branch" and value:
+            branch = self.branches.pop(int(value))
+            self._keep()
+            self._undone = []
+            self.show(branch)
+        elif name == "compare" and value:
+            self.compare(int(value))
+
+    def compare(self, number: int = 0) -> None:
+        """Show this play and the branch with this index side by side."""
+        self.comparison = self.side_by_side(number)
+        self._show_comparison()
+
+    def _show_comparison(self) -> None:
+        with self.hold_sync():
+            self.film, self.controls = self.whole(), self.choices()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
         if act not in ("deliver", "move") or on not in self.played.possible or not self.offers(on):
@@ -256,9 +299,21 @@ class PlayView(PlayingView):
             self.make(after)
 
     def make(self, after: Any) -> None:
-        """Show the run after a new move, which clears the moves that could be redone."""
-        self._undone.clear()
+        """Show the run after a new move. If undone moves differ from it, keep them as a branch."""
+        earlier = (*self.played.moves, *reversed(self._undone))
+        if after.moves == earlier[: len(after.moves)]:
+            self._undone = list(reversed(earlier[len(after.moves) :]))
+        else:
+            if earlier != after.moves[: len(earlier)]:
+                self._keep()
+            self._undone = []
         self.show(after)
+
+    def _keep(self) -> None:
+        """Keep this play, including its undone moves, as a branch."""
+        play = self.played.after(*reversed(self._undone)) if self._undone else self.played
+        if play.moves and all(play.moves != each.moves for each in self.branches):
+            self.branches.append(play)
 
     def show(self, played: Any, at: int | None = None) -> None:
         """Show a run, which opens at its event `at` or, by default, at its last one."""
@@ -269,6 +324,8 @@ class PlayView(PlayingView):
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
 
     def whole(self) -> Control:
+        if self.comparison:
+            return self.comparison.whole() | {"stays": True}
         return super().whole() | {"stays": True, "code": self.recorded()}
 
     def link(self) -> str:
@@ -286,3 +343,8 @@ class PlayView(PlayingView):
         where = "over" if self.played.is_over else f"{len(self.played.in_flight)} in flight"
         broken = ", ".join(failure_of(each.name) for each in self.played.broken)
         return f"Play: {len(self.played.moves)} moves, {where}" + (f"; ✘ {broken}" * bool(broken))
+
+
+def branch_words(index: int, branch: Playable) -> str:
+    broken = f", ✘ {failure_of(branch.broken[0].name)}" if branch.broken else ""
+    return f"{index + 1}: {counted(len(branch.moves), 'move')}{broken}"

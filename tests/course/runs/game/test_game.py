@@ -92,6 +92,18 @@ def test_a_shown_solution_is_not_praised_as_the_players() -> None:
     assert "✔ You reached the goal in 4 moves: par!" in lines(game)
 
 
+def test_the_solution_keeps_what_was_played_as_a_branch_until_the_level_changes() -> None:
+    game = Game(3)
+    press(game, "crash b0 0")
+    choose(game, "solution")
+    assert [each.moves for each in game.branches] == [("crash b0 0",)]
+    choose(game, "compare", "0")
+    assert names(game)[0] == "back"
+    choose(game, "back")
+    choose(game, "level", "4")
+    assert game.branches == []
+
+
 @pytest.mark.parametrize("number", range(1, 11))
 def test_reasons_name_moves_instead_of_times_and_events(number: int) -> None:
     game = Game(number)
