@@ -238,7 +238,9 @@ class PlayView(PlayingView):
             buttons += [("wait", "Let requests time out")]
         if self.played.moves:
             buttons += [("again", "Start over")]
-        found = [{"name": name, "label": label, "kind": "button"} for name, label in buttons]
+        found: list[Control] = [
+            {"name": name, "label": label, "kind": "button"} for name, label in buttons
+        ]
         if self.branches:
             others = [[str(at), branch_words(at, each)] for at, each in enumerate(self.branches)]
             for name, label, none in (
@@ -246,8 +248,8 @@ class PlayView(PlayingView):
                 ("compare", "Compare with", "no branch"),
             ):
                 options = [["", none], *others]
-                choice = {"name": name, "label": label, "kind": "choice", "options": options}
-                found.append({**choice, "value": ""})
+                choice: Control = {"name": name, "label": label, "kind": "choice", "value": ""}
+                found.append({**choice, "options": options})
         return found
 
     def choose(self, name: str, value: Any, seq: int) -> None:
@@ -276,12 +278,8 @@ class PlayView(PlayingView):
             self._undone = []
             self.show(branch)
         elif name == "compare" and value:
-            self.compare(int(value))
-
-    def compare(self, number: int = 0) -> None:
-        """Show this play and the branch with this index side by side."""
-        self.comparison = self.side_by_side(number)
-        self._show_comparison()
+            self.comparison = self.side_by_side(int(value))
+            self._show_comparison()
 
     def _show_comparison(self) -> None:
         with self.hold_sync():
