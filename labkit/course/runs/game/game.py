@@ -74,7 +74,8 @@ class Game(Play):
             (f"Level {self.number} of {len(LEVELS)}: {level.title}", "ink"),
             (f"Goal: {level.goal}", "stored"),
         ]
-        score = [f"{counted(moves, 'move')}, par {level.par}"]
+        proof = f"no play is shorter: {counted(level.tried, 'state')} tried"
+        score = [f"{counted(moves, 'move')}, par {level.par} ({proof})"]
         for kind, what in (("crash", "power cuts left"), ("lose", "losses left")):
             if getattr(level, "crashes" if kind == "crash" else "losses"):
                 score.append(f"{what}: {self.left(kind)}")
@@ -102,9 +103,7 @@ class Game(Play):
             return f"✔ This is how to reach the goal in {moves} moves."
         if moves > par:
             return f"✔ You reached the goal in {moves} moves. It is possible in {par}."
-        return f"✔ You reached the goal in {moves} moves: " + (
-            "par!" if moves == par else f"fewer than par ({par})!"
-        )
+        return f"✔ You reached the goal in {moves} moves: par!"
 
     def _correct(self) -> str:
         failures = " and failures" if self.level.crashes or self.level.losses else ""

@@ -128,7 +128,7 @@ class PlayedWorld(ChosenOrderWorld):
                 raise ImpossibleMoveError(f"cannot {move}; possible: {', '.join(names)}")
             index = names.index(move)
         elif self._to_the_end:
-            index = self.after_the_moves(possible)
+            index = 0
         else:
             raise MovesMade
         parcel = possible[index]
@@ -138,10 +138,6 @@ class PlayedWorld(ChosenOrderWorld):
             words = f"{source} begins to {self._words(parcel)}"
         self.made.append(MadeMove(f"{DELIVER} {parcel}", words, len(self.rows)))
         return index
-
-    def after_the_moves(self, possible: Sequence[Parcel]) -> int:
-        """Return the index of the message to deliver after the last move."""
-        return 0
 
     def _make_failures(self) -> None:
         while self._waiting and not is_delivery(self._waiting[-1]):
