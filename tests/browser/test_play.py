@@ -34,6 +34,10 @@ SMALLEST = """() => Math.min(...[...document.querySelectorAll(
     .filter(({ width }) => width > 0)
     .map(({ width, height }) => Math.min(width, height)))"""
 
+OUTERMOST = """() => Math.max(...[...document.querySelectorAll(
+    ".lk-controls *, .lk-remarks p, .lk-bar *, .lk-legend summary, .lk-side *")]
+    .map((each) => each.getBoundingClientRect().right))"""
+
 
 @pytest.fixture
 def game(lab: JupyterLab) -> Notebook:
@@ -89,7 +93,7 @@ def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> No
     view = notebook.view()
     for number, move in enumerate(LEVELS[9].solution, 1):
         view.root.locator(f'[data-on="{move}"]').click()
-        expect(view.root.locator("svg").first).to_contain_text(f"{number} move")
+        expect(view.root.locator(".lk-remarks")).to_contain_text(f"{number} move")
         if number == 10:
             view.screenshot("play-last-level-dark")
     expect(view.root.get_by_role("alert")).to_contain_text("✘ a confirmed entry is lost")
@@ -105,7 +109,9 @@ def play_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("play.js", "run.js", "run-worker.js", "site.css"):
         shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
     style = '<link rel="stylesheet" href="_static/site.css">'
-    (folder / BELOW / "play.html").write_text(f"<!doctype html><body>{style}{html}</body>")
+    (folder / BELOW / "play.html").write_text(
+        f"<!doctype html><meta charset=utf-8><body>{style}{html}</body>"
+    )
     return folder
 
 
@@ -116,8 +122,7 @@ def test_the_sites_page_shows_a_level_while_python_starts(
         page = site.open("play.html")
         expect(page.get_by_role("status").first).to_have_text("Choose a level below.")
         page.get_by_role("link", name=LEVELS[3].title).click()
-        picture = page.locator(".lk-place svg").first
-        expect(picture).to_contain_text("Level 4 of 10: Too early to tell")
+        expect(page.locator(".lk-remarks")).to_contain_text("Level 4 of 10: Too early to tell")
         card_of_b1 = page.locator(".lk-place").get_by_role(
             "button", name=card("add entry 0", "w to b1")
         )
@@ -179,7 +184,7 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     button("Let r begin to recover ledger 0").tap()
     button(card("add entry 0", "w to b0")).tap()
     button(card("entry 0 is stored", "b0 to w")).tap()
-    expect(page.locator(".lk-place svg").first).to_contain_text("3 moves, par 7")
+    expect(page.locator(".lk-remarks")).to_contain_text("3 moves, par 7")
     page.screenshot(path=ARTIFACTS / f"play-touch-{width}-{theme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(SMALLEST) >= 24
@@ -195,8 +200,12 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     page.screenshot(path=ARTIFACTS / f"play-touch-compare-{width}-{theme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     button("Back to the play").tap()
+    expect(page.get_by_label("Compare with")).to_be_visible()
+    assert page.evaluate(OUTERMOST) <= width
     button("Solution").tap()
     expect(button("Next level")).to_be_visible()
+    page.get_by_text("What the symbols mean").tap()
+    assert page.evaluate(OUTERMOST) <= width
     page.screenshot(path=ARTIFACTS / f"play-touch-won-{width}-{theme}.png", full_page=True)
 
 

@@ -5,7 +5,7 @@ Play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))     
 
 from labkit.course.runs.recorded import recorded
 from labkit.course.runs.timeline import played as in_timeline
-from labkit.views.widgets.play import PlayView, branch_words
+from labkit.views.widgets.play import PlayView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.timeline import TimelineView
 from labkit.views.widgets.verdict_words import failure_of
@@ -50,5 +50,5 @@ class Play(PlayView):
         """Return the timeline of this play and the branch with this index, both to their end."""
         branch: Played = self.branches[number]
         this = f"This play: {counted(len(self.played.moves), 'move')}"
-        other = f"Branch {branch_words(number, branch)}"
+        other = f"Branch {number + 1}: {counted(len(branch.moves), 'move')}"
         return TimelineView(in_timeline(self.continued(), this), in_timeline(branch.whole(), other))

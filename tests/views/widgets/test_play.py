@@ -44,7 +44,8 @@ def moves(view: Play) -> dict[str, str]:
 
 
 def words(view: Play) -> str:
-    return "\n".join(mark.text for mark in marks(view.scene()) if mark.tag == "text")
+    remarks = [line for line, _ in view.film["remarks"]]
+    return "\n".join((*remarks, *(mark.text for mark in marks(view.scene()) if mark.tag == "text")))
 
 
 def press(view: Play, move: str) -> None:

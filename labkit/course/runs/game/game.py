@@ -22,7 +22,6 @@ class Game(Play):
     """
 
     linked_as = "Game"
-    fewest_lines = 5
     level: Level
 
     def __init__(self, level: int = 1, *, at: int | None = None) -> None:
@@ -131,10 +130,10 @@ class Game(Play):
         found: list[Message] = [
             _choice("level", "Level", str(self.number), levels),
             _choice("protocol", "Protocol", "faulty" if self.is_faulty else "correct", protocols),
-            *super().choices(),
         ]
         if self.has_won and self.number < len(LEVELS):
             found.append({"name": "next", "label": "Next level", "kind": "button"})
+        found += super().choices()
         if self.is_faulty and not self.has_won:
             found.append({"name": "solution", "label": "Solution", "kind": "button"})
         return found

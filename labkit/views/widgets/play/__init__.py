@@ -11,7 +11,7 @@ Read the modules in this order: `cards` (messages), `picture` (the scene), then 
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 from labkit.system.check import Verdict
 from labkit.system.model.errors import LabkitError
@@ -22,7 +22,7 @@ from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.play.cards import Message
-from labkit.views.widgets.play.picture import PlayPicture
+from labkit.views.widgets.play.picture import PlayPicture, lines_above
 from labkit.views.widgets.playing import Linkable, PlayingView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, TraceLike
@@ -111,15 +111,12 @@ class PlayView(PlayingView):
 
     # To be defined by games and by `labkit.course.runs.play`
 
-    fewest_lines: ClassVar[int] = 3
-    """The number of remarks for which there is always space."""
-
     def offers(self, move: str) -> bool:
         """Return whether the player may make this move, which is possible."""
         return True
 
     def remarks(self) -> list[Remark]:
-        """Return the lines above the picture."""
+        """Return the lines above the picture, with their colours."""
         moves = len(self.played.moves)
         lines = [(f"{counted(moves, 'move')} so far", "ink"), *self.failures()]
         if self.played.is_over and not self.played.broken:
@@ -197,8 +194,6 @@ class PlayView(PlayingView):
         return PlayPicture(
             cluster,
             bookies,
-            self.remarks(),
-            self.fewest_lines,
             self.played.readers,
             self.played.late_syncs,
             self.played.in_flight,
@@ -209,6 +204,9 @@ class PlayView(PlayingView):
     def legend(self) -> Mark | None:
         symbols = self.current_picture.cluster.grid.symbols()
         return legend(symbols) if symbols else None
+
+    def still(self, *scenes: Mark) -> str:
+        return super().still(lines_above(self.remarks()), *scenes)
 
     def texts(self) -> list[tuple[str, str]]:
         found = []
@@ -242,7 +240,7 @@ class PlayView(PlayingView):
             {"name": name, "label": label, "kind": "button"} for name, label in buttons
         ]
         if self.branches:
-            others = [[str(at), branch_words(at, each)] for at, each in enumerate(self.branches)]
+            others = [[str(at), _branch_words(at, each)] for at, each in enumerate(self.branches)]
             for name, label, none in (
                 ("branch", "Branch", "this play"),
                 ("compare", "Compare with", "no branch"),
@@ -324,7 +322,8 @@ class PlayView(PlayingView):
     def whole(self) -> Control:
         if self.comparison:
             return self.comparison.whole() | {"stays": True}
-        return super().whole() | {"stays": True, "code": self.recorded()}
+        more = {"stays": True, "code": self.recorded(), "remarks": self.remarks()}
+        return super().whole() | more
 
     def link(self) -> str:
         return self.continued().link(self.linked_as, self.selection())
@@ -343,6 +342,6 @@ class PlayView(PlayingView):
         return f"Play: {len(self.played.moves)} moves, {where}" + (f"; ✘ {broken}" * bool(broken))
 
 
-def branch_words(index: int, branch: Playable) -> str:
+def _branch_words(index: int, branch: Playable) -> str:
     broken = f", ✘ {failure_of(branch.broken[0].name)}" if branch.broken else ""
     return f"{index + 1}: {counted(len(branch.moves), 'move')}{broken}"

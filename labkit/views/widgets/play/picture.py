@@ -1,4 +1,4 @@
-"""A run that is played by hand, as a scene: remarks, the cluster, and the messages in flight."""
+"""A run that is played by hand, as a scene: the cluster, its readers, and messages in flight."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -29,9 +29,6 @@ _READER_WORDS = {
 
 class PlayPicture:
     """cluster: the picture of the cluster.
-    remarks: lines above the cluster, each with its colour.
-    lines: the number of lines for which there is always space, so that the cards usually stay in
-        place when a promise breaks.
     readers: the clients that write nothing; each has a line that says what it has done.
     late_syncs: events that report a sync too early, each with the `seq` of the event before which
         the sync happened, or -1. The picture shows the sync when it happens.
@@ -43,8 +40,6 @@ class PlayPicture:
         self,
         cluster: ClusterPicture,
         bookies: Sequence[str],
-        remarks: Sequence[tuple[str, str]],
-        lines: int,
         readers: Sequence[str],
         late_syncs: Mapping[int, int],
         messages: Sequence[Message],
@@ -56,7 +51,6 @@ class PlayPicture:
         self._late_syncs = late_syncs
         self._held: list[Event] = []
         self._cache = PartCache()
-        self._top, self._remarks = _lines(remarks, lines)
         self._cards, self._height = _columns(
             cluster.grid.layout.width, bookies, cluster.grid.layout.pitch, messages, cuts, offers
         )
@@ -87,23 +81,18 @@ class PlayPicture:
     def scene(self) -> Mark:
         cluster = self.cluster.scene()
         width, height = size_of(cluster)
-        below = self._top + height + READER * len(self._readers) + 8
+        below = height + READER * len(self._readers) + 8
         return picture(
             width,
             below + self._height,
             str(cluster.attributes["aria-label"]),
-            self._remarks,
-            self._cache.part("cluster", _cluster, self._top, *cluster.children),
+            *cluster.children,
             *(
-                self._cache.part(name, _reader, self._top + height + READER * at, name, words)
+                self._cache.part(name, _reader, height + READER * at, name, words)
                 for at, (name, words) in enumerate(self._readers.items())
             ),
             self._cache.part("below", _below, below, width, self._cards),
         )
-
-
-def _cluster(y: float, *parts: Mark) -> Mark:
-    return group("cluster", *parts, y=y)
 
 
 def _reader(y: float, name: str, words: str) -> Mark:
@@ -118,13 +107,14 @@ def _below(y: float, width: float, marks: Mark) -> Mark:
     return group("below", line, marks, y=y)
 
 
-def _lines(remarks: Sequence[tuple[str, str]], least: int) -> tuple[float, Mark]:
+def lines_above(remarks: Sequence[tuple[str, str]]) -> Mark:
+    """Return the remarks as a scene, for still pictures; pages show them as text."""
     parts, y = list[Mark](), float(MARGIN)
     for words, colour in remarks:
         for line in lines_of(words, WIDTH - 2 * MARGIN, 13, bold=True):
             parts.append(text(f"{y:g}", MARGIN, y + 13, line, size=13, bold=True, fill=colour))
             y += LINE
-    return max(y, MARGIN + least * LINE) + 2, group("remarks", *parts)
+    return picture(WIDTH, y + 2, "", *parts)
 
 
 def _columns(
