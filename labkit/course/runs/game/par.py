@@ -26,9 +26,8 @@ from labkit.worlds.sim.explore.orders.transition_table import Arrival, Transitio
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.run import outside_event_loops, run_world, trace_of
+from labkit.worlds.sim.run import outside_event_loops, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.trace import Trace
 
 _Path = tuple["_Path", int] | None
 """The channels of all deliveries: those before the last one, and the last one."""
@@ -89,7 +88,9 @@ class _Search:
 
     def _search(self, most: int) -> None:
         """Search all states that at most this number of deliveries leads to."""
-        frontier = dict(self._settled(self._learn(()), None))
+        first = self._run(DirectedWorld, ()).first
+        assert first is not None
+        frontier = dict(self._settled(first, None))
         seen = dict.fromkeys(frontier)
         for moves in range(most + 1):
             following = dict[WorldState, _Path]()
@@ -117,53 +118,42 @@ class _Search:
         try:
             after = self._table.after(state, step)
         except KeyError:
-            self._learn(_channels(its_path))
+            self._run(DirectedWorld, _channels(its_path))
             after = self._table.after(state, step)
-        if self._table.node_of[step[0]] in self._clients:
-            clients = tuple(state.nodes[index] for index in self._clients)
-            if (clients, step) not in self._judged:
-                self._judged[clients, step] = None
-                channels = _channels(its_path)
-                world = self._run(_StoppedWorld, channels)
-                self._judge(trace_of(world), len(channels))
+        clients = tuple(state.nodes[index] for index in self._clients)
+        is_new = (clients, step) not in self._judged
+        if is_new and self._table.node_of[step[0]] in self._clients:
+            self._judged[clients, step] = None
+            channels = _channels(its_path)
+            self._judge(self._run(_StoppedWorld, channels), channels)
         return after, its_path
 
     def _judge_end(self, state: WorldState, path: _Path) -> None:
-        if state in self._judged:
-            return
-        self._judged[state] = None
-        channels = _channels(path)
-        world = self._world(DirectedWorld, channels, stops=False)
-        self._judge(run_world(world), len(channels))
-        self._possible.add(self._failures, world.possible_failures)
-        self._unfinished += len(world.choices) > len(channels)
+        if state not in self._judged:
+            self._judged[state] = None
+            channels = _channels(path)
+            world = self._run(DirectedWorld, channels, stops=False)
+            self._judge(world, channels)
+            self._unfinished += len(world.choices) > len(channels)
 
-    def _judge(self, trace: Trace, count: int) -> None:
-        """Check the promise. count: the number of deliveries."""
+    def _judge(self, world: DirectedWorld, path: tuple[int, ...]) -> None:
+        trace = trace_of(world)
         if broken(check_all(trace, self._checks)):
-            order = {f"next {number}": 0.0 for number in range(count)}
+            order = {f"next {number}": 0.0 for number in range(len(path))}
             self._plays.append(replace(trace.explicit(), decisions=order | trace.decisions))
 
-    def _learn(self, path: tuple[int, ...]) -> WorldState:
-        world = self._run(DirectedWorld, path)
-        self._possible.add(self._failures, world.possible_failures)
-        assert world.first is not None
-        return world.first
-
-    def _run(self, kind: type[DirectedWorld], path: tuple[int, ...]) -> DirectedWorld:
-        world = self._world(kind, path, stops=True)
-        with suppress(EnoughLearned):
-            world.loop.run(world.run())
-        return world
-
-    def _world(
-        self, kind: type[DirectedWorld], path: tuple[int, ...], *, stops: bool
+    def _run(
+        self, kind: type[DirectedWorld], path: tuple[int, ...], *, stops: bool = True
     ) -> DirectedWorld:
         # Garbage collection is disabled while worlds run. The last world left only young objects,
         # so collecting them is fast.
         gc.collect(0)
         self._run_count += 1
-        return kind(self._scenario, SimLoop(), self._table, path, self._failures, stops=stops)
+        world = kind(self._scenario, SimLoop(), self._table, path, self._failures, stops=stops)
+        with suppress(EnoughLearned):
+            world.loop.run(world.run())
+        self._possible.add(self._failures, world.possible_failures)
+        return world
 
 
 def _heads(state: WorldState) -> list[Arrival]:
