@@ -35,7 +35,7 @@ Remark = tuple[str, str]
 """A line above the picture, and its colour."""
 
 
-_MOMENT = re.compile(r"(?:At [\d.]+ ms, )?event (\d+)")
+_MOMENT = re.compile(r"event (\d+)")
 
 
 class Made(Protocol):

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from labkit.system.trace.events import Event
-from labkit.system.trace.sentence import fill
 from labkit.views.widgets.cluster.grid import MOST_PITCH
 from labkit.views.widgets.cluster.picture import GUTTER, WIDTH, ClusterPicture
 from labkit.views.widgets.play.cards import Column, Message, column_marks
@@ -17,12 +16,12 @@ READER, NOTHING_YET = 32, "has done nothing yet"
 """The height of a reader's line, and the words of a reader that has not begun."""
 _READER_WORDS = {
     "recovery.started": "has begun to recover ledger {ledger}",
-    "fence.answered": "knows that {peer} is fenced[ and that entry {entry} is confirmed]",
+    "fence.answered": "knows that {peer} is fenced",
     "recovery.covered": "has fenced enough bookies",
     "recovery.failed": "could not recover ledger {ledger}",
-    "read.done": "has read entry {entry} from {peer}",
-    "read.failed": "did not get entry {entry} from {peer}",
-    "ledger.closed": "has closed ledger {ledger}",
+    "read.done": "has read {what} from {peer}",
+    "read.failed": "did not get {what} from {peer}",
+    "ledger.closed": "has closed ledger {ledger} {last}",
 }
 """What a reader has done, by the kind of its last event."""
 
@@ -72,11 +71,13 @@ class PlayPicture:
                 self._held.remove(each)
                 self.cluster.take(each)
         if event.node in self._readers and event.kind in _READER_WORDS:
-            words = fill(_READER_WORDS[event.kind], event._asdict())
-            if event.kind == "ledger.closed":
-                last = f"after entry {event.entry}" if event.entry >= 0 else "without any entry"
-                words = f"{words} {last}"
-            self._readers[event.node] = words
+            has_entry, entry = event.entry >= 0, f"entry {event.entry}"
+            self._readers[event.node] = _READER_WORDS[event.kind].format(
+                peer=event.peer,
+                ledger=event.ledger,
+                what=entry if has_entry else "the last entry",
+                last=f"after {entry}" if has_entry else "without any entry",
+            )
 
     def scene(self) -> Mark:
         cluster = self.cluster.scene()

@@ -104,6 +104,14 @@ def test_the_solution_keeps_what_was_played_as_a_branch_until_the_level_changes(
     assert game.branches == []
 
 
+def test_readers_are_described_without_the_number_of_the_last_entry() -> None:
+    game = Game(7)
+    press(game, *(f"deliver {each}" for each in ("r>r 0", "r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2")))
+    svg = game.svg()
+    assert "did not get the last entry from b1" in svg
+    assert "entry -1" not in svg
+
+
 @pytest.mark.parametrize("number", range(1, 11))
 def test_reasons_name_moves_instead_of_times_and_events(number: int) -> None:
     game = Game(number)
