@@ -36,7 +36,7 @@ from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
 _NEEDS = {Write: "Writer", Read: "Reader", Recover: "recover"}
-"""The part of a client that carries out a step."""
+"""The part of a client that carries out a step; steps of other kinds need labkit's client."""
 _SCENARIOS = {"bookie": ONE_ADD, "client": ONE_IS_TAKEN}
 
 
@@ -89,7 +89,7 @@ class LearnersPlay(Play):
             return {"store": store_of(self._learner)}
         needed: dict[str, set[str]] = {}
         for step in scenario.workload:
-            needed.setdefault(step.client, set()).add(_NEEDS.get(type(step), "nothing"))
+            needed.setdefault(step.client, set()).add(_NEEDS.get(type(step), ""))
         nodes = (name for name, parts in needed.items() if parts <= {*self._learner.parts})
         return {"client": client_of(self._learner, tuple(nodes))}
 

@@ -41,13 +41,11 @@ class Shorter:
     unfinished  the number of states without messages in flight in which a timer sends some, so that
                 a play could continue; the search does not
     states      the number of states
-    runs        the number of runs of the real code
     """
 
     plays: tuple[Scenario, ...]
     unfinished: int
     states: int
-    runs: int
 
 
 def shorter_plays(
@@ -76,15 +74,14 @@ class _Search:
         self._failures: Failures = ()
         self._judged: dict[object, None] = {}
         self._plays: list[Scenario] = []
-        self._unfinished = self._state_count = self._run_count = 0
+        self._unfinished = self._state_count = 0
 
     def run(self, possible: PossibleFailures) -> Shorter:
         self._possible = possible
         with without_garbage_collection():
             for self._failures in possible:
                 self._search(self._par - 1 - len(self._failures))
-        found = tuple(self._plays)
-        return Shorter(found, self._unfinished, self._state_count, self._run_count)
+        return Shorter(tuple(self._plays), self._unfinished, self._state_count)
 
     def _search(self, most: int) -> None:
         """Search all states that at most this number of deliveries leads to."""
@@ -148,7 +145,6 @@ class _Search:
         # Garbage collection is disabled while worlds run. The last world left only young objects,
         # so collecting them is fast.
         gc.collect(0)
-        self._run_count += 1
         world = kind(self._scenario, SimLoop(), self._table, path, self._failures, stops=stops)
         with suppress(EnoughLearned):
             world.loop.run(world.run())
