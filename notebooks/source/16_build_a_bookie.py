@@ -22,7 +22,7 @@ from labkit.course.runs.one_bookie import OneBookie
 from labkit.course.runs.timeline import timeline
 
 # %%
-from labkit.course.workshop import begin, check, hint, step
+from labkit.course.workshop import begin, check, hint, play, step
 from labkit.course.workshop.bookie.common_trials import ONE_ADD
 from labkit.course.workshop.step import track
 from labkit.system.model.byte_region import Piece
@@ -269,6 +269,18 @@ compare("records replayed", sum(replayed))
 
 # %% tags=["exercise"]
 check("bookie", 6, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Play with your bookie
+#
+# Here you choose which message arrives next, and your code reacts: a writer adds one entry to your bookie. Lose its power between any two messages. `play` uses every part whose first test passes, and labkit's own for the rest. A second argument plays any other `Scenario`. **Record this** gives you the play as Python, so that you can repeat it after you have changed your file.
+
+# %%
+# solution
+play("bookie", file=my_file)
+# learner
+# # play("bookie", file=my_file)  # after the first step that passes
+# end
 
 # %% [markdown]
 # ## Step 7 · A real process

@@ -21,7 +21,7 @@ from labkit.course.lessons import compare, parameters, predict
 from labkit.course.runs.timeline import timeline
 
 # %%
-from labkit.course.workshop import begin, check, hint, step
+from labkit.course.workshop import begin, check, hint, play, step
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.step import track
 from labkit.views.widgets.space_time import SpaceTime
@@ -211,6 +211,18 @@ SpaceTime(run(runs.lost_fence()))
 
 # %% tags=["exercise"]
 check("client", 6, my_file, seeds=seed_count)
+
+# %% [markdown]
+# ## Play with your client
+#
+# Here you choose which message arrives next, and your code reacts: your writer adds one entry, while your `recover` recovers the same ledger. `play` uses every part whose first test passes, and labkit's own for the rest. A second argument plays any other `Scenario`. **Record this** gives you the play as Python, so that you can repeat it after you have changed your file.
+
+# %%
+# solution
+play("client", file=my_file)
+# learner
+# # play("client", file=my_file)  # after the first step that passes
+# end
 
 # %% [markdown]
 # ## Step 7 · A program in a live cluster

@@ -1,12 +1,17 @@
 """Playing a run by hand: in JupyterLab with mouse and keyboard, and on the site's page."""
 
+import json
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from labkit.course.runs.game.levels import LEVELS
+from labkit.course.runs.open_run import open_run
+from labkit.views.widgets.page import state_of
+from labkit.views.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, View, write_notebook
 from tests.browser.site import BELOW, Site
 from tools.site.distribution import distribution
@@ -18,6 +23,20 @@ pytestmark = pytest.mark.browser
 
 GAME = "from labkit import Game\nview = Game(1)\nview"
 PRINT = "print(view.played.moves, view.has_won)"
+WORKER = """onmessage = async ({ data }) => {
+    const answer = await fetch("/python", { method: "POST", body: JSON.stringify(data) });
+    postMessage(await answer.json());
+};"""
+"""Asks this process instead of starting Python in the tab."""
+SMALLEST = """() => Math.min(...[...document.querySelectorAll(
+    ".lk-place button, .lk-place select, .lk-place summary, .lk-place [data-act]")]
+    .map((each) => each.getBoundingClientRect())
+    .filter(({ width }) => width > 0)
+    .map(({ width, height }) => Math.min(width, height)))"""
+
+OUTERMOST = """() => Math.max(...[...document.querySelectorAll(
+    ".lk-controls *, .lk-remarks p, .lk-bar *, .lk-legend summary, .lk-side *")]
+    .map((each) => each.getBoundingClientRect().right))"""
 
 
 @pytest.fixture
@@ -74,7 +93,7 @@ def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> No
     view = notebook.view()
     for number, move in enumerate(LEVELS[9].solution, 1):
         view.root.locator(f'[data-on="{move}"]').click()
-        expect(view.root.locator("svg").first).to_contain_text(f"{number} move")
+        expect(view.root.locator(".lk-remarks")).to_contain_text(f"{number} move")
         if number == 10:
             view.screenshot("play-last-level-dark")
     expect(view.root.get_by_role("alert")).to_contain_text("✘ a confirmed entry is lost")
@@ -90,7 +109,9 @@ def play_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("play.js", "run.js", "run-worker.js", "site.css"):
         shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
     style = '<link rel="stylesheet" href="_static/site.css">'
-    (folder / BELOW / "play.html").write_text(f"<!doctype html><body>{style}{html}</body>")
+    (folder / BELOW / "play.html").write_text(
+        f"<!doctype html><meta charset=utf-8><body>{style}{html}</body>"
+    )
     return folder
 
 
@@ -101,8 +122,7 @@ def test_the_sites_page_shows_a_level_while_python_starts(
         page = site.open("play.html")
         expect(page.get_by_role("status").first).to_have_text("Choose a level below.")
         page.get_by_role("link", name=LEVELS[3].title).click()
-        picture = page.locator(".lk-place svg").first
-        expect(picture).to_contain_text("Level 4 of 10: Too early to tell")
+        expect(page.locator(".lk-remarks")).to_contain_text("Level 4 of 10: Too early to tell")
         card_of_b1 = page.locator(".lk-place").get_by_role(
             "button", name=card("add entry 0", "w to b1")
         )
@@ -110,6 +130,83 @@ def test_the_sites_page_shows_a_level_while_python_starts(
         # This site has no Python, so the page says what went wrong.
         expect(page.get_by_role("status").first).to_contain_text("Python did not start")
         page.close()
+
+
+@pytest.fixture
+def touched(browser: Browser, play_folder: Path) -> Iterator[Callable[[int, str], Page]]:
+    """Return a function that opens the page with the game on a touch screen."""
+    views: list[SceneView] = []
+
+    def answer(route: Route) -> None:
+        asked = json.loads(route.request.post_data or "")
+        if "link" in asked:
+            views.append(open_run(asked["link"]))
+        else:
+            views[-1].handle(asked["message"])
+        route.fulfill(body=state_of(views[-1]), content_type="application/json")
+
+    with Site(browser, play_folder) as site:
+        pages: list[Page] = []
+
+        def opened(width: int, theme: str) -> Page:
+            context = browser.new_context(
+                viewport={"width": width, "height": 844},
+                has_touch=True,
+                color_scheme="dark" if theme == "dark" else "light",
+                permissions=["clipboard-read", "clipboard-write"],
+            )
+            page = context.new_page()
+            page.on("pageerror", lambda error: site.errors.append(str(error)))
+            script = {"body": WORKER, "content_type": "text/javascript"}
+            page.route("**/run-worker.js", lambda route: route.fulfill(**script))
+            page.route("**/python", answer)
+            page.goto(f"{site.host}{BELOW}/play.html")
+            pages.append(page)
+            return page
+
+        yield opened
+        for page in pages:
+            page.context.close()
+        assert site.errors == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 900, 1400])
+def test_a_level_is_played_compared_and_recorded_by_touch(
+    width: int, theme: str, touched: Callable[[int, str], Page]
+) -> None:
+    page = touched(width, theme)
+
+    def button(name: str) -> Locator:
+        return page.locator(".lk-place").get_by_role("button", name=name)
+
+    page.get_by_role("link", name=LEVELS[3].title).tap()
+    button("Let r begin to recover ledger 0").tap()
+    button(card("add entry 0", "w to b0")).tap()
+    button(card("entry 0 is stored", "b0 to w")).tap()
+    expect(page.locator(".lk-remarks")).to_contain_text("3 moves, par 7")
+    page.screenshot(path=ARTIFACTS / f"play-touch-{width}-{theme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(SMALLEST) >= 24
+    button("Undo").tap()
+    button(card("add entry 0", "w to b1")).tap()
+    button("Record this").tap()
+    expect(button("Copied")).to_be_visible()
+    exec(page.evaluate("navigator.clipboard.readText()"), {})  # It asserts the digest.
+    page.get_by_label("Compare with").select_option(
+        label="1: 3 moves, ✘ an entry was confirmed with too few acks"
+    )
+    expect(page.locator(".lk-place svg").first).to_contain_text("This play: 3 moves")
+    page.screenshot(path=ARTIFACTS / f"play-touch-compare-{width}-{theme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    button("Back to the play").tap()
+    expect(page.get_by_label("Compare with")).to_be_visible()
+    assert page.evaluate(OUTERMOST) <= width
+    button("Solution").tap()
+    expect(button("Next level")).to_be_visible()
+    page.get_by_text("What the symbols mean").tap()
+    assert page.evaluate(OUTERMOST) <= width
+    page.screenshot(path=ARTIFACTS / f"play-touch-won-{width}-{theme}.png", full_page=True)
 
 
 @pytest.mark.slow

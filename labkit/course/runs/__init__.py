@@ -5,6 +5,7 @@
     znodes                  the contents of the metadata store at given moments
     timeline, timeline_messages   shows a run in the timeline; finds the message to lose or delay
     play, game/             you choose which message arrives next; a game with ten levels
+    recorded                writes a run as Python that repeats it
     open_run                opens the link to a run in the view, and at the moment, of the link
     broken_runs             shows a run that broke a promise in other views
     written_entries         lesson 06: when a writer's entries were acknowledged and confirmed

@@ -162,7 +162,7 @@ def _play(link: RunLink, source: Source) -> PlayingView:
     if isinstance(source, FixedRun):  # Nobody can make a move here, so show only what was played.
         return ClusterView(source, at=link.at)
     if link.view == "Game":
-        return Game.of(link.scenario, link.at)
+        return Game.of(link.scenario, link.at, link.selection.level)
     return Play(link.scenario, at=link.at)
 
 

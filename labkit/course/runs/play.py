@@ -3,7 +3,12 @@
 Play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))     in a notebook
 """
 
+from labkit.course.runs.recorded import recorded
+from labkit.course.runs.timeline import played as in_timeline
 from labkit.views.widgets.play import PlayView
+from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.timeline import TimelineView
+from labkit.views.widgets.verdict_words import failure_of
 from labkit.worlds.sim.play.played import Played, play
 from labkit.worlds.sim.scenario.scenario import Scenario
 
@@ -31,3 +36,19 @@ class Play(PlayView):
     def scenario(self) -> Scenario:
         """The scenario of the moves so far."""
         return self.played.scenario
+
+    def recorded(self) -> str:
+        """Return what you have played as Python: a scenario that runs to the same digest.
+
+        After the last move, the run continues to its end: the oldest message arrives each time.
+        """
+        broken = "; ".join(failure_of(each.name) for each in self.played.broken)
+        moves = counted(len(self.played.moves), "move")
+        return recorded(self.continued(), f"{moves}: {broken or 'no promise is broken so far'}")
+
+    def side_by_side(self, number: int) -> TimelineView:
+        """Return the timeline of this play and the branch with this index, both to their end."""
+        branch: Played = self.branches[number]
+        this = f"This play: {counted(len(self.played.moves), 'move')}"
+        other = f"Branch {number + 1}: {counted(len(branch.moves), 'move')}"
+        return TimelineView(in_timeline(self.continued(), this), in_timeline(branch.whole(), other))

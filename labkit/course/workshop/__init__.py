@@ -1,10 +1,11 @@
 """The workshop: learners build a bookie and a client, each in a file that grows step by step.
 
-    from labkit.course.workshop import begin, check, hint, step
+    from labkit.course.workshop import begin, check, hint, play, step
     begin("bookie")     creates mybookie.py, unless it exists
     step("bookie", 1)   describes step 1
     hint("bookie", 1)   gives the next of three hints
     check("bookie", 1)  tests the current mybookie.py; for "client", myclient.py
+    play("bookie")      lets the learner choose the order of messages around their own code
 
 `begin`, or the first `check`, copies the skeleton into the learner's folder; the file is never
 overwritten. After each step, the parts written so far run inside labkit, which uses its own parts
@@ -20,6 +21,7 @@ Notebooks 16 and 17 walk the learner through the two tracks.
     simulated_cluster  the simulated cluster with the learner's parts
     processes          trials that need processes, and the message where processes are unavailable
     check              runs the trials of a step and returns a card
+    play               plays a scenario with the learner's parts, move by move
     command            `labkit workshop`
     bookie/            the track "build a bookie"; the learner's file starts as a copy of `skeleton`
     client/            the track "build a client", organized in the same way
@@ -28,9 +30,10 @@ Each track has a module `track` with the value `TRACK`, a `skeleton`, and a `sol
 tests and the solutions notebook use.
 
 Read in this order: `step`, `learner`, `files`, `check`, `generated_cases`, `simulated_cluster`,
-`processes`, and then one of the tracks.
+`play`, `processes`, and then one of the tracks.
 """
 
 from labkit.course.workshop.check import begin, check, hint, step
+from labkit.course.workshop.play import play
 
-__all__ = ["begin", "check", "hint", "step"]
+__all__ = ["begin", "check", "hint", "play", "step"]

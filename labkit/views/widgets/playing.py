@@ -196,12 +196,12 @@ class PlayingView(SceneView):
             picture.hide_explanation()
         return self.still(picture.scene())
 
-    def still(self, scene: Mark) -> str:
-        """Return an SVG document of the scene at the opening position, with the legend."""
+    def still(self, *scenes: Mark) -> str:
+        """Return an SVG document of the scenes at the opening position, with the legend."""
         legend = self.legend()
-        scenes = (scene, *([legend] if legend else []))
         return still(
             *scenes,
+            *([legend] if legend else []),
             words=repr(self),
             position=self.opening(),
             title=self.question,

@@ -44,6 +44,7 @@ class Selection(Value):
     """What a reader has selected in a view. Each view uses the fields for which it has controls.
 
     promise: the name of the broken promise that the view marks.
+    level: the level of a game, or 0.
     """
 
     ledger: int | None = None
@@ -57,6 +58,7 @@ class Selection(Value):
     promise: str = ""
     event_node: str = ""
     event_kind: str = ""
+    level: int = 0
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)

@@ -150,14 +150,17 @@ def test_a_page_has_no_buttons_that_nothing_answers() -> None:
 
 
 @pytest.mark.parametrize("is_faulty", [True, False])
-def test_a_link_to_a_game_opens_its_level_after_the_same_moves(is_faulty: bool) -> None:
-    game = Game(4)
+@pytest.mark.parametrize("number", [4, 7])
+def test_a_link_to_a_game_opens_its_level_after_the_same_moves(
+    number: int, is_faulty: bool
+) -> None:
+    game = Game(number)
     game.choose("protocol", "faulty" if is_faulty else "correct", -1)
-    for move in LEVELS[3].solution[:3]:
+    for move in LEVELS[number - 1].solution[:3]:
         game.pressed("deliver", move, -1)
     opened = open_run(game.film["link"])
     assert isinstance(opened, Game)
-    assert (opened.number, opened.is_faulty) == (4, is_faulty)
+    assert (opened.number, opened.is_faulty) == (number, is_faulty)
     assert opened.played == game.played
     assert opened.remarks() == game.remarks()
 

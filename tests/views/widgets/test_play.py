@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from labkit.course.runs.play import Play
+from labkit.views.widgets.cluster.cells import LEGEND
 from labkit.views.widgets.scene import Mark
 from labkit.worlds.sim.run import run
+from labkit.worlds.sim.run_link import RunLink
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
@@ -42,7 +44,8 @@ def moves(view: Play) -> dict[str, str]:
 
 
 def words(view: Play) -> str:
-    return "\n".join(mark.text for mark in marks(view.scene()) if mark.tag == "text")
+    remarks = [line for line, _ in view.film["remarks"]]
+    return "\n".join((*remarks, *(mark.text for mark in marks(view.scene()) if mark.tag == "text")))
 
 
 def press(view: Play, move: str) -> None:
@@ -80,13 +83,52 @@ def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> No
     assert (view.notice, "1 move so far" in words(view)) == ("", True)
     press(view, "deliver b1>w 2")
     assert view.notice == "✘ an entry was confirmed with too few acks"
-    assert "✘ an entry was confirmed with too few acks: " in words(view)
+    assert "✘ an entry was confirmed with too few acks. Move 2 (“entry 0 is stored”" in words(view)
     titles = dict(view.texts())
-    assert titles["Your moves"] == "deliver w>b1 2\ndeliver b1>w 2"
+    moves = titles["Your moves"].splitlines()
+    assert moves == ["  1  “add entry 0” from w to b1", "  2  “entry 0 is stored” from b1 to w"]
     why = titles["Why “an entry was confirmed with too few acks”"]
-    assert "b1 acknowledged entry 0" in why
+    assert "   move 2  b1 acknowledged entry 0" in why
     press(view, "lose w>b0 2")
     assert view.notice == ""
+
+
+def test_the_picture_shows_what_each_reader_has_done(view: Play) -> None:
+    assert "reader r\nhas done nothing yet" in words(view)
+    press(view, "deliver r>r 0")
+    assert "reader r\nhas begun to recover ledger 0" in words(view)
+    for move in ("r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2"):
+        press(view, f"deliver {move}")
+    assert "reader r\nhas fenced enough bookies" in words(view)
+    for move in ("r>b0 3", "b0>r 3", "r>b1 3", "b1>r 3"):
+        press(view, f"deliver {move}")
+    assert "reader r\nhas closed ledger 0 without any entry" in words(view)
+
+
+def test_the_legend_explains_exactly_the_symbols_of_the_picture(view: Play) -> None:
+    assert view.current_picture.cluster.grid.symbols() == {"sent"}
+    for move in ("w>b1 2", "b1>w 2", "r>r 0", "r>b0 2", "w>b0 2", "b0>w 2"):
+        press(view, f"deliver {move}")
+    found = view.current_picture.cluster.grid.symbols()
+    assert found == {"sent", "durable", "acked", "adds", "quorum", "refused", "failed", "fenced"}
+    legend = view.legend()
+    assert legend is not None
+    shown = [mark.text for mark in marks(legend) if mark.key == "words"]
+    assert shown == [text for look, text in LEGEND if look in found]
+
+
+def test_a_record_that_the_disk_can_still_lose_is_shown_in_memory_only() -> None:
+    write = Write(entries=2, ensemble=1, write_quorum=1, ack_quorum=1, window=1, close=False)
+    view = Play(Scenario(Cluster(1), (write,), variant="ack before sync"))
+    press(view, "deliver w>b0 2")
+    assert "0 memory" in words(view)
+    press(view, "deliver b0>w 2")
+    press(view, "deliver w>b0 3")
+    # The write of entry 1 has synced entry 0.
+    assert "0 memory" not in words(view)
+    assert "1 memory" in words(view)
+    press(view, "crash b0 2")
+    assert "1 lost" in words(view)
 
 
 def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play) -> None:
@@ -110,6 +152,54 @@ def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play)
     choose(view, "undo")
     press(view, "deliver w>b2 2")
     assert "Redo" not in labels(view)
+
+
+def test_an_earlier_play_is_kept_as_a_branch_when_the_player_chooses_differently(
+    view: Play,
+) -> None:
+    for move in ("deliver w>b1 2", "deliver b1>w 2"):
+        press(view, move)
+    earlier = view.played
+    choose(view, "undo")
+    press(view, "deliver b1>w 2")  # the same move again
+    assert (view.branches, view.played) == ([], earlier)
+    choose(view, "again")
+    press(view, "deliver w>b1 2")
+    assert "Redo" in labels(view)
+    press(view, "deliver w>b2 2")
+    assert [each.moves for each in view.branches] == [earlier.moves]
+    (branch,) = [each for each in view.controls if each["name"] == "branch"]
+    words = "1: 2 moves, ✘ an entry was confirmed with too few acks"
+    assert branch["options"] == [["", "this play"], ["0", words]]
+    other = view.played
+    view.handle({"set": "branch", "value": "0"})
+    assert (view.played.moves, [each.moves for each in view.branches]) == (
+        earlier.moves,
+        [other.moves],
+    )
+
+
+def test_a_play_and_a_branch_are_shown_side_by_side(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    choose(view, "undo")
+    press(view, "deliver w>b2 2")
+    before = view.film
+    view.handle({"set": "compare", "value": "0"})
+    assert view.comparison is not None
+    assert view.film["title"] == view.comparison.question
+    assert labels(view)[0] == "Back to the play"
+    assert [run.title for run in view.comparison.shown] == [
+        "This play: 1 move",
+        "Branch 1: 1 move",
+    ]
+    link = RunLink.parse(view.film["link"])
+    assert (link.scenario, link.other) == (view.scenario, view.branches[0].scenario)
+    view.handle({"set": "of node", "value": "b1"})
+    assert view.film == view.comparison.whole() | {"stays": True}
+    choose(view, "back")
+    assert view.film["run"] == before["run"]
+    press(view, "deliver b2>w 2")
+    assert len(view.played.moves) == 2
 
 
 def test_requests_time_out_while_their_messages_stay_in_flight(view: Play) -> None:

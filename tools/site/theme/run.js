@@ -105,13 +105,31 @@ async function showPrepared(link, files) {
 async function showRun(link) {
   say("Python is starting in this tab, to repeat the run. The first time takes longest.");
   const worker = new Worker(new URL("run-worker.js", import.meta.url), { type: "module" });
+  /** @type {Promise<any>} the last answer; the worker answers one message after the other */
+  let last = Promise.resolve();
   /** @param {object} message @returns {Promise<any>} */
   const ask = (message) =>
-    new Promise((resolve) => {
-      worker.onmessage = ({ data }) => resolve(data);
-      worker.onerror = (event) => resolve({ error: event.message || "Python did not start" });
-      worker.postMessage(message);
-    });
+    last = last.then(() =>
+      new Promise((resolve) => {
+        worker.onmessage = ({ data }) => resolve(data);
+        worker.onerror = (event) => resolve({ error: event.message || "Python did not start" });
+        worker.postMessage(message);
+      })
+    );
+  let isReady = false, start = () => {};
+  const started = /** @type {Promise<void>} */ (new Promise((resolve) => start = resolve));
+  place.addEventListener("lk-send", async (event) => {
+    const { message, model } = /** @type {CustomEvent} */ (event).detail;
+    event.preventDefault();
+    if (message?.hello || message?.do === "resync") return;
+    if (!isReady) say("Python is still starting. Then your click takes effect.");
+    await started;
+    const changed = await ask({ message });
+    // The picture that was shown while Python was starting has been replaced.
+    const now = /** @type {any} */ (place.firstElementChild)?.model ?? model;
+    if (changed.error) return now.set("notice", changed.error);
+    for (const [name, value] of Object.entries(changed)) now.set(name, value);
+  });
   const traits = await ask({ link: link.fragment });
   if (traits.error) {
     return say(`${traits.error}. At home, try: labkit open ${link.fragment}`);
@@ -119,13 +137,8 @@ async function showRun(link) {
   const { module, style } = root.dataset;
   await show(link, traits, { module: module ?? "", style: style ?? "" });
   say("");
-  place.addEventListener("lk-send", async (event) => {
-    const { message, model } = /** @type {CustomEvent} */ (event).detail;
-    event.preventDefault();
-    const changed = await ask({ message });
-    if (changed.error) return model.set("notice", changed.error);
-    for (const [name, value] of Object.entries(changed)) model.set(name, value);
-  });
+  isReady = true;
+  start();
 }
 
 async function main() {

@@ -4,11 +4,11 @@
     Game(7)      opens level 7
 
 Each level is a small scenario with one of the known bugs (`labkit.worlds.sim.variants`), and a
-promise to break. Par is the number of moves in the shortest solution that a search has found. With
-the correct protocol, no order of messages breaks the promise of any level: every order has been
+promise to break. Par is the smallest possible number of moves: all shorter plays have been tried.
+With the correct protocol, no order of messages breaks a promise in any level: every order has been
 tried.
 
     levels  the levels: scenario, goal, par, and how many states were tried
-    par     the search that finds par
+    par     the search that finds and proves par
     game    the view
 """

@@ -22,7 +22,6 @@ class Game(Play):
     """
 
     linked_as = "Game"
-    fewest_lines = 5
     level: Level
 
     def __init__(self, level: int = 1, *, at: int | None = None) -> None:
@@ -34,21 +33,26 @@ class Game(Play):
         super().__init__(self.level.faulty, at=at)
 
     @classmethod
-    def of(cls, scenario: Scenario, at: int) -> "Game":
+    def of(cls, scenario: Scenario, at: int, level: int = 0) -> "Game":
         """Return the game whose moves are the scenario's decisions.
+
+        level: the level to open, if the scenario belongs to several.
 
         Raises `BKIncorrectParameterException` if it belongs to no level.
         """
         played = play(scenario)
         correct = replace(played.start, variant="")
-        for number, level in enumerate(LEVELS, 1):
-            variant = played.start.variant
-            if replace(level.scenario, in_turn=True) == correct and variant in ("", level.variant):
+        variant = played.start.variant
+        for number, each in sorted(enumerate(LEVELS, 1), key=lambda item: item[0] != level):
+            if replace(each.scenario, in_turn=True) == correct and variant in ("", each.variant):
                 game = cls(number, at=at)
                 game.is_faulty = bool(variant)
                 game.show(played, at)
                 return game
         raise BKIncorrectParameterException("the link's scenario belongs to no level of the game")
+
+    def selection(self) -> Message:
+        return {"level": self.number}
 
     @property
     def has_won(self) -> bool:
@@ -69,7 +73,8 @@ class Game(Play):
             (f"Level {self.number} of {len(LEVELS)}: {level.title}", "ink"),
             (f"Goal: {level.goal}", "stored"),
         ]
-        score = [f"{counted(moves, 'move')}, par {level.par}"]
+        proof = f"no play is shorter: {counted(level.tried, 'state')} tried"
+        score = [f"{counted(moves, 'move')}, par {level.par} ({proof})"]
         for kind, what in (("crash", "power cuts left"), ("lose", "losses left")):
             if getattr(level, "crashes" if kind == "crash" else "losses"):
                 score.append(f"{what}: {self.left(kind)}")
@@ -97,9 +102,7 @@ class Game(Play):
             return f"✔ This is how to reach the goal in {moves} moves."
         if moves > par:
             return f"✔ You reached the goal in {moves} moves. It is possible in {par}."
-        return f"✔ You reached the goal in {moves} moves: " + (
-            "par!" if moves == par else f"fewer than par ({par})!"
-        )
+        return f"✔ You reached the goal in {moves} moves: par!"
 
     def _correct(self) -> str:
         failures = " and failures" if self.level.crashes or self.level.losses else ""
@@ -121,14 +124,16 @@ class Game(Play):
 
     def choices(self) -> list[Message]:
         levels = [[str(at), f"{at}: {each.title}"] for at, each in enumerate(LEVELS, 1)]
+        if self.comparison:
+            return super().choices()
         protocols = [["faulty", "faulty"], ["correct", "correct"]]
         found: list[Message] = [
             _choice("level", "Level", str(self.number), levels),
             _choice("protocol", "Protocol", "faulty" if self.is_faulty else "correct", protocols),
-            *super().choices(),
         ]
         if self.has_won and self.number < len(LEVELS):
             found.append({"name": "next", "label": "Next level", "kind": "button"})
+        found += super().choices()
         if self.is_faulty and not self.has_won:
             found.append({"name": "solution", "label": "Solution", "kind": "button"})
         return found
@@ -144,14 +149,15 @@ class Game(Play):
             self.used_solution = True
             self.make(play(self.level.faulty, self.level.solution))
         else:
-            if name in ("undo", "again"):
+            if name in ("undo", "again", "branch"):
                 self.used_solution = False
             super().choose(name, value, seq)
 
     def _open(self, number: int, *, is_faulty: bool = True) -> None:
         self.number, self.level, self.is_faulty = number, LEVELS[number - 1], is_faulty
         self.used_solution = False
-        self.make(play(self.level.faulty if is_faulty else self.level.scenario))
+        self.branches, self._undone = [], []
+        self.show(play(self.level.faulty if is_faulty else self.level.scenario))
 
 
 def _choice(name: str, label: str, value: str, options: list[list[str]]) -> Message:

@@ -1,4 +1,4 @@
-"""The levels of the game, from two moves to more than a dozen."""
+"""The levels of the game, from two moves to thirteen."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -30,8 +30,9 @@ class Level:
     promise     the name of the check to break
     crashes     the number of power cuts that the player has
     losses      the number of messages that the player can lose
-    solution    the shortest way found, as moves
+    solution    a shortest play, as moves
     states      how many states of the correct protocol `every_order` tried
+    tried       how many states `par` tried in search of a shorter play
     """
 
     title: str
@@ -43,6 +44,7 @@ class Level:
     crashes: int = 0
     losses: int = 0
     states: int
+    tried: int
     solution: tuple[str, ...]
 
     @property
@@ -78,6 +80,7 @@ LEVELS = (
         "ack after one bookie",
         "AckQuorumIsReached",
         states=23,
+        tried=4,
         solution=_moves("w>b1 2, b1>w 2"),
     ),
     Level(
@@ -87,12 +90,12 @@ LEVELS = (
         "LAC out of order",
         "LacAdvancesInOrder",
         states=18,
+        tried=3,
         solution=_moves("w>b1 2, b1>w 2"),
     ),
     Level(
         "Only in memory",
-        "make the bookie lose entry 0 after it has told the writer that the entry is stored. The"
-        " picture shows what the bookie believes.",
+        "make the bookie lose entry 0 after it has told the writer that the entry is stored.",
         Scenario(
             Cluster(1),
             (replace(_WRITE, ensemble=1, write_quorum=1, ack_quorum=1),),
@@ -102,6 +105,7 @@ LEVELS = (
         "EveryCopyIsDurable",
         crashes=1,
         states=62,
+        tried=10,
         solution=_moves("w>b0 2, crash b0 1, b0>w 2, b0>w 3"),
     ),
     Level(
@@ -112,6 +116,7 @@ LEVELS = (
         "ack after one bookie",
         _LOST,
         states=533,
+        tried=199,
         solution=_moves("r>r 0, w>b0 2, b0>w 2, r>b1 2, b1>r 2, r>b1 3, b1>r 3"),
     ),
     Level(
@@ -123,6 +128,7 @@ LEVELS = (
         _LOST,
         crashes=1,
         states=209,
+        tried=102,
         solution=_moves("crash b0 0, b0>w 2, w>b0 2, w>b2 2, b2>w 2, w>b1 2, b1>w 2"),
     ),
     Level(
@@ -132,6 +138,7 @@ LEVELS = (
         "LAC out of order",
         _LOST,
         states=182,
+        tried=258,
         solution=_moves("r>r 0, w>b1 2, r>b0 2, b0>r 2, r>b1 2, b1>r 2, r>b0 3, b1>w 2, b0>r 3"),
     ),
     Level(
@@ -141,6 +148,7 @@ LEVELS = (
         "recovery without fencing",
         _LOST,
         states=533,
+        tried=569,
         solution=_moves("r>r 0, w>b1 2, r>b0 2, b0>r 2, r>b0 3, w>b0 2, b0>w 2, b0>r 3, b1>w 2"),
     ),
     Level(
@@ -151,6 +159,7 @@ LEVELS = (
         _LOST,
         losses=1,
         states=6_390,
+        tried=9_442,
         solution=_moves(
             "r>r 0, lose r>b1 2, w>b0 2, r>b0 2, b0>w 2, b0>r 2, r>b1 3, b1>r 2, w>b1 2, b1>w 2"
         ),
@@ -162,6 +171,7 @@ LEVELS = (
         "recovery trusts one bookie",
         _LOST,
         states=99_567,
+        tried=6_572,
         solution=_moves(
             "w>b2 2, w>b0 2, b2>w 2, r>r 0, b0>w 2, r>b1 2, r>b0 2, b1>r 2, b0>r 2, r>b1 3, b1>r 3"
         ),
@@ -173,9 +183,10 @@ LEVELS = (
         "recovery without fencing",
         _LOST,
         states=99_567,
+        tried=15_667,
         solution=_moves(
-            "r>r 0, r>b0 2, w>b1 2, b0>r 2, r>b1 2, b1>w 2, b1>r 2, r>b0 3, w>b0 2, r>b2 2,"
-            " b2>r 2, b0>r 3, b0>w 2, r>b2 3, b2>r 3"
+            "r>r 0, w>b0 2, b0>w 2, r>b1 2, r>b2 2, b1>r 2, b2>r 2, r>b1 3, w>b1 2, b1>w 2,"
+            " r>b2 3, b1>r 3, b2>r 3"
         ),
     ),
 )

@@ -1,116 +1,164 @@
-"""Finds a short way to break a promise by playing at random and then removing moves.
+"""Finds par, and proves it: searches all plays, breadth first over the number of moves.
 
-`levels` stores what this search found, and a test repeats it. The result is the shortest play that
-the search finds, not necessarily the shortest possible one.
+`levels` stores what this search has found, and a test repeats the search.
+
+The states are those of `every_order`, and the real code runs only for reactions that are not known
+yet (`labkit.worlds.sim.explore.orders`). But here, every message in flight is tried in every state,
+because two orders that no node can tell apart may differ in their number of moves.
+
+The search covers at least all plays with fewer moves than par. Messages to and from the metadata
+server cost nothing and arrive before all others, in any order. A failure costs one move. Before the
+run ends, the promises of the levels depend only on what the clients do. So the promise is checked
+for each message that a client receives, in each combination of the clients' states. If no message
+is in flight any more, it is checked after the end of the run.
 """
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from random import Random
 
-from labkit.system.check import CHECKS, Check, broken, check_all
+from labkit.system.check import CHECKS, broken, check_all
+from labkit.worlds.sim.explore.orders.directed_world import DirectedWorld, EnoughLearned
+from labkit.worlds.sim.explore.orders.injected_failures import Failures, PossibleFailures
+from labkit.worlds.sim.explore.orders.transition_table import Arrival, TransitionTable, WorldState
+from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.play.played import play
-from labkit.worlds.sim.play.played_world import (
-    ImpossibleMoveError,
-    MovesMade,
-    PlayedWorld,
-    is_delivery,
-)
-from labkit.worlds.sim.run import outside_event_loops, run_world, trace_of
+from labkit.worlds.sim.run import outside_event_loops, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 
-_MOST_RECEIVED, _MOST_SENT = 4, 5
-"""A power cut is drawn among the first messages of a bookie, and a loss among those of a link."""
+_Path = tuple["_Path", int] | None
+"""The channels of all deliveries: those before the last one, and the last one."""
 
 
-def shortest_play(
-    scenario: Scenario, promise: str, *, crashes: int, losses: int, plays: int, seed: int = 0
-) -> tuple[str, ...]:
-    """Return the shortest play found that breaks the promise (the name of a check), as moves that a
-    player can make one after another, or () if no play broke the promise.
+@dataclass(frozen=True, slots=True)
+class Shorter:
+    """The result of a search.
 
-    crashes, losses: the maximum numbers of power cuts and of lost messages.
+    plays       scenarios that break the promise in fewer moves than par
+    unfinished  the number of states without messages in flight in which a timer sends some, so that
+                a play could continue; the search does not
+    states      the number of states
     """
-    search = _Search(replace(scenario, in_turn=True), promise)
-    shortest: tuple[str, ...] = ()
-    for number in range(plays):
-        moves = search.random_play(Random(f"{seed} {number}"), crashes, losses)
-        short = search.playable(search.shortened(moves)) if moves else ()
-        if short and (not shortest or len(short) < len(shortest)):
-            shortest = short
-    return shortest
+
+    plays: tuple[Scenario, ...]
+    unfinished: int
+    states: int
 
 
-class _RandomWorld(PlayedWorld):
-    random: Random
+def shorter_plays(
+    scenario: Scenario, promise: str, *, crashes: int, losses: int, par: int
+) -> Shorter:
+    """Search for plays that break the promise (the name of a check) in fewer than `par` moves."""
+    search = _Search(replace(scenario, in_turn=True), promise, par)
+    return outside_event_loops(partial(search.run, PossibleFailures(crashes, losses)))
 
-    def after_the_moves(self, possible: Sequence[Parcel]) -> int:
-        return self.random.randrange(len(possible))
+
+class _StoppedWorld(DirectedWorld):
+    """Stops after the last delivery of its path."""
+
+    def choose(self, possible: list[Parcel]) -> int:  # type: ignore[override]
+        if len(self.choices) == len(self.path):
+            raise EnoughLearned
+        return super().choose(possible)
 
 
 class _Search:
-    def __init__(self, scenario: Scenario, promise: str) -> None:
-        self._scenario = scenario
-        self._checks: list[type[Check]] = [each for each in CHECKS if each.__name__ == promise]
+    def __init__(self, scenario: Scenario, promise: str, par: int) -> None:
+        self._scenario, self._par = scenario, par
+        self._checks = [each for each in CHECKS if each.__name__ == promise]
+        self._table = TransitionTable(scenario)
+        self._clients = [self._table.nodes.index(name) for name in scenario.clients]
+        self._failures: Failures = ()
+        self._judged: dict[object, None] = {}
+        self._plays: list[Scenario] = []
+        self._unfinished = self._state_count = 0
 
-    def random_play(self, random: Random, crashes: int, losses: int) -> list[str]:
-        """Play at random until the run ends; return the moves if they broke the promise, otherwise
-        [].
-        """
-        bookies, clients = self._scenario.cluster.names, self._scenario.clients
-        failures = dict[str, None]()
-        for _ in range(random.randint(0, crashes)):
-            failures[f"crash {random.choice(bookies)} {random.randrange(_MOST_RECEIVED)}"] = None
-        for _ in range(random.randint(0, losses)):
-            ends = [random.choice(bookies), random.choice(clients)]
-            random.shuffle(ends)
-            failures[f"lose {'>'.join(ends)} {random.randrange(_MOST_SENT)}"] = None
-        world = _RandomWorld(
-            self._scenario, SimLoop(), tuple(failures), is_quick=True, to_the_end=True
-        )
-        world.random = random
-        trace = outside_event_loops(partial(run_world, world))
-        return world.made if broken(check_all(trace, self._checks)) else []
+    def run(self, possible: PossibleFailures) -> Shorter:
+        self._possible = possible
+        with without_garbage_collection():
+            for self._failures in possible:
+                self._search(self._par - 1 - len(self._failures))
+        return Shorter(tuple(self._plays), self._unfinished, self._state_count)
 
-    def shortened(self, moves: Sequence[str]) -> list[str]:
-        """Remove as many moves as possible: half of them at a time, then a quarter, and so on."""
-        kept, before = list(moves), -1
-        while before != len(kept):
-            before, size = len(kept), len(kept) // 2
-            while size:
-                for at in range(len(kept) - size, -1, -size):
-                    fewer = kept[:at] + kept[at + size :]
-                    if self.breaks(fewer):
-                        kept = fewer
-                size //= 2
-        return kept
+    def _search(self, most: int) -> None:
+        """Search all states that at most this number of deliveries leads to."""
+        first = self._run(DirectedWorld, ()).first
+        assert first is not None
+        frontier = dict(self._settled(first, None))
+        seen = dict.fromkeys(frontier)
+        for moves in range(most + 1):
+            following = dict[WorldState, _Path]()
+            for state, path in frontier.items():
+                if not state.channels:
+                    self._judge_end(state, path)
+                for step in _heads(state) if moves < most else ():
+                    for after, its_path in self._settled(*self._after(state, step, path)):
+                        if after not in seen:
+                            seen[after] = None
+                            following[after] = its_path
+            frontier = following
+        self._state_count += len(seen)
 
-    def breaks(self, moves: Sequence[str]) -> bool:
-        world = PlayedWorld(self._scenario, SimLoop(), moves, is_quick=True)
+    def _settled(self, state: WorldState, path: _Path) -> Iterator[tuple[WorldState, _Path]]:
+        """Deliver the messages to and from the metadata server, in every order."""
+        steps = [step for step in _heads(state) if self._table.is_metadata[step[0]]]
+        if not steps:
+            yield state, path
+        for step in steps:
+            yield from self._settled(*self._after(state, step, path))
+
+    def _after(self, state: WorldState, step: Arrival, path: _Path) -> tuple[WorldState, _Path]:
+        its_path = path, step[0]
         try:
-            with suppress(MovesMade):
-                outside_event_loops(partial(run_world, world))
-            world.finish_moves()
-        except ImpossibleMoveError:
-            return False
-        return bool(broken(check_all(trace_of(world), self._checks)))
+            after = self._table.after(state, step)
+        except KeyError:
+            self._run(DirectedWorld, _channels(its_path))
+            after = self._table.after(state, step)
+        clients = tuple(state.nodes[index] for index in self._clients)
+        is_new = (clients, step) not in self._judged
+        if is_new and self._table.node_of[step[0]] in self._clients:
+            self._judged[clients, step] = None
+            channels = _channels(its_path)
+            self._judge(self._run(_StoppedWorld, channels), channels)
+        return after, its_path
 
-    def playable(self, moves: Sequence[str]) -> tuple[str, ...]:
-        """Move each power cut and each loss to the earliest possible point."""
-        deliveries = [move for move in moves if is_delivery(move)]
-        failures = [move for move in moves if not is_delivery(move)]
-        played = play(self._scenario)
-        while deliveries or failures:
-            move = next((each for each in failures if each in played.possible), "")
-            if move:
-                failures.remove(move)
-            elif deliveries:
-                move = deliveries.pop(0)
-            else:
-                return ()
-            played = played.after(move)
-        return played.moves
+    def _judge_end(self, state: WorldState, path: _Path) -> None:
+        if state not in self._judged:
+            self._judged[state] = None
+            channels = _channels(path)
+            world = self._run(DirectedWorld, channels, stops=False)
+            self._judge(world, channels)
+            self._unfinished += len(world.choices) > len(channels)
+
+    def _judge(self, world: DirectedWorld, path: tuple[int, ...]) -> None:
+        trace = trace_of(world)
+        if broken(check_all(trace, self._checks)):
+            order = {f"next {number}": 0.0 for number in range(len(path))}
+            self._plays.append(replace(trace.explicit(), decisions=order | trace.decisions))
+
+    def _run(
+        self, kind: type[DirectedWorld], path: tuple[int, ...], *, stops: bool = True
+    ) -> DirectedWorld:
+        # Garbage collection is disabled while worlds run. The last world left only young objects,
+        # so collecting them is fast.
+        gc.collect(0)
+        world = kind(self._scenario, SimLoop(), self._table, path, self._failures, stops=stops)
+        with suppress(EnoughLearned):
+            world.loop.run(world.run())
+        self._possible.add(self._failures, world.possible_failures)
+        return world
+
+
+def _heads(state: WorldState) -> list[Arrival]:
+    return [(channel, messages[0]) for channel, messages in state.channels]
+
+
+def _channels(path: _Path) -> tuple[int, ...]:
+    found = []
+    while path is not None:
+        path, channel = path
+        found.append(channel)
+    return tuple(reversed(found))

@@ -1,6 +1,6 @@
 // The bar below a picture: play, step, scrub, speed, and signs at the important moments of the run.
 
-import { CopyLink } from "./link.js";
+import { CopyButton, linkAt } from "./link.js";
 import { clockTime, make } from "./page.js";
 import { Signs } from "./signs.js";
 
@@ -15,12 +15,14 @@ const STEPS = {
 };
 
 const CHECK = "Check: cut the power everywhere, read everything back. ";
+const LINK = "Copy a link that opens this run at this moment, here or with `labkit open LINK`";
+const CODE = "Copy this play as Python: a scenario that runs to the same digest";
 
 /**
  * @typedef {{ knots: [number, number][], signs: import("./signs.js").Sign[],
  *   skips: [number, number, string][], live: boolean, slider: string, check?: number | null,
- *   verdict?: string, curve?: [number, number][], link?: string, old?: OldFuture | null }} Run
- *   what the bar needs to know about the run, from Python
+ *   verdict?: string, curve?: [number, number][], link?: string, code?: string,
+ *   old?: OldFuture | null }} Run what the bar needs to know about the run, from Python
  */
 /**
  * @typedef {{ start: number, at: number, end: number, signs: import("./signs.js").Sign[] }} OldFuture
@@ -72,7 +74,8 @@ export class Bar {
     this.curve = make("div", { class: "lk-curve" });
     this.ghost = make("div", { class: "lk-ghost" });
     this.live = make("button", { class: "lk-live", onclick: () => this.follow() }, "Live");
-    this.link = new CopyLink(() => this.film().beat(this.shown).seq);
+    this.link = new CopyButton("Copy link", LINK);
+    this.code = new CopyButton("Record this", CODE);
     this.element = make(
       "div",
       { class: "lk-bar" },
@@ -93,6 +96,7 @@ export class Bar {
       this.speed,
       this.live,
       this.link.element,
+      this.code.element,
     );
     new ResizeObserver(() => this.drawSigns()).observe(this.signs.element);
   }
@@ -180,7 +184,9 @@ export class Bar {
     const skip = clock.playing &&
       data.skips.find(([start, end]) => start < position && position < end);
     this.drawCheck(data);
-    this.link.draw(data.link);
+    const { link, code } = data;
+    this.link.draw(() => link ? linkAt(link, this.film().beat(this.shown).seq) : "");
+    this.code.draw(() => code ?? "");
     const last = this.last, isRun = data.knots.length > 0;
     const time = isRun ? clockTime(timeAt(data.knots, position)) : `${number + 1} of ${last + 1}`;
     this.time.textContent = skip ? `» ${skip[2]}` : time;

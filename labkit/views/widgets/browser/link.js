@@ -1,9 +1,8 @@
-// The button that copies a link to the moment on display.  Python makes the link; the page adds the
-// moment and, on labkit's site, the address of the page that opens links.
+// Buttons that copy a text, such as the link to the moment on display.  Python makes the link; the
+// page adds the moment and, on labkit's site, the address of the page that opens links.
 
 import { make } from "./page.js";
 
-const TITLE = "Copy a link that opens this run at this moment, here or with `labkit open LINK`";
 const COPIED_MS = 2000;
 
 /** @returns {string} the address of the page that opens links, or "" outside of labkit's site */
@@ -27,34 +26,38 @@ export function linkAt(link, seq) {
   return page ? `${page}#${moment}` : moment;
 }
 
-export class CopyLink {
-  link = "";
+/** A button that copies a text. */
+export class CopyButton {
+  /** @type {() => string} */
+  text = () => "";
 
-  /** @param {() => number} seq returns the last event shown */
-  constructor(seq) {
-    this.seq = seq;
+  /** @param {string} label @param {string} title */
+  constructor(label, title) {
+    this.label = label;
     const onclick = () => this.copy();
-    this.button = make("button", { title: TITLE, "aria-live": "polite", onclick }, "Copy link");
+    this.button = make("button", { title, "aria-live": "polite", onclick }, label);
     this.element = make("span", { class: "lk-link" }, this.button);
+    this.element.hidden = true;
   }
 
-  /** @param {string | undefined} link that of the run, or "" if it has none */
-  draw(link) {
-    this.link = link ?? "";
-    this.element.hidden = !this.link;
+  /** @param {() => string} text returns what a click copies; the button is hidden if it is empty */
+  draw(text) {
+    this.text = text;
+    this.element.hidden = !text();
   }
 
   async copy() {
-    const value = linkAt(this.link, this.seq());
+    const value = this.text();
     try {
       await navigator.clipboard.writeText(value);
     } catch {
       // Pages without HTTPS have no clipboard, and users can deny access to it.
-      const field = make("input", { readonly: true, value, "aria-label": "Link" });
+      const label = this.button.title;
+      const field = make("textarea", { readonly: true, rows: 1, "aria-label": label }, value);
       this.element.replaceChildren(this.button, field);
       return field.select();
     }
     this.button.textContent = "Copied";
-    setTimeout(() => this.button.textContent = "Copy link", COPIED_MS);
+    setTimeout(() => this.button.textContent = this.label, COPIED_MS);
   }
 }

@@ -22,7 +22,7 @@ const REPORT_MS = 100;
 /**
  * @typedef {import("./film.js").Tables & import("./bar.js").Run & { kind?: string, run: string,
  *   number: number, end: number, opening: number, moment: number, legend: number, title: string,
- *   texts: [string, string][], reports?: boolean, stays?: boolean }} Data
+ *   texts: [string, string][], remarks?: [string, string][], reports?: boolean, stays?: boolean }} Data
  */
 /**
  * @typedef {{ get: (name: string) => any, send: (message: object) => void,
@@ -69,6 +69,7 @@ class View {
       onclick: (/** @type {any} */ { target }) => target.dataset.act && this.act(target),
     });
     this.lit = make("style");
+    this.remarks = make("div", { class: "lk-remarks" });
     this.picture = make("div", { class: "lk-picture" });
     this.signs = make(
       "details",
@@ -96,6 +97,7 @@ class View {
           { class: "lk-main" },
           this.title,
           this.controls.element,
+          this.remarks,
           this.picture,
           this.bar.element,
           this.signs,
@@ -139,6 +141,11 @@ class View {
     this.title.textContent = data.title;
     this.title.hidden = !data.title;
     this.drawLegend(data.legend);
+    const remarks = data.remarks ?? [];
+    this.remarks.hidden = !remarks.length;
+    this.remarks.replaceChildren(
+      ...remarks.map(([words, colour]) => make("p", { style: `color:var(--lk-${colour})` }, words)),
+    );
     this.texts.replaceChildren(
       ...data.texts.map(([words, lines]) =>
         make(

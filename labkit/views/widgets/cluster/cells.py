@@ -30,8 +30,10 @@ LEGEND = (
     ("acks", "acknowledgement"),
     ("quorum", "completes a quorum"),
     ("refused", "add to a fenced bookie"),
+    ("fenced", "fenced: rejects the writer"),
 )
-"""The states in the order of the legend."""
+"""The symbols in the order of the legend."""
+_USUAL = frozenset(look for look, _ in LEGEND if look != "fenced")
 
 _SHAPES: dict[str, dict[str, Any]] = {
     "sent": {"rx": 9, "fill": "page", "stroke": "stored", "thick": 2, "dash": "3 2"},
@@ -64,6 +66,17 @@ def look_of(copy: Copy, bookie_state: str) -> str:
     return copy.state
 
 
+def symbols_of(copy: Copy, bookie_state: str) -> list[str]:
+    """Return the symbols with which a cell shows a copy."""
+    look = look_of(copy, bookie_state)
+    found = [look]
+    if copy.acked and look not in ("hatched", "stopped", "failed", "lost", "damaged"):
+        found.append("acked")
+    if copy.reads and look != "damaged":
+        found.append("read")
+    return found
+
+
 def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: str) -> str:
     """Describe a cell, for example `entry 3 of ledger 7 on b0: durable, journal 1a.txn`."""
     words = fill(COPIES[copy.state], copy._asdict())
@@ -78,12 +91,12 @@ def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: s
 def cell(
     copy: Copy, entry: int, ledger: int, bookie: str, state: str, width: float, is_latest: bool
 ) -> Mark:
-    look = look_of(copy, state)
+    look, *glyphs = symbols_of(copy, state)
     parts = [*shape(look, width, str(entry))]
     ink = "page" if look in ("durable", "flushed") else "ink"
-    if copy.acked and look not in ("hatched", "stopped", "failed", "lost", "damaged"):
+    if "acked" in glyphs:
         parts.append(text("acked", width - 10, 14.5, _GLYPHS["acked"], fill=ink, anchor="middle"))
-    if copy.reads and look != "damaged":
+    if "read" in glyphs:
         parts.append(text("read", 15, 14.5, _GLYPHS["read"], fill=ink, anchor="middle"))
     if is_latest:
         parts.append(_ring(width))
@@ -121,23 +134,26 @@ def _ring(width: float) -> Mark:
     return rect("ring", -2, -2, width + 4, CELL + 4, rx=5, stroke="confirmed", thick=2)
 
 
-@lru_cache(1)
-def legend() -> Mark:
-    parts = []
-    for place, (look, words) in enumerate(LEGEND):
+@lru_cache(64)
+def legend(shown: frozenset[str] = _USUAL) -> Mark:
+    """Return the legend of these symbols."""
+    parts, listed = [], [each for each in LEGEND if each[0] in shown]
+    for place, (look, words) in enumerate(listed):
         x, y = 12 + 212 * (place % 4), 8 + 26 * (place // 4)
         sample: tuple[Mark, ...]
         if look in _GLYPHS:
             sample = (text("glyph", 14, 13, _GLYPHS[look], anchor="middle", bold=True),)
         elif look == "reading":
             sample = (rect("ring", 2, 2, 24, 13, rx=4, stroke="confirmed", thick=2),)
+        elif look == "fenced":
+            sample = (rect("bar", 12, 0, 4, 16, rx=2, fill="confirmed"),)
         elif look in ("adds", "acks", "quorum", "refused"):
             sample = (sign(look, 14, 8),)
         else:
             sample = shape(look, 28, "", 16)
         label = text("words", 36, 13, words, fill="faint")
         parts.append(group(look, *sample, label, x=x, y=y))
-    return picture(860, 8 + 26 * -(-len(LEGEND) // 4), "What the symbols mean", *parts)
+    return picture(860, 8 + 26 * -(-len(listed) // 4), "What the symbols mean", *parts)
 
 
 @lru_cache(16)

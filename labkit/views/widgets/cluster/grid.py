@@ -13,7 +13,7 @@ from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger,
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.captions import Explainer, note
-from labkit.views.widgets.cluster.cells import CELL, ROW, cell, sign
+from labkit.views.widgets.cluster.cells import CELL, ROW, cell, sign, symbols_of
 from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import EventPositions
@@ -93,6 +93,8 @@ class Grid:
         self._cache = PartCache()
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
+        self._flown: set[str] = set()
+        """The symbols of the messages so far."""
         self._lost: set[str] = set()
         self._fenced: set[tuple[str, int]] = set()
         self.firsts = Explainer(positions)
@@ -109,8 +111,11 @@ class Grid:
         for hop in self.positions.departing.get(event.seq, ()):
             if hop.arrived.kind in _FLIGHTS:
                 self._flying[hop.arrived.seq] = hop
+                completes = hop.arrived.seq in self.positions.completing
+                self._flown.add("quorum" if completes else _FLIGHTS[hop.arrived.kind])
         for hop in self.positions.refused.get(event.seq, ()):
             self._flying[hop.arrived.seq] = hop
+            self._flown.add("refused")
         self._flying.pop(event.seq, None)
         if event.kind == "ledger.fenced":
             self._fenced.add((event.node, event.ledger))
@@ -122,6 +127,17 @@ class Grid:
     def shown(self) -> int:
         """Return the id of the ledger that is drawn, or -1 if there is none yet."""
         return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
+
+    def symbols(self) -> frozenset[str]:
+        """Return the symbols of the current state and of all messages so far."""
+        state, ledger_id = self.fold.state(), self.shown()
+        found = {"fenced"} if any(ledger == ledger_id for _, ledger in self._fenced) else set[str]()
+        for bookie in state.bookies.values():
+            for copy in bookie.entries.get(ledger_id, _NO_COPIES).values():
+                found.update(symbols_of(copy, bookie.state))
+        if state.read and state.read.ledger == ledger_id and state.read.state != "failed":
+            found.add("reading")
+        return frozenset(found | self._flown)
 
     @property
     def layout(self) -> GridLayout:

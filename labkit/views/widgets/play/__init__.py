@@ -9,17 +9,20 @@ promises are shown at once.
 Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
 """
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, Self
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self
 
 from labkit.system.check import Verdict
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.cluster_state import fold
+from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.play.cards import Message
-from labkit.views.widgets.play.picture import PlayPicture
+from labkit.views.widgets.play.picture import PlayPicture, lines_above
 from labkit.views.widgets.playing import Linkable, PlayingView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, TraceLike
@@ -32,11 +35,31 @@ Remark = tuple[str, str]
 """A line above the picture, and its colour."""
 
 
+_MOMENT = re.compile(r"event (\d+)")
+
+
+class Made(Protocol):
+    """A move that was made; `event_count` is the number of events before it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+    @property
+    def event_count(self) -> int: ...
+
+
 class Playable(Protocol):
     """A run up to the last move."""
 
     @property
     def moves(self) -> tuple[str, ...]: ...
+    @property
+    def made(self) -> Sequence[Made]: ...
+    @property
+    def readers(self) -> Sequence[str]: ...
+    @property
+    def late_syncs(self) -> Mapping[int, int]: ...
     @property
     def trace(self) -> TraceLike: ...
     @property
@@ -79,19 +102,21 @@ class PlayView(PlayingView):
         self.played = played
         self.opens_at = at
         self._undone: list[str] = []
+        self._continued: tuple[Any, Any] = (None, None)
+        self.branches: list[Any] = []
+        """Other plays: one is kept when the player undoes moves and then chooses differently."""
+        self.comparison: PlayingView | None = None
+        """Shows this play and a branch side by side, in place of the play."""
         super().__init__(played.trace)
 
-    # To be defined by games
-
-    fewest_lines: ClassVar[int] = 3
-    """The number of remarks for which there is always space."""
+    # To be defined by games and by `labkit.course.runs.play`
 
     def offers(self, move: str) -> bool:
         """Return whether the player may make this move, which must be possible."""
         return True
 
     def remarks(self) -> list[Remark]:
-        """Return the lines of text above the picture."""
+        """Return the lines of text above the picture, with their colours."""
         moves = len(self.played.moves)
         lines = [(f"{counted(moves, 'move')} so far", "ink"), *self.failures()]
         if self.played.is_over and not self.played.broken:
@@ -106,8 +131,55 @@ class PlayView(PlayingView):
         if not broken:
             return []
         others = "; ".join(failure_of(each.name) for each in broken[1:])
-        lines = [(f"✘ {failure_of(broken[0].name)}: {broken[0].reason}", "lost")]
+        lines = [(f"✘ {failure_of(broken[0].name)}. {self.reason(broken[0])}", "lost")]
         return lines + ([(f"✘ Also: {others}", "lost")] if others else [])
+
+    def recorded(self) -> str:
+        """Return what was played as Python."""
+        raise NotImplementedError
+
+    def side_by_side(self, number: int) -> PlayingView:
+        """Return a view that shows this play and the branch with this index."""
+        raise NotImplementedError
+
+    # Moments in words
+
+    def move_of(self, seq: int) -> str:
+        """Return during which move an event happened: `the start`, `move 3` or `the end`."""
+        events = self.played.trace.events
+        if any(event.kind == "epilogue.started" for event in events[: seq + 1]):
+            return "the end"
+        number = sum(move.event_count <= seq for move in self.played.made)
+        return f"move {number}" if number else "the start"
+
+    def reason(self, verdict: Verdict) -> str:
+        """Return the reason with moves instead of times and numbers of events."""
+        moment = self.move_of(verdict.seq)
+        when = {"the start": "At the start", "the end": "When every entry is read back"}.get(moment)
+        if when is None:
+            move = self.played.made[int(moment.split()[1]) - 1]
+            when = f"{moment.capitalize()} ({move.words})"
+        _, _, why = verdict.reason.partition(": ")
+        why = _MOMENT.sub(lambda found: self.move_of(int(found[1])), why)
+        why = re.sub(r" -1\b", " none", why.replace("at entry -1", "without any entry"))
+        return f"{when}: {why}"
+
+    def causes(self, verdict: Verdict) -> str:
+        """Return the events that led to a broken promise, each with its move."""
+        return "\n".join(
+            f"{'→' if event.seq == verdict.seq else ' '} {self.move_of(event.seq):>9}"
+            f"  {self.sentence(event)}"
+            for event in verdict.lineage
+        )
+
+    def sentence(self, event: Event) -> str:
+        if event.seq in self.played.late_syncs:
+            return f"{event.node} reports a sync, but entry {event.entry} is not on its disk yet"
+        return describe(event)
+
+    def words(self, beat: Sequence[Event]) -> str:
+        late = next((event for event in beat if event.seq in self.played.late_syncs), None)
+        return self.sentence(late) if late else super().words(beat)
 
     # The picture
 
@@ -122,29 +194,37 @@ class PlayView(PlayingView):
         return PlayPicture(
             cluster,
             bookies,
-            self.remarks(),
-            self.fewest_lines,
+            self.played.readers,
+            self.played.late_syncs,
             self.played.in_flight,
             cuts,
             possible.__contains__,
         )
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend(self) -> Mark | None:
+        symbols = self.current_picture.cluster.grid.symbols()
+        return legend(symbols) if symbols else None
+
+    def still(self, *scenes: Mark) -> str:
+        return super().still(lines_above(self.remarks()), *scenes)
 
     def texts(self) -> list[tuple[str, str]]:
         found = []
         for verdict in self.played.broken:
-            why = f"{verdict.promise}\n\n{verdict.reason}\n\n{verdict.sequence}"
+            why = f"{verdict.promise}\n\n{self.reason(verdict)}\n\n{self.causes(verdict)}"
             found.append((f"Why “{failure_of(verdict.name)}”", why))
         if self.played.moves:
-            found.append(("Your moves", "\n".join(self.played.moves)))
+            moves = enumerate(self.played.made, 1)
+            found.append(("Your moves", "\n".join(f"{at:>3}  {each.words}" for at, each in moves)))
         return found
 
     def acts(self) -> Any:
         return super().acts()._replace(offered=())
 
     def choices(self) -> list[Control]:
+        if self.comparison:
+            back = {"name": "back", "label": "Back to the play", "kind": "button"}
+            return [back, *self.comparison.choices()]
         buttons = []
         if self.played.moves:
             buttons += [("undo", "Undo")]
@@ -156,11 +236,29 @@ class PlayView(PlayingView):
             buttons += [("wait", "Let requests time out")]
         if self.played.moves:
             buttons += [("again", "Start over")]
-        return [{"name": name, "label": label, "kind": "button"} for name, label in buttons]
+        found: list[Control] = [
+            {"name": name, "label": label, "kind": "button"} for name, label in buttons
+        ]
+        if self.branches:
+            others = [[str(at), _branch_words(at, each)] for at, each in enumerate(self.branches)]
+            for name, label, none in (
+                ("branch", "Branch", "this play"),
+                ("compare", "Compare with", "no branch"),
+            ):
+                options = [["", none], *others]
+                choice: Control = {"name": name, "label": label, "kind": "choice", "value": ""}
+                found.append({**choice, "options": options})
+        return found
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         moves = self.played.moves
-        if name == "undo" and moves:
+        if self.comparison and name != "back":
+            self.comparison.choose(name, value, seq)
+            self._show_comparison()
+        elif name == "back":
+            self.comparison = None
+            self.show(self.played)
+        elif name == "undo" and moves:
             self._undone.append(moves[-1])
             self.show(self.played.before())
         elif name == "redo" and self._undone:
@@ -170,8 +268,20 @@ class PlayView(PlayingView):
         elif name == "wait":
             self.make(self.played.after(self.played.wait))
         elif name == "again":
-            self._undone = list(reversed(moves))
+            self._undone += reversed(moves)
             self.show(self.played.before(len(moves)))
+        elif name == "branch" and value:
+            branch = self.branches.pop(int(value))
+            self._keep()
+            self._undone = []
+            self.show(branch)
+        elif name == "compare" and value:
+            self.comparison = self.side_by_side(int(value))
+            self._show_comparison()
+
+    def _show_comparison(self) -> None:
+        with self.hold_sync():
+            self.film, self.controls = self.whole(), self.choices()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
         if act not in ("deliver", "move") or on not in self.played.possible or not self.offers(on):
@@ -185,9 +295,21 @@ class PlayView(PlayingView):
             self.make(after)
 
     def make(self, after: Any) -> None:
-        """Show the run after a new move, which clears the moves that could be redone."""
-        self._undone.clear()
+        """Show the run after a new move. If undone moves differ from it, keep them as a branch."""
+        earlier = (*self.played.moves, *reversed(self._undone))
+        if after.moves == earlier[: len(after.moves)]:
+            self._undone = list(reversed(earlier[len(after.moves) :]))
+        else:
+            if earlier != after.moves[: len(earlier)]:
+                self._keep()
+            self._undone = []
         self.show(after)
+
+    def _keep(self) -> None:
+        """Keep this play, including its undone moves, as a branch."""
+        play = self.played.after(*reversed(self._undone)) if self._undone else self.played
+        if play.moves and all(play.moves != each.moves for each in self.branches):
+            self.branches.append(play)
 
     def show(self, played: Any, at: int | None = None) -> None:
         """Show a run, opened at its event `at` or, by default, at its last event."""
@@ -198,12 +320,28 @@ class PlayView(PlayingView):
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
 
     def whole(self) -> Control:
-        return super().whole() | {"stays": True}
+        if self.comparison:
+            return self.comparison.whole() | {"stays": True}
+        more = {"stays": True, "code": self.recorded(), "remarks": self.remarks()}
+        return super().whole() | more
 
     def link(self) -> str:
-        return self.played.whole().link(self.linked_as, self.selection())
+        return self.continued().link(self.linked_as, self.selection())
+
+    def continued(self) -> Any:
+        """Return the run that continues to its end after the last move."""
+        played, continued = self._continued
+        if played is not self.played:
+            continued = self.played.whole()
+            self._continued = self.played, continued
+        return continued
 
     def __repr__(self) -> str:
         where = "over" if self.played.is_over else f"{len(self.played.in_flight)} in flight"
         broken = ", ".join(failure_of(each.name) for each in self.played.broken)
         return f"Play: {len(self.played.moves)} moves, {where}" + (f"; ✘ {broken}" * bool(broken))
+
+
+def _branch_words(index: int, branch: Playable) -> str:
+    broken = f", ✘ {failure_of(branch.broken[0].name)}" if branch.broken else ""
+    return f"{index + 1}: {counted(len(branch.moves), 'move')}{broken}"

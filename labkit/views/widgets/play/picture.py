@@ -1,4 +1,4 @@
-"""A run that is played by hand, as a scene: remarks, the cluster, and the messages in flight."""
+"""A run that is played by hand, as a scene: the cluster, its readers, and messages in flight."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,19 +6,31 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.cluster.grid import MOST_PITCH
 from labkit.views.widgets.cluster.picture import GUTTER, WIDTH, ClusterPicture
 from labkit.views.widgets.play.cards import Column, Message, column_marks
-from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, size_of, text
-from labkit.views.widgets.text_metrics import lines_of
+from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, size_of, text
+from labkit.views.widgets.text_metrics import fitted, lines_of
 
 LINE, MARGIN = 19, 10
 NARROWEST = 120
 """If the bookies' columns are narrower than this, the cards are not below their bookies."""
+READER, NOTHING_YET = 32, "has done nothing yet"
+"""The height of a reader's line, and the words of a reader that has not begun."""
+_READER_WORDS = {
+    "recovery.started": "has begun to recover ledger {ledger}",
+    "fence.answered": "knows that {peer} is fenced",
+    "recovery.covered": "has fenced enough bookies",
+    "recovery.failed": "could not recover ledger {ledger}",
+    "read.done": "has read {what} from {peer}",
+    "read.failed": "did not get {what} from {peer}",
+    "ledger.closed": "has closed ledger {ledger} {last}",
+}
+"""What a reader has done, by the kind of its last event."""
 
 
 class PlayPicture:
     """cluster: the picture of the cluster.
-    remarks: lines above the cluster, each with its colour.
-    lines: the number of lines for which there is always space, so that the cards usually stay in
-        place when a promise breaks.
+    readers: the clients that write nothing; each has a line that says what it has done.
+    late_syncs: events that report a sync too early, each with the `seq` of the event before which
+        the sync happened, or -1. The picture shows the sync when it happens.
     messages, cuts: the messages in flight, and the move that cuts the power of each bookie.
     offers: returns whether the player may make a move.
     """
@@ -27,15 +39,17 @@ class PlayPicture:
         self,
         cluster: ClusterPicture,
         bookies: Sequence[str],
-        remarks: Sequence[tuple[str, str]],
-        lines: int,
+        readers: Sequence[str],
+        late_syncs: Mapping[int, int],
         messages: Sequence[Message],
         cuts: Mapping[str, str],
         offers: Callable[[str], bool],
     ) -> None:
         self.cluster = cluster
+        self._readers = dict.fromkeys(readers, NOTHING_YET)
+        self._late_syncs = late_syncs
+        self._held: list[Event] = []
         self._cache = PartCache()
-        self._top, self._remarks = _lines(remarks, lines)
         self._cards, self._height = _columns(
             cluster.grid.layout.width, bookies, cluster.grid.layout.pitch, messages, cuts, offers
         )
@@ -48,24 +62,45 @@ class PlayPicture:
         self.cluster.hide_explanation()
 
     def take(self, event: Event) -> None:
-        self.cluster.take(event)
+        if event.seq in self._late_syncs:
+            self._held.append(event)
+        else:
+            self.cluster.take(event)
+        for each in list(self._held):
+            if 0 <= self._late_syncs[each.seq] <= event.seq:
+                self._held.remove(each)
+                self.cluster.take(each)
+        if event.node in self._readers and event.kind in _READER_WORDS:
+            has_entry, entry = event.entry >= 0, f"entry {event.entry}"
+            self._readers[event.node] = _READER_WORDS[event.kind].format(
+                peer=event.peer,
+                ledger=event.ledger,
+                what=entry if has_entry else "the last entry",
+                last=f"after {entry}" if has_entry else "without any entry",
+            )
 
     def scene(self) -> Mark:
         cluster = self.cluster.scene()
         width, height = size_of(cluster)
-        below = self._top + height + 8
+        below = height + READER * len(self._readers) + 8
         return picture(
             width,
             below + self._height,
             str(cluster.attributes["aria-label"]),
-            self._remarks,
-            self._cache.part("cluster", _cluster, self._top, *cluster.children),
+            *cluster.children,
+            *(
+                self._cache.part(name, _reader, height + READER * at, name, words)
+                for at, (name, words) in enumerate(self._readers.items())
+            ),
             self._cache.part("below", _below, below, width, self._cards),
         )
 
 
-def _cluster(y: float, *parts: Mark) -> Mark:
-    return group("cluster", *parts, y=y)
+def _reader(y: float, name: str, words: str) -> Mark:
+    box = rect("box", 0, 0, 78, 24, rx=12, fill="ink")
+    label = text("label", 39, 16.5, f"reader {name}", fill="page", bold=True, anchor="middle")
+    state = text("state", GUTTER - MARGIN, 16.5, fitted(words, WIDTH - GUTTER))
+    return group(f"reader {name}", box, label, state, x=MARGIN, y=y)
 
 
 def _below(y: float, width: float, marks: Mark) -> Mark:
@@ -73,13 +108,14 @@ def _below(y: float, width: float, marks: Mark) -> Mark:
     return group("below", line, marks, y=y)
 
 
-def _lines(remarks: Sequence[tuple[str, str]], least: int) -> tuple[float, Mark]:
+def lines_above(remarks: Sequence[tuple[str, str]]) -> Mark:
+    """Return the remarks as a scene, for still pictures; pages show them as text."""
     parts, y = list[Mark](), float(MARGIN)
     for words, colour in remarks:
         for line in lines_of(words, WIDTH - 2 * MARGIN, 13, bold=True):
             parts.append(text(f"{y:g}", MARGIN, y + 13, line, size=13, bold=True, fill=colour))
             y += LINE
-    return max(y, MARGIN + least * LINE) + 2, group("remarks", *parts)
+    return picture(WIDTH, y + 2, "", *parts)
 
 
 def _columns(

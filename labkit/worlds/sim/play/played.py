@@ -9,7 +9,7 @@ second, and undoing a move repeats the run without it. When no message is left i
 ends: all bookies lose power once, and every entry is read back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,9 @@ from labkit.system.check import Verdict, broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.play.played_world import (
+    FAILURES,
     InFlight,
+    MadeMove,
     MovesMade,
     NamedOrderWorld,
     PlayedWorld,
@@ -27,9 +29,9 @@ from labkit.worlds.sim.play.played_world import (
 from labkit.worlds.sim.run import outside_event_loops, run, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Write
 
 STEP_BUDGET = 500_000
-_FAILURES = ("lose", "copy", "crash", "wait")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,11 +39,13 @@ class Played:
     """A run after some moves.
 
     start       the scenario before the first move
-    moves       the moves, in order
+    made        the moves, in order
     is_quick    whether messages to and from the metadata server arrive by themselves
     scenario    the scenario whose decisions are these moves: `run` repeats them, and then delivers
                 the oldest message each time
     trace       what has happened so far
+    late_syncs  the `seq` of each event that reports a sync too early, with the `seq` of the event
+                before which the sync happened, or -1 if it has not happened
     in_flight   the messages in flight
     cuts        the possible power cuts, as moves
     wait        the move that lets requests time out, or ""
@@ -50,15 +54,26 @@ class Played:
     """
 
     start: Scenario
-    moves: tuple[str, ...]
+    made: tuple[MadeMove, ...]
     is_quick: bool
     scenario: Scenario
     trace: Trace
+    late_syncs: Mapping[int, int]
     in_flight: tuple[InFlight, ...]
     cuts: tuple[str, ...]
     wait: str
     is_over: bool
     broken: tuple[Verdict, ...]
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.made)
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """The clients that write nothing."""
+        writers = [step.client for step in self.start.workload if isinstance(step, Write)]
+        return tuple(name for name in self.start.clients if name not in writers)
 
     @property
     def possible(self) -> tuple[str, ...]:
@@ -123,6 +138,7 @@ def _play(
         is_quick,
         replace(start, in_turn=True, decisions=dict(world.decided)),
         replace(trace, scenario=replace(start, in_turn=True, decisions=dict(world.decided))),
+        world.late_syncs,
         () if is_over else world.in_flight(),
         () if is_over else world.possible_crashes(),
         "" if is_over else world.possible_wait(),
@@ -155,7 +171,7 @@ def _without_moves(scenario: Scenario, *, is_quick: bool) -> tuple[Scenario, lis
             upto = int(name.split()[1]) + 1
             moves += world.named[delivered:upto]
             delivered = max(delivered, upto)
-        elif kind in _FAILURES and value:
+        elif kind in FAILURES and value:
             moves.append(name)
         else:
             rest[name] = value

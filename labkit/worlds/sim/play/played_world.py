@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.trace.events import Event
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld, is_metadata
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -29,6 +30,13 @@ In a chosen order, any positive value has the same effect.
 
 WAIT_MS = 6000.0
 """Duration of a wait, in which a request times out."""
+
+FAILURES = {
+    "lose": "a message of the connection {} is lost",
+    "copy": "a message of the connection {} is delivered twice",
+    "crash": "{} loses power",
+    "wait": "requests time out",
+}
 
 
 class ImpossibleMoveError(BKIncorrectParameterException):
@@ -56,6 +64,16 @@ class InFlight(NamedTuple):
     can_fail: bool
 
 
+class MadeMove(NamedTuple):
+    """A move that was made: its name, such as `crash b1 2`, a description, and the number of events
+    before it.
+    """
+
+    name: str
+    words: str
+    event_count: int
+
+
 class PlayedWorld(ChosenOrderWorld):
     """Makes the moves, then stops or, with `to_the_end`, delivers the oldest message each time."""
 
@@ -71,14 +89,18 @@ class PlayedWorld(ChosenOrderWorld):
         failures = {move: value_of(move) for move in moves if not is_delivery(move)}
         decisions = {**scenario.decisions, **failures}
         self._steps: dict[Callable[[], None], str] = {}
-        """The steps that start with a message from their client to itself, by the function that
-        starts them.
+        """The steps that wait for a message from their client to itself, by their beginning."""
+        self.late_syncs: dict[int, int] = {}
+        """Events that report a sync too early: the number of each, and the number of events until
+        the disk had synced the record, or -1 if that has not happened.
         """
+        self._unsynced: dict[int, Event] = {}
+        """Those of them whose record the disk can still lose."""
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
-        """The decisions so far: those of the scenario, and those of the moves and deliveries."""
-        self.made: list[str] = []
-        """The moves so far, including deliveries after the given moves."""
+        """The decisions so far: those of the scenario, and one for each move and each delivery."""
+        self.made: list[MadeMove] = []
+        """The moves so far, including those made after the given ones."""
         self._waiting = list(reversed(moves))
         self._is_quick = is_quick
         self._to_the_end = to_the_end
@@ -110,21 +132,23 @@ class PlayedWorld(ChosenOrderWorld):
                 raise ImpossibleMoveError(f"cannot {move}; possible: {', '.join(names)}")
             index = names.index(move)
         elif self._to_the_end:
-            index = self.after_the_moves(possible)
+            index = 0
         else:
             raise MovesMade
-        self.made.append(f"{DELIVER} {possible[index]}")
+        parcel = possible[index]
+        source, target = parcel.link.source, parcel.link.target
+        words = f"“{self._words(parcel)}” from {source} to {target}"
+        if source == target:
+            words = f"{source} begins to {self._words(parcel)}"
+        self.made.append(MadeMove(f"{DELIVER} {parcel}", words, len(self.rows)))
         return index
-
-    def after_the_moves(self, possible: Sequence[Parcel]) -> int:
-        """Return the index of the message to deliver after the last move."""
-        return 0
 
     def _make_failures(self) -> None:
         while self._waiting and not is_delivery(self._waiting[-1]):
             move = self._waiting.pop()
             self.decided[move] = value_of(move)
-            self.made.append(move)
+            kind, what, *_ = move.split()
+            self.made.append(MadeMove(move, FAILURES[kind].format(what), len(self.rows)))
 
     def finish_moves(self) -> None:
         """Add the failures after the last delivery to the moves.
@@ -134,6 +158,33 @@ class PlayedWorld(ChosenOrderWorld):
         self._make_failures()
         if self._waiting:
             raise ImpossibleMoveError(f"cannot {self._waiting[-1]}: the run has ended")
+
+    def take(self, rows: list[Event]) -> None:
+        first = len(self.rows)
+        if not self.has_ended:
+            for number, row in enumerate(rows, first):
+                self._note_sync(number, row)
+        super().take(rows)
+
+    def _note_sync(self, number: int, row: Event) -> None:
+        if row.kind == "node.killed":
+            mine = [key for key, each in self._unsynced.items() if each.node == row.node]
+            for key in mine:
+                del self._unsynced[key]
+        for key, each in list(self._unsynced.items()):
+            if self._is_on_disk(each):
+                self.late_syncs[key] = number
+                del self._unsynced[key]
+        if row.kind == "journal.synced" and not self._is_on_disk(row):
+            self._unsynced[number], self.late_syncs[number] = row, -1
+
+    def _is_on_disk(self, row: Event) -> bool:
+        """Return whether the disk would keep this journal record in a power cut now."""
+        return not any(
+            each.path.endswith(row.file) and each.offset <= row.offset < each.end
+            for disk in self.machines[row.node].journals
+            for each in disk.unsynced()
+        )
 
     def in_flight(self) -> tuple[InFlight, ...]:
         found, connections = list[InFlight](), dict[int, None]()

@@ -10,7 +10,8 @@ from typing import Any
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.settings.value_rules import check_fields
 
-_CLASSES: dict[str, type[Any]] = {}
+CLASSES: dict[str, type[Any]] = {}
+"""The classes of values, by name."""
 
 
 class Value:
@@ -19,7 +20,7 @@ class Value:
     __slots__ = ()
 
     def __init_subclass__(cls) -> None:
-        _CLASSES[cls.__name__] = cls
+        CLASSES[cls.__name__] = cls
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -30,14 +31,14 @@ class Value:
 
 def register(cls: type[Any]) -> None:
     """Allow values to contain instances of this dataclass."""
-    _CLASSES[cls.__name__] = cls
+    CLASSES[cls.__name__] = cls
 
 
 def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
-    if type(value).__name__ in _CLASSES:
-        named = (f"{name}={_text(part)}" for name, part in _non_default_fields(value).items())
+    if type(value).__name__ in CLASSES:
+        named = (f"{name}={_text(part)}" for name, part in non_default_fields(value).items())
         return f"{type(value).__name__}({', '.join(named)})"
     return repr(value)
 
@@ -45,7 +46,7 @@ def _text(value: Any) -> str:
 def to_data(value: Any) -> Any:
     """Convert a value to JSON data; for example, a `Crash` becomes `{"Crash": {...}}`."""
     if is_dataclass(value):
-        named = {name: to_data(part) for name, part in _non_default_fields(value).items()}
+        named = {name: to_data(part) for name, part in non_default_fields(value).items()}
         return {type(value).__name__: named}
     if isinstance(value, (tuple, list)):
         return [to_data(part) for part in value]
@@ -60,10 +61,10 @@ def from_data(data: Any) -> Any:
     if isinstance(data, dict) and len(data) == 1:
         ((name, named),) = data.items()
         if isinstance(named, dict):
-            if name not in _CLASSES:
+            if name not in CLASSES:
                 raise BKIncorrectParameterException(f"unknown class {name!r} in a scenario")
             try:
-                value = _CLASSES[name](**{key: from_data(part) for key, part in named.items()})
+                value = CLASSES[name](**{key: from_data(part) for key, part in named.items()})
             except TypeError as error:
                 raise BKIncorrectParameterException(f"{name}: {error}") from None
             # Check the types here, because the system's own settings classes validate only
@@ -73,7 +74,7 @@ def from_data(data: Any) -> Any:
     return data
 
 
-def _non_default_fields(value: Any) -> dict[str, Any]:
+def non_default_fields(value: Any) -> dict[str, Any]:
     return {
         field.name: part
         for field in fields(value)

@@ -1,5 +1,7 @@
 """Tests of the game's view: goal, score, limits, and what happens when you win."""
 
+import re
+
 import pytest
 
 from labkit.course.runs.game.game import Game
@@ -88,6 +90,37 @@ def test_a_shown_solution_is_not_praised_as_the_players() -> None:
     choose(game, "again")
     press(game, *LEVELS[2].solution)
     assert "✔ You reached the goal in 4 moves: par!" in lines(game)
+
+
+def test_the_solution_keeps_what_was_played_as_a_branch_until_the_level_changes() -> None:
+    game = Game(3)
+    press(game, "crash b0 0")
+    choose(game, "solution")
+    assert [each.moves for each in game.branches] == [("crash b0 0",)]
+    choose(game, "compare", "0")
+    assert names(game)[0] == "back"
+    choose(game, "back")
+    choose(game, "level", "4")
+    assert game.branches == []
+
+
+def test_readers_are_described_without_the_number_of_the_last_entry() -> None:
+    game = Game(7)
+    press(game, *(f"deliver {each}" for each in ("r>r 0", "r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2")))
+    svg = game.svg()
+    assert "did not get the last entry from b1" in svg
+    assert "entry -1" not in svg
+
+
+@pytest.mark.parametrize("number", range(1, 11))
+def test_reasons_name_moves_instead_of_times_and_events(number: int) -> None:
+    game = Game(number)
+    choose(game, "solution")
+    for verdict in game.played.broken:
+        text = f"{game.reason(verdict)}\n{game.causes(verdict)}"
+        assert not re.search(r"\d ms|event \d| -1\b", text)
+        assert text.startswith("Move ") == (game.move_of(verdict.seq) != "the end")
+        assert text.startswith(("Move ", "When every entry is read back: "))
 
 
 def test_every_level_can_be_chosen() -> None:

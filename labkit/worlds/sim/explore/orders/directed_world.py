@@ -68,7 +68,7 @@ class DirectedWorld(ChosenOrderWorld):
         """Further failures that are possible in this run, each as the decision that causes it."""
         self._table = learned
         self._failures = failures
-        self._path = path
+        self.path = path
         self._stops = stops
         self._learns = True
         self._states: list[int] = []
@@ -96,8 +96,8 @@ class DirectedWorld(ChosenOrderWorld):
             return super().choose(possible)
         number = len(self.choices)
         steps = [self._step(each) for each in possible]
-        if number < len(self._path):
-            chosen = [channel for channel, _ in steps].index(self._path[number])
+        if number < len(self.path):
+            chosen = [channel for channel, _ in steps].index(self.path[number])
         else:
             chosen = next(
                 (index for index, step in enumerate(steps) if not self._is_known(step)), 0

@@ -37,6 +37,8 @@ class TransitionTable:
         self.nodes = (*scenario.cluster.names, *scenario.clients, METADATA_SERVER)
         self.node_of: list[int] = []
         """For each channel, the index of the node that receives from it."""
+        self.is_metadata: list[bool] = []
+        """For each channel, whether the metadata server sends or receives on it."""
         self.reactions: dict[int, dict[Arrival, Reaction]] = {}
         """For each node state, the node's reaction to each message."""
         self.outcome_count = 0
@@ -48,6 +50,7 @@ class TransitionTable:
         if number is None:
             number = self._channels[name] = len(self._channels)
             self.node_of.append(self.nodes.index(target))
+            self.is_metadata.append(METADATA_SERVER in name.partition(" ")[0].split(">"))
         return number
 
     def number(self, *key: object) -> int:

@@ -1,0 +1,49 @@
+"""Writes a simulated run as Python: its scenario, and the digest of its trace.
+
+The scenario can be pasted into a notebook, an exercise or a golden script.
+"""
+
+import re
+from collections.abc import Sequence
+from textwrap import wrap
+
+import labkit
+from labkit.worlds.sim.settings.scenario_values import CLASSES, non_default_fields
+from labkit.worlds.sim.trace import Trace
+
+_WIDTH = 92
+_CLASS = re.compile(r"\b([A-Z]\w*)\(")
+
+
+def recorded(
+    trace: Trace, remark: str, again: str = "run(scenario)", imports: Sequence[str] = ()
+) -> str:
+    """Return code that runs the scenario of the trace again and checks that nothing differs.
+
+    remark: what the run shows; it becomes the first line.
+    again, imports: the code that runs the scenario, and what it needs. Code other than `run`
+        chooses the variant itself.
+    """
+    parts = {name: repr(part) for name, part in non_default_fields(trace.scenario).items()}
+    if imports:
+        del parts["variant"]
+    used = set(_CLASS.findall(" ".join(parts.values()))) & CLASSES.keys()
+    if "decisions" in parts:
+        decided = trace.scenario.decisions
+        # Break lines only between decisions, whose names contain spaces.
+        items = (f"{key!r}: {part!r},".replace(" ", "\0") for key, part in decided.items())
+        rows = (f"        {row}\n" for row in wrap(" ".join(items), _WIDTH - 8))
+        parts["decisions"] = "{\n" + "".join(rows).replace("\0", " ") + "    }"
+    public = sorted(
+        {*(used & {*labkit.__all__}), "Scenario", "broken", "check_all"}
+        | ({"run"} if not imports else set())
+    )
+    others = sorted(used - {*public})
+    lines = [f"from labkit import {', '.join(public)}", *imports]
+    lines += [f"from {CLASSES[name].__module__} import {name}" for name in others]
+    fields = "".join(f"    {name}={part},\n" for name, part in parts.items())
+    return (
+        f"# {remark}\n" + "\n".join(lines) + f"\n\nscenario = Scenario(\n{fields})\n"
+        f'trace = {again}\nassert trace.digest == "{trace.digest}"\n'
+        "print(*(each.name for each in broken(check_all(trace))))\n"
+    )

@@ -1,0 +1,102 @@
+"""Tests of plays with the learner's code: it runs, is named, and cannot break the view."""
+
+from pathlib import Path
+
+import pytest
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop import begin, play
+from labkit.course.workshop.play import LearnersPlay
+from labkit.course.workshop.step import track
+from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.variants.variants import VARIANTS
+from labkit.worlds.sim.workload.steps import Write
+
+TWO_ADDS = Scenario(
+    Cluster(1),
+    (Write(entries=2, ensemble=1, write_quorum=1, ack_quorum=1, window=1, close=False),),
+)
+APPEND = "    def append(self, body: bytes) -> int:\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mybookie.py"
+
+
+def changed(file: Path, before: str, after: str) -> Path:
+    """Write the solution with one change."""
+    text = track("bookie").solution.read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    file.write_text(text.replace(before, after), encoding="utf-8")
+    return file
+
+
+def press(view: LearnersPlay, *moves: str) -> None:
+    for move in moves:
+        view.handle({"do": "move", "on": move, "seq": -1})
+
+
+def broken(view: LearnersPlay) -> list[str]:
+    return [each.name for each in view.played.broken]
+
+
+def test_a_bookie_that_does_not_sync_loses_an_entry_in_a_power_cut(file: Path) -> None:
+    write = "self.file.write(offset, data)\n        self.file.sync()"
+    view = play("bookie", file=changed(file, write, "self.file.write(offset, data)"))
+    press(view, "deliver w>b0 2", "crash b0 1", "deliver b0>w 2")
+    view.handle({"set": "rest", "value": True})
+    assert "EveryCopyIsDurable" in broken(view)
+    correct = play("bookie", file=track("bookie").solution)
+    press(correct, *view.played.moves)
+    assert broken(correct) == []
+
+
+@pytest.mark.slow
+def test_the_client_writes_and_recovers_with_the_learners_parts(file: Path) -> None:
+    view = play("client", file=track("client").solution)
+    assert "Yours: write_set, Writer, Reader, recover" in view.remarks()[0][0]
+    press(view, "deliver w>b0 2", "deliver r>r 0")
+    view.handle({"set": "rest", "value": True})
+    assert (view.played.is_over, broken(view), view.notice) == (True, [], "")
+
+
+def test_undo_compare_and_record_run_the_learners_code_too(file: Path) -> None:
+    view = play(
+        "bookie", TWO_ADDS, changed(file, "self.file.sync()\n\n\n# Step 2", "\n\n\n# Step 2")
+    )
+    press(view, "deliver w>b0 2", "deliver b0>w 2")
+    view.handle({"set": "undo", "value": True})
+    press(view, "crash b0 1")
+    view.handle({"set": "compare", "value": "0"})
+    assert view.comparison is not None
+    view.handle({"set": "back", "value": True})
+    exec(view.recorded(), {})  # It asserts that the digest is the same.
+    link = RunLink.parse(view.film["link"])
+    assert (link.code, link.scenario.variant) == ("", "")
+    assert "yours" not in VARIANTS
+
+
+def test_the_first_exception_is_shown_with_its_line(file: Path) -> None:
+    raising = f"{APPEND}        if len(body) > 50:\n            raise ValueError('too long')\n"
+    view = play("bookie", file=changed(file, APPEND, raising))
+    assert view.notice == ""
+    press(view, "deliver w>b0 2")
+    assert "✘ Your code raised ValueError: too long in mybookie.py, line" in view.notice
+    view.handle({"set": "undo", "value": True})
+    assert view.notice == ""
+
+
+def test_an_endless_loop_is_stopped(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labkit.course.checking.check.STEPS", 200_000)
+    endless = f"{APPEND}        while len(body) > 50:\n            pass\n"
+    view = play("bookie", file=changed(file, APPEND, endless))
+    press(view, "deliver w>b0 2")
+    assert "it was last in mybookie.py" in view.notice
+
+
+def test_a_file_in_which_nothing_works_yet_cannot_be_played(file: Path) -> None:
+    with pytest.raises(Refused, match="start with step 1"):
+        play("bookie", file=begin("bookie", file))
