@@ -130,15 +130,17 @@ def read_options(given: Mapping[str, str]) -> Options:
         end=_bound("end", values.get("end", "latest"), partition),
         starting_ms=_time("startingTime", values.get("startingtime", "")),
         ending_ms=_time("endingTime", values.get("endingtime", "")),
-        closed_only=_flag("closedOnly", values.get("closedonly", "false")),
-        rows_per_batch=_count("rowsPerBatch", values.get("rowsperbatch", "10000"), 1),
+        closed_only=parse_flag("closedOnly", values.get("closedonly", "false")),
+        rows_per_batch=parse_count("rowsPerBatch", values.get("rowsperbatch", "10000"), 1),
         split_bytes=_size("splitSize", values.get("splitsize", "32m")),
-        min_partitions=_count("minPartitions", values.get("minpartitions", "1"), 1),
+        min_partitions=parse_count("minPartitions", values.get("minpartitions", "1"), 1),
         password="".join(passwords).encode(),
-        decode_values=_flag("decodeValues", values.get("decodevalues", "false")),
-        fail_on_data_loss=_flag("failOnDataLoss", values.get("failondataloss", "true")),
-        retry_s=_count("retrySeconds", values.get("retryseconds", "120"), 1),
-        max_rows_per_trigger=_count("maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0),
+        decode_values=parse_flag("decodeValues", values.get("decodevalues", "false")),
+        fail_on_data_loss=parse_flag("failOnDataLoss", values.get("failondataloss", "true")),
+        retry_s=parse_count("retrySeconds", values.get("retryseconds", "120"), 1),
+        max_rows_per_trigger=parse_count(
+            "maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0
+        ),
         max_bytes_per_trigger=(
             _size("maxBytesPerTrigger", values["maxbytespertrigger"])
             if "maxbytespertrigger" in values
@@ -260,13 +262,13 @@ def _time(name: str, text: str) -> int:
     return round(time.timestamp() * 1000)
 
 
-def _flag(name: str, text: str) -> bool:
+def parse_flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise OptionError(f"option '{name}' must be 'true' or 'false', got {text!r}")
     return text.lower() == "true"
 
 
-def _count(name: str, text: str, lowest: int) -> int:
+def parse_count(name: str, text: str, lowest: int) -> int:
     if not re.fullmatch(r"\d+", text) or int(text) < lowest:
         raise OptionError(
             f"option '{name}' must be a whole number of at least {lowest}, got {text!r}"
