@@ -5,27 +5,31 @@ one to the partition of its number modulo the number of partitions.  So a replay
 choices. (The Python client's own choice depends on the time, and it hashes keys differently.)
 
 For exactly once, the broker's deduplication drops what is already stored. A task's producers have
-the same name in every attempt, and a message's sequence id consists of
+the same name in every attempt. Each sends its rows in batches whose boundaries depend only on the
+rows, because the broker drops or stores a batch as a whole, by the sequence id of its first message
+(the Python client does not send that of the last one). All messages of a batch have the same
+sequence id:
 
     28 bits   the micro-batch
-    25 bits   the row's number in the task, from 1
-    10 bits   a digest of all rows of the micro-batch that the task sent to this partition so far
+    17 bits   the number of the batch, from 1
+    18 bits   a digest of all rows up to the end of the batch
 
 A producer learns the highest stored sequence id when it connects. If that is one of the same
-micro-batch, an earlier attempt was interrupted. The rows up to it are sent again without batching,
-because the broker drops or stores batches as a whole, and these batches could have other
-boundaries. If the replay does not reach exactly that sequence id, the rows are not the same as in
-the earlier attempt, so the broker would drop the wrong ones, and the task fails.
+micro-batch, an earlier attempt was interrupted. If the new attempt does not produce exactly the
+same sequence id, its rows are not the same, so the broker would drop the wrong ones, and the task
+fails.
 
-If the broker knows no sequence id after the first message, deduplication is disabled.
+If the broker knows no sequence id after the first batch, deduplication is disabled.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from threading import Condition
+from itertools import chain
+from threading import Condition, Thread
 from time import monotonic, sleep
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from zlib import crc32
 
 import pulsar
@@ -37,14 +41,22 @@ from labkit.system.topic.producing.producer import java_string_hash
 from labkit.views.spark.bookkeeper.options import MIB
 from labkit.views.spark.bookkeeper.write_options import WriteOptions
 
-_DIGEST_BITS = 10
-_ROW_BITS = 25
-_BATCH_BITS = 28
+T = TypeVar("T")
+
+_MICRO_BATCH_BITS = 28
+_BATCH_BITS = 17
+_DIGEST_BITS = 18
+_BATCH_ROWS = 1000
+_BATCH_BYTES = MIB
+"""A batch that is sent exactly once has at most this size, or consists of one larger message."""
 
 _MAX_PENDING = 5000
 _MAX_PENDING_BYTES = 32 * MIB
 _PAUSE_S = 0.2
+_NEVER_MS = 3_600_000
 
+_RETRIED = (pulsar.ProducerBusy, pulsar.ConnectError)
+"""Errors that the client itself does not retry."""
 _HINTS: dict[type[Exception], str] = {
     pulsar.Timeout: "; is the broker running?",
     pulsar.ConnectError: "; is this the address of a running broker?",
@@ -67,7 +79,7 @@ class Attempt:
     batch_id: int
 
     def __post_init__(self) -> None:
-        if self.batch_id >> _BATCH_BITS:
+        if self.batch_id >> _MICRO_BATCH_BITS:
             raise WriteError(
                 f"batch {self.batch_id} is too large for a sequence id; use a new checkpoint"
             )
@@ -79,6 +91,11 @@ class Message(NamedTuple):
     event_time_ms: int | None
     properties: dict[str, str] | None
     topic: str
+
+    @property
+    def size(self) -> int:
+        properties = sum(map(len, chain.from_iterable((self.properties or {}).items())))
+        return len(self.value or b"") + len(self.key or "") + properties
 
 
 def messages_of(batch: pa.RecordBatch, topic: str) -> Iterator[Message]:
@@ -128,14 +145,16 @@ class Sender:
         )
         self.receipts = _Receipts(options.retry_s)
         self._partitions: dict[str, list[str]] = {}
-        self._producers: dict[str, _PartitionProducer] = {}
+        self._producers: dict[str, _AtLeastOnce | _ExactlyOnce] = {}
         self._count = 0
 
     def __enter__(self) -> "Sender":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.close()
+        # Everything is stored by now, or the task has failed.
+        with suppress(pulsar.PulsarException):
+            self._client.close()
 
     def send(self, message: Message) -> None:
         """Raise `WriteError`, also if an earlier message was not stored."""
@@ -145,131 +164,150 @@ class Sender:
         self._count += 1
         producer = self._producers.get(topic)
         if producer is None:
-            producer = self._producers[topic] = _PartitionProducer(self, topic, self._attempt)
-        producer.send(message, self._count)
+            producer = self._producers[topic] = (
+                _ExactlyOnce(self, topic, self._attempt)
+                if self._attempt
+                else _AtLeastOnce(self, topic)
+            )
+        producer.send(message)
 
     def finish(self) -> None:
         """Wait until everything is stored. Raises `WriteError`."""
-        self.receipts.wait_for_all()
         for producer in self._producers.values():
-            producer.check_replayed()
+            producer.finish()
+        self.receipts.wait_for_all()
 
-    def open_producer(self, topic: str, *, batching: bool) -> pulsar.Producer:
-        """Connect a producer; wait while an earlier attempt still uses its name."""
+    def open_producer(self, topic: str, name: str | None = None) -> pulsar.Producer:
+        """Connect a producer; wait while an earlier attempt still uses its name.
 
-        def connect() -> pulsar.Producer:
-            return self._client.create_producer(
-                topic,
-                self._attempt.producer if self._attempt else None,
-                # After a timeout the client would send later messages first, and the broker would
-                # then drop the message when it is sent again.
-                send_timeout_millis=0,
-                max_pending_messages=_MAX_PENDING + 1,
-                batching_enabled=batching,
-            )
-
-        deadline = monotonic() + self._options.retry_s
-        while True:
-            try:
-                return connect()
-            except pulsar.ProducerBusy as error:
-                if monotonic() > deadline:
-                    raise self._error(topic, error) from None
-            except pulsar.PulsarException as error:
-                raise self._error(topic, error) from None
-            sleep(_PAUSE_S)
+        A producer with a name sends no batch before it is flushed.
+        """
+        # Without a timeout, because the client would send later messages when one has timed out.
+        # The broker would then drop that message when it is sent again.
+        sending = {"send_timeout_millis": 0, "max_pending_messages": _MAX_PENDING + 1}
+        batching = {"batching_enabled": True, "batching_max_messages": _BATCH_ROWS}
+        if name:
+            batching["batching_max_messages"] += 1
+            batching["batching_max_allowed_size_in_bytes"] = 2 * _BATCH_BYTES
+            batching["batching_max_publish_delay_ms"] = _NEVER_MS
+        return self._retry(
+            topic, lambda: self._client.create_producer(topic, name, **sending, **batching)
+        )
 
     def _find_partitions(self, name: str) -> list[str]:
         try:
-            partitions = self._client.get_topic_partitions(full_name(name))
+            topic = full_name(name)
         except BKIncorrectParameterException as error:
             raise WriteError(f"column 'topic': {error}") from None
-        except pulsar.PulsarException as error:
-            raise self._error(name, error) from None
+        partitions = self._retry(topic, lambda: self._client.get_topic_partitions(topic))
         self._partitions[name] = partitions
         return partitions
 
-    def _error(self, topic: str, error: Exception) -> WriteError:
-        hint = next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), "")
-        return WriteError(f"cannot write to {topic} at {self._options.service_url}: {error}{hint}")
+    def _retry(self, topic: str, request: Callable[[], T]) -> T:
+        deadline = monotonic() + self._options.retry_s
+        while True:
+            try:
+                return request()
+            except pulsar.PulsarException as error:
+                if not isinstance(error, _RETRIED) or monotonic() > deadline:
+                    hint = next((_HINTS[kind] for kind in _HINTS if isinstance(error, kind)), "")
+                    url = self._options.service_url
+                    raise WriteError(f"cannot write to {topic} at {url}: {error}{hint}") from None
+            sleep(_PAUSE_S)
 
 
-class _PartitionProducer:
-    """Sends to one partition, or to a topic without partitions."""
+class _AtLeastOnce:
+    """Sends to one partition, or to a topic without partitions, without waiting for receipts."""
 
-    def __init__(self, sender: Sender, topic: str, attempt: Attempt | None) -> None:
+    def __init__(self, sender: Sender, topic: str) -> None:
+        self._receipts = sender.receipts
+        self._producer = sender.open_producer(topic)
+        self._count = 0
+
+    def send(self, message: Message) -> None:
+        # Ids given by the client would start again after a connection is lost.
+        self._count += 1
+        _send(self._producer, message, self._count, self._receipts)
+
+    def finish(self) -> None: ...
+
+
+class _ExactlyOnce:
+    """Sends to one partition, or to a topic without partitions, one batch after another."""
+
+    def __init__(self, sender: Sender, topic: str, attempt: Attempt) -> None:
         self._sender = sender
         self._topic = topic
         self._attempt = attempt
-        self._digest = 0
-        self._settles_at: int | None = None
-        """Messages up to this sequence id are sent without batching; -1 is the first message."""
-        self._producer = sender.open_producer(topic, batching=True)
-        if attempt is not None:
-            self._find_earlier_attempt(attempt, self._producer.last_sequence_id())
-
-    def _find_earlier_attempt(self, attempt: Attempt, stored: int) -> None:
-        stored_batch = stored >> _ROW_BITS + _DIGEST_BITS
-        if stored_batch > attempt.batch_id:
+        self._batch: list[Message] = []
+        self._batch_bytes = self._batch_count = self._digest = 0
+        self._producer = sender.open_producer(topic, attempt.producer)
+        stored = self._producer.last_sequence_id()
+        stored_batch_id = stored >> _BATCH_BITS + _DIGEST_BITS
+        if stored_batch_id > attempt.batch_id:
             raise WriteError(
-                f"{self._topic} already contains rows of batch {stored_batch} of this query, but"
-                f" its checkpoint continues with batch {attempt.batch_id}; use the newest"
-                " checkpoint, or a new one to write all rows again"
+                f"{topic} already contains rows of batch {stored_batch_id} of this query, but its"
+                f" checkpoint continues with batch {attempt.batch_id}; use the newest checkpoint,"
+                " or a new one to write all rows again"
             )
-        if stored_batch == attempt.batch_id or stored < 0:
-            self._settles_at = stored
-            self._reopen(batching=False)
+        self._must_check = stored < 0
+        self._expected = stored if stored_batch_id == attempt.batch_id else None
+        """The sequence id of the last batch that an earlier attempt stored."""
 
-    def send(self, message: Message, number: int) -> None:
-        sequence_id = number
-        if self._attempt is not None:
-            sequence_id = self._sequence_id(self._attempt, message, number)
-            if self._settles_at == -1:
-                self._settles_at = sequence_id
-        if self._settles_at is not None and sequence_id > self._settles_at:
-            raise self._other_rows_error()
-        receipts, value = self._sender.receipts, message.value
-        self._producer.send_async(
-            value,
-            receipts.expect(len(value or b"")),
-            properties=message.properties,
-            partition_key=message.key,
-            sequence_id=sequence_id,
-            event_timestamp=message.event_time_ms,
-        )
-        if sequence_id == self._settles_at:
-            receipts.wait_for_all()
-            self._settles_at = None
-            if self._reopen(batching=True) < 0:
-                raise WriteError(
-                    f"deduplication is disabled for {self._topic}, so a message could be stored"
-                    " twice; enable it for the namespace, or with brokerDeduplicationEnabled=true"
-                    " in broker.conf, or set option 'exactlyOnce' to 'false' to write each row at"
-                    " least once. One row per task may already be stored"
-                )
+    def send(self, message: Message) -> None:
+        size = message.size
+        is_full = len(self._batch) == _BATCH_ROWS or self._batch_bytes + size > _BATCH_BYTES
+        if self._batch and is_full:
+            self._send_batch()
+        self._batch.append(message)
+        self._batch_bytes += size
 
-    def check_replayed(self) -> None:
-        """Raise `WriteError` if an earlier attempt stored more rows than this one sent."""
-        if self._settles_at is not None:
+    def finish(self) -> None:
+        """Raise `WriteError`, also if an earlier attempt stored more batches."""
+        self._send_batch()
+        if self._expected is not None:
             raise self._other_rows_error()
 
-    def _sequence_id(self, attempt: Attempt, message: Message, number: int) -> int:
-        if number >> _ROW_BITS:
-            raise WriteError(
-                f"a task has more than {number - 1} rows in a micro-batch: read less per trigger,"
-                " or use more partitions"
-            )
-        digest = crc32(b"%d:%s:" % (number, (message.key or "").encode()), self._digest)
-        self._digest = crc32(message.value or b"", digest)
-        row = attempt.batch_id << _ROW_BITS | number
-        return row << _DIGEST_BITS | self._digest >> 32 - _DIGEST_BITS
+    def _send_batch(self) -> None:
+        sequence_id = self._next_sequence_id()
+        if self._expected is not None and sequence_id > self._expected:
+            raise self._other_rows_error()
+        if sequence_id == self._expected:
+            self._expected = None
+        receipts = self._sender.receipts
+        for message in self._batch:
+            _send(self._producer, message, sequence_id, receipts)
+        self._batch.clear()
+        self._batch_bytes = 0
+        # `flush` waits forever if the broker is away.
+        Thread(target=_flush, args=(self._producer,), daemon=True).start()
+        receipts.wait_for_all()
+        if self._must_check:
+            self._check_deduplication()
 
-    def _reopen(self, *, batching: bool) -> int:
-        """Connect again with or without batching; return the highest stored sequence id, or -1."""
+    def _next_sequence_id(self) -> int:
+        self._batch_count += 1
+        if self._batch_count >> _BATCH_BITS:
+            raise WriteError(
+                f"a task has more than {self._batch_count - 1} batches in a micro-batch: read less"
+                " per trigger, or use more partitions"
+            )
+        for message in self._batch:
+            self._digest = crc32(repr(message).encode(), self._digest)
+        number = self._attempt.batch_id << _BATCH_BITS | self._batch_count
+        return number << _DIGEST_BITS | self._digest >> 32 - _DIGEST_BITS
+
+    def _check_deduplication(self) -> None:
         self._producer.close()
-        self._producer = self._sender.open_producer(self._topic, batching=batching)
-        stored: int = self._producer.last_sequence_id()
-        return stored
+        self._producer = self._sender.open_producer(self._topic, self._attempt.producer)
+        if self._producer.last_sequence_id() < 0:
+            raise WriteError(
+                f"deduplication is disabled for {self._topic}, so rows could be stored twice;"
+                " enable it for the namespace, or with brokerDeduplicationEnabled=true in"
+                " broker.conf, or set option 'exactlyOnce' to 'false' to write each row at least"
+                f" once. Up to {_BATCH_ROWS} rows per task and partition are already stored"
+            )
+        self._must_check = False
 
     def _other_rows_error(self) -> WriteError:
         return WriteError(
@@ -279,6 +317,25 @@ class _PartitionProducer:
             " of cores has changed. Set option 'exactlyOnce' to 'false' to write each row at least"
             " once"
         )
+
+
+def _send(
+    producer: pulsar.Producer, message: Message, sequence_id: int, receipts: "_Receipts"
+) -> None:
+    producer.send_async(
+        message.value,
+        receipts.expect(message.size),
+        properties=message.properties,
+        partition_key=message.key,
+        sequence_id=sequence_id,
+        event_timestamp=message.event_time_ms,
+    )
+
+
+def _flush(producer: pulsar.Producer) -> None:
+    # The receipts tell what was not stored.
+    with suppress(pulsar.PulsarException):
+        producer.flush()
 
 
 class _Receipts:
