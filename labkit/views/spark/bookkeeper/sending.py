@@ -1,7 +1,7 @@
 """Sends the rows of a task to topics with Pulsar's own client, and waits until they are stored.
 
 A row with a key goes to the partition that Pulsar's Java client would choose, and a row without
-one to the partition of its number modulo the number of partitions.  So a replay makes the same
+one to the partition of its number modulo the number of partitions, so a replay makes the same
 choices. (The Python client's own choice depends on the time, and it hashes keys differently.)
 
 For exactly once, the broker's deduplication drops what is already stored. A task's producers have
@@ -22,28 +22,26 @@ fails.
 If the broker knows no sequence id after the first batch, deduplication is disabled.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain
 from threading import Condition, Thread
 from time import monotonic, sleep
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from zlib import crc32
 
 import pulsar
-import pyarrow as pa
 
-from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
+from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.topic.names import full_name
 from labkit.system.topic.producing.producer import java_string_hash
+from labkit.views.spark.bookkeeper.messages import Message
 from labkit.views.spark.bookkeeper.options import MIB
-from labkit.views.spark.bookkeeper.write_options import WriteOptions
+from labkit.views.spark.bookkeeper.write_options import WriteError, WriteOptions
 
 T = TypeVar("T")
 
-_MICRO_BATCH_BITS = 28
 _BATCH_BITS = 17
 _DIGEST_BITS = 18
 _BATCH_ROWS = 1000
@@ -67,66 +65,12 @@ _HINTS: dict[type[Exception], str] = {
 _hash = lru_cache(100_000)(java_string_hash)
 
 
-class WriteError(LabkitError):
-    """Rows could not be written."""
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A task of a micro-batch; every attempt has the same `producer` name."""
 
     producer: str
     batch_id: int
-
-    def __post_init__(self) -> None:
-        if self.batch_id >> _MICRO_BATCH_BITS:
-            raise WriteError(
-                f"batch {self.batch_id} is too large for a sequence id; use a new checkpoint"
-            )
-
-
-class Message(NamedTuple):
-    value: bytes | None
-    key: str | None
-    event_time_ms: int | None
-    properties: dict[str, str] | None
-    topic: str
-
-    @property
-    def size(self) -> int:
-        properties = sum(map(len, chain.from_iterable((self.properties or {}).items())))
-        return len(self.value or b"") + len(self.key or "") + properties
-
-
-def messages_of(batch: pa.RecordBatch, topic: str) -> Iterator[Message]:
-    """Yield the rows; `topic` is "" if the rows name their topics. Raises `WriteError`."""
-
-    def column(name: str) -> list[object]:
-        found = batch.schema.get_field_index(name)
-        return [None] * batch.num_rows if found < 0 else _converted(name, batch.column(found))
-
-    topics = [topic] * batch.num_rows if topic else column("topic")
-    columns = (*map(column, ("value", "key", "event_time", "properties")), topics)
-    for row in zip(*columns, strict=True):
-        message = Message(*row)
-        if message.topic is None:
-            raise WriteError("column 'topic' is null in a row; each row needs a topic")
-        if message.event_time_ms is not None and message.event_time_ms < 0:
-            raise WriteError("column 'event_time' contains a time before 1970")
-        if message.properties and None in message.properties.values():
-            raise WriteError(f"column 'properties' contains null: {message.properties}")
-        yield message
-
-
-def _converted(name: str, column: pa.Array) -> list[object]:
-    if name == "value":
-        column = column.cast(pa.binary())
-    if name == "event_time" and pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-    values: list[object] = column.to_pylist(
-        maps_as_pydicts="strict" if name == "properties" else None
-    )
-    return values
 
 
 class Sender:
@@ -225,7 +169,7 @@ class _AtLeastOnce:
         self._count = 0
 
     def send(self, message: Message) -> None:
-        # Ids given by the client would start again after a connection is lost.
+        # The client's own ids can start again if it loses its connection before the first receipt.
         self._count += 1
         _send(self._producer, message, self._count, self._receipts)
 
@@ -298,7 +242,8 @@ class _ExactlyOnce:
         return number << _DIGEST_BITS | self._digest >> 32 - _DIGEST_BITS
 
     def _check_deduplication(self) -> None:
-        self._producer.close()
+        with suppress(pulsar.PulsarException):
+            self._producer.close()
         self._producer = self._sender.open_producer(self._topic, self._attempt.producer)
         if self._producer.last_sequence_id() < 0:
             raise WriteError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.topic.names import full_name
 from labkit.views.spark.bookkeeper.options import OptionError, parse_count, parse_flag
 
@@ -20,6 +20,10 @@ COLUMNS = {
     "topic": ("string",),
 }
 """The columns that a query can write, and the types of each."""
+
+
+class WriteError(LabkitError):
+    """Rows could not be written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from labkit.views.spark.bookkeeper.cluster import without_traceback
+from labkit.views.spark.bookkeeper.messages import messages_of
 from labkit.views.spark.bookkeeper.write_options import WriteOptions
 
 
@@ -42,7 +43,7 @@ def _write(
     batches: Iterator[pa.RecordBatch], options: WriteOptions, task: TaskContext | None
 ) -> WriterCommitMessage:
     # Queries that only read do not need Pulsar's client.
-    from labkit.views.spark.bookkeeper.sending import Attempt, Sender, messages_of
+    from labkit.views.spark.bookkeeper.sending import Attempt, Sender
 
     attempt = None
     if task is not None and options.exactly_once:

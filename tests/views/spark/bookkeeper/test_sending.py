@@ -3,22 +3,15 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from threading import Timer
 
 import pulsar
-import pyarrow as pa
 import pytest
 
 from labkit.system.broker.policies import policies_path
-from labkit.views.spark.bookkeeper.sending import (
-    Attempt,
-    Message,
-    Sender,
-    WriteError,
-    messages_of,
-)
-from labkit.views.spark.bookkeeper.write_options import WriteOptions
+from labkit.views.spark.bookkeeper.messages import Message
+from labkit.views.spark.bookkeeper.sending import Attempt, Sender
+from labkit.views.spark.bookkeeper.write_options import WriteError, WriteOptions
 from tests.system.broker.client import connect, make_partitions, rest
 from tests.views.spark.bookkeeper.stage import Stage
 
@@ -241,38 +234,3 @@ def test_a_message_that_is_too_large_fails_before_a_later_one_is_stored(
     with pytest.raises(WriteError, match="a message was not stored: MessageTooBig"):
         write(options, rows, Attempt("task", 0))
     assert stored(client, options) == [0, 1, 2]
-
-
-TIME = datetime(2026, 5, 1, 12, 0, 0, 19_999, UTC)
-
-
-@pytest.mark.parametrize("value", ["text", b"text"])
-@pytest.mark.parametrize("time", [TIME, 1_777_636_800_019])
-def test_rows_become_messages(value: str | bytes, time: datetime | int) -> None:
-    table = {
-        "properties": pa.array([[("a", "b")], None], pa.map_(pa.string(), pa.string())),
-        "event_time": pa.array([time, None]),
-        "key": pa.array(["k", None]),
-        "value": pa.array([value, None]),
-    }
-    assert list(messages_of(pa.RecordBatch.from_pydict(table), "t")) == [
-        Message(b"text", "k", 1_777_636_800_019, {"a": "b"}, "t"),
-        Message(None, None, None, None, "t"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        ({"topic": pa.array([None], pa.string())}, "column 'topic' is null"),
-        ({"event_time": pa.array([-1])}, "a time before 1970"),
-        (
-            {"properties": pa.array([[("a", None)]], pa.map_(pa.string(), pa.string()))},
-            "column 'properties' contains null",
-        ),
-    ],
-)
-def test_a_row_that_is_no_message_is_an_error(column: dict[str, pa.Array], message: str) -> None:
-    table = {"value": pa.array(["v"]), "topic": pa.array(["t"]), **column}
-    with pytest.raises(WriteError, match=message):
-        list(messages_of(pa.RecordBatch.from_pydict(table), ""))
