@@ -67,6 +67,8 @@ Options for reading (not case-sensitive):
     decodeValues         true: add a column `value` with the payload as JSON, decoded with the
                          schema version of its message; null if that is not a JSON, AVRO or
                          PROTOBUF_NATIVE schema; default false
+    storageColumns       false: leave out the columns last_add_confirmed, length, ensemble,
+                         write_set, uuid, chunk_id and chunks; default true
     failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
                          if the query refers to one
 

@@ -53,6 +53,7 @@ class Options:
     min_partitions: int = 1
     password: bytes = b""
     decode_values: bool = False
+    storage_columns: bool = True
     fail_on_data_loss: bool = True
     retry_s: int = 120
     max_rows_per_trigger: int = 0
@@ -69,7 +70,7 @@ _SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
 _NAMES = (
     *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
     *("rowsPerBatch", "splitSize", "minPartitions", "password", "retrySeconds", "decodeValues"),
-    *("maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
+    *("storageColumns", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
 )
 
 _NO_SUBSCRIPTION = "omit it: the source has no subscription, because it does not read from a broker"
@@ -136,6 +137,7 @@ def read_options(given: Mapping[str, str]) -> Options:
         min_partitions=parse_count("minPartitions", values.get("minpartitions", "1"), 1),
         password="".join(passwords).encode(),
         decode_values=parse_flag("decodeValues", values.get("decodevalues", "false")),
+        storage_columns=parse_flag("storageColumns", values.get("storagecolumns", "true")),
         fail_on_data_loss=parse_flag("failOnDataLoss", values.get("failondataloss", "true")),
         retry_s=parse_count("retrySeconds", values.get("retryseconds", "120"), 1),
         max_rows_per_trigger=parse_count(
