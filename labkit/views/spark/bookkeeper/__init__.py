@@ -89,6 +89,10 @@ Options for writing:
 
     service.url          address of one or several brokers, "pulsar://host:port,host:port"; required
     topic                write to this topic; default: the column `topic` of each row
+    token                the token with which to log in to the broker
+    tlsTrustCertsFilePath
+                         with "pulsar+ssl://": a file on each worker with the certificates of
+                         trusted authorities; default: the public ones
     exactlyOnce          false: a stream stores each row at least once, and needs no deduplication;
                          true (the default): the broker's deduplication drops what an interrupted
                          micro-batch has already stored. Only for streams; a batch query always

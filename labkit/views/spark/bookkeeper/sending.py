@@ -58,6 +58,8 @@ _RETRIED = (pulsar.ProducerBusy, pulsar.ConnectError)
 _HINTS: dict[type[Exception], str] = {
     pulsar.Timeout: "; is the broker running?",
     pulsar.ConnectError: "; is this the address of a running broker?",
+    pulsar.AuthenticationError: "; set option 'token'",
+    pulsar.AuthorizationError: "; grant the token's role 'produce' on the namespace",
     pulsar.TopicNotFound: "; create the topic, or its namespace",
     pulsar.ProducerBusy: "; an earlier attempt of the task is still running",
 }
@@ -84,6 +86,9 @@ class Sender:
         self._attempt = attempt
         self._client = pulsar.Client(
             options.service_url,
+            pulsar.AuthenticationToken(options.token) if options.token else None,
+            tls_trust_certs_file_path=options.tls_trust_certs or None,
+            tls_validate_hostname=True,
             operation_timeout_seconds=options.retry_s,
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
         )

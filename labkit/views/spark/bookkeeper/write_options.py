@@ -32,11 +32,13 @@ class WriteOptions:
 
     service_url: str
     topic: str = ""
+    token: str = ""
+    tls_trust_certs: str = ""
     exactly_once: bool = False
     retry_s: int = 120
 
 
-_NAMES = ("service.url", "topic", "exactlyOnce", "retrySeconds")
+_NAMES = "service.url", "topic", "token", "tlsTrustCertsFilePath", "exactlyOnce", "retrySeconds"
 _OF_SPARK = ("checkpointlocation", "queryname")
 """Options of every streaming query, which Spark passes on."""
 
@@ -49,6 +51,8 @@ _OF_READERS_AND_OTHER_CONNECTORS = {
     "includeheaders": "omit it: a column 'properties' is always written",
     "kafka.delivery.timeout.ms": "use 'retrySeconds'",
     "pulsar.producer.sendtimeoutms": "use 'retrySeconds'",
+    "pulsar.client.authparams": "use 'token'",
+    "pulsar.client.tlstrustcertsfilepath": "use 'tlsTrustCertsFilePath'",
 }
 _OTHER_COLUMNS = {
     "payload": "value",
@@ -90,9 +94,14 @@ def read_write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOpt
         topic = full_name(values["topic"]) if "topic" in values else ""
     except BKIncorrectParameterException as error:
         raise OptionError(f"option 'topic': {error}") from None
-    exactly_once = parse_flag("exactlyOnce", values.get("exactlyonce", str(is_stream)))
-    retry_s = parse_count("retrySeconds", values.get("retryseconds", "120"), 1)
-    return WriteOptions(service_url, topic, exactly_once, retry_s)
+    return WriteOptions(
+        service_url,
+        topic,
+        token=values.get("token", ""),
+        tls_trust_certs=values.get("tlstrustcertsfilepath", ""),
+        exactly_once=parse_flag("exactlyOnce", values.get("exactlyonce", str(is_stream))),
+        retry_s=parse_count("retrySeconds", values.get("retryseconds", "120"), 1),
+    )
 
 
 def check_columns(schema: StructType, options: WriteOptions) -> None:

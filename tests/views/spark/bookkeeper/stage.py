@@ -31,7 +31,7 @@ class Stage:
         self, bookies: int, brokers: int = 0, broker_conf: Mapping[str, object] | None = None
     ) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever)
+        self._thread = Thread(target=self._loop.run_forever, daemon=True)
         self.cluster = LocalCluster(bookies, brokers=brokers, traced=False, broker_conf=broker_conf)
 
     def __enter__(self) -> Self:

@@ -12,6 +12,8 @@ from labkit.system.broker.policies import policies_path
 from labkit.views.spark.bookkeeper.messages import Message
 from labkit.views.spark.bookkeeper.sending import Attempt, Sender
 from labkit.views.spark.bookkeeper.write_options import WriteError, WriteOptions
+from labkit.worlds.live.tokens import make_token
+from tests.system.broker import test_security
 from tests.system.broker.client import connect, make_partitions, rest
 from tests.views.spark.bookkeeper.stage import Stage
 
@@ -223,6 +225,33 @@ def test_a_task_fails_if_it_reaches_no_broker_or_the_namespace_is_missing(
     missing = replace(options, topic="persistent://no/where/t")
     with pytest.raises(WriteError, match="TopicNotFound; create the topic, or its namespace"):
         write(missing, messages(missing, 1))
+
+
+keys = test_security.keys
+
+
+@pytest.mark.java
+def test_a_broker_that_asks_for_a_token_gets_it_over_tls(
+    keys: dict[str, object], name: str
+) -> None:
+    with Stage(bookies=1, brokers=1, broker_conf=keys) as stage:
+        options = WriteOptions(
+            f"pulsar+ssl://127.0.0.1:{stage.cluster.ports_of('broker-1')['tls_port']}",
+            PREFIX + name,
+            token=make_token(test_security.SECRET, "alice"),
+            tls_trust_certs=str(keys["tlsCertificateFilePath"]),
+            retry_s=30,
+        )
+        write(options, messages(options, 10))
+        authentication = pulsar.AuthenticationToken(options.token)
+        client = connect(stage.cluster.service_url, authentication=authentication)
+        assert stored(client, options) == list(range(10))
+        client.close()
+        with pytest.raises(WriteError, match="AuthenticationError; set option 'token'"):
+            write(replace(options, token=""), messages(options, 1))
+        untrusted = replace(options, tls_trust_certs="", retry_s=1)
+        with pytest.raises(WriteError, match="ConnectError; is this the address"):
+            write(untrusted, messages(options, 1))
 
 
 def test_a_message_that_is_too_large_fails_before_a_later_one_is_stored(

@@ -35,9 +35,15 @@ def test_a_batch_query_writes_at_least_once_and_a_stream_exactly_once() -> None:
 
 def test_options_have_no_case_and_those_of_every_stream_are_accepted() -> None:
     read = options(
-        TOPIC="t", ExactlyOnce="false", retryseconds="7", checkpointLocation="/c", is_stream=True
+        TOPIC="t",
+        Token="secret",
+        tlstrustcertsfilepath="/ca.pem",
+        ExactlyOnce="false",
+        retryseconds="7",
+        checkpointLocation="/c",
+        is_stream=True,
     )
-    assert read == WriteOptions(URL, TOPIC, exactly_once=False, retry_s=7)
+    assert read == WriteOptions(URL, TOPIC, "secret", "/ca.pem", exactly_once=False, retry_s=7)
 
 
 @pytest.mark.parametrize(
