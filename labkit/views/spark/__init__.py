@@ -3,7 +3,7 @@
     flights         publishes real events to a topic and tabulates what a consumer receives
     session         starts a Spark session, local or remote depending on the environment
     worker_daemon   the preloaded process from which a local session forks its Python workers
-    bookkeeper      `format("bookkeeper")`: reads topics and ledgers directly from the bookies
+    bookkeeper      `format("bookkeeper")`: reads topics and ledgers from bookies; writes to topics
     shipping        sends labkit's code to the workers of a Spark cluster
     streams         jobs that need only ids: order, missing entries, duplicates
     ledgers         jobs that also need ledger metadata: rollovers, lost ledger ends, copies

@@ -1,4 +1,5 @@
-"""`format("bookkeeper")`: a Spark data source that reads topics or ledgers directly from bookies.
+"""`format("bookkeeper")`: a Spark data source that reads topics or ledgers directly from bookies,
+and writes rows to topics through a broker.
 
     messages = spark.read.format("bookkeeper").options(zookeeper="host:port", topic="orders").load()
 
@@ -18,12 +19,17 @@
     following    decides how far each batch of a stream reads
     source, stream    the classes that Spark calls
 
+    write_options     parses and checks the options and columns of a query that writes
+    messages          turns rows into messages
+    sending           sends the messages of a task, at least once or exactly once
+    writers           the classes that Spark calls to write
+
 The source reads only confirmed entries, so every later query finds the same ones. It never
 recovers a ledger, so it never fences a writer. The newest entry of an open ledger becomes readable
 when another entry follows it, or when the writer announces LastAddConfirmed without an entry
 (`explicitLacInterval`), as labkit's brokers do.
 
-Options (not case-sensitive):
+Options for reading (not case-sensitive):
 
     zookeeper            address of the cluster's ZooKeeper, "host:port" or
                          "zk+null://host:port/path/ledgers"; required
@@ -61,6 +67,8 @@ Options (not case-sensitive):
     decodeValues         true: add a column `value` with the payload as JSON, decoded with the
                          schema version of its message; null if that is not a JSON, AVRO or
                          PROTOBUF_NATIVE schema; default false
+    storageColumns       false: leave out the columns last_add_confirmed, length, ensemble,
+                         write_set, uuid, chunk_id and chunks; default true
     failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
                          if the query refers to one
 
@@ -76,4 +84,20 @@ get the whole message, group by `uuid` and concatenate the payloads in the order
 
 A DataFrame reads the data that was stored when it was first used; call `load()` again to see newer
 data.
+
+Options for writing:
+
+    service.url          address of one or several brokers, "pulsar://host:port,host:port"; required
+    topic                write to this topic; default: the column `topic` of each row
+    token                the token with which to log in to the broker
+    tlsTrustCertsFilePath
+                         with "pulsar+ssl://": a file on each worker with the certificates of
+                         trusted authorities; default: the public ones
+    exactlyOnce          false: a stream stores each row at least once, and needs no deduplication;
+                         true (the default): the broker's deduplication drops what an interrupted
+                         micro-batch has already stored. Only for streams; a batch query always
+                         stores each row at least once
+    retrySeconds         how long to retry while brokers or bookies are unreachable; default 120
+
+The columns are `value` (required), `key`, `event_time`, `properties` and `topic`.
 """

@@ -62,6 +62,9 @@ ENTRY_COLUMNS = {
 }
 """Columns for ledgers, one row per entry: name -> type."""
 
+STORAGE_COLUMNS = {*_STORAGE, "uuid", "chunk_id", "chunks"}
+"""Columns that option `storageColumns` can leave out."""
+
 MAY_BE_NULL = {
     *("publish_time", "event_time", "key", "payload", "value"),
     *("uuid", "chunk_id", "chunks"),
@@ -75,9 +78,11 @@ _STRING_LIST = pa.list_(pa.string())
 
 
 def columns_of(options: Options) -> dict[str, str]:
-    if options.ledgers:
-        return ENTRY_COLUMNS
-    return MESSAGE_COLUMNS | VALUE_COLUMN if options.decode_values else MESSAGE_COLUMNS
+    columns = ENTRY_COLUMNS if options.ledgers else MESSAGE_COLUMNS
+    if options.decode_values:
+        columns = columns | VALUE_COLUMN
+    left_out = () if options.storage_columns else STORAGE_COLUMNS
+    return {name: type_ for name, type_ in columns.items() if name not in left_out}
 
 
 def check_schema(schema: StructType, options: Options) -> None:

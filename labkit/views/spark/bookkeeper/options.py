@@ -53,6 +53,7 @@ class Options:
     min_partitions: int = 1
     password: bytes = b""
     decode_values: bool = False
+    storage_columns: bool = True
     fail_on_data_loss: bool = True
     retry_s: int = 120
     max_rows_per_trigger: int = 0
@@ -69,7 +70,7 @@ _SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
 _NAMES = (
     *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
     *("rowsPerBatch", "splitSize", "minPartitions", "password", "retrySeconds", "decodeValues"),
-    *("maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
+    *("storageColumns", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
 )
 
 _NO_SUBSCRIPTION = "omit it: the source has no subscription, because it does not read from a broker"
@@ -130,15 +131,18 @@ def read_options(given: Mapping[str, str]) -> Options:
         end=_bound("end", values.get("end", "latest"), partition),
         starting_ms=_time("startingTime", values.get("startingtime", "")),
         ending_ms=_time("endingTime", values.get("endingtime", "")),
-        closed_only=_flag("closedOnly", values.get("closedonly", "false")),
-        rows_per_batch=_count("rowsPerBatch", values.get("rowsperbatch", "10000"), 1),
+        closed_only=parse_flag("closedOnly", values.get("closedonly", "false")),
+        rows_per_batch=parse_count("rowsPerBatch", values.get("rowsperbatch", "10000"), 1),
         split_bytes=_size("splitSize", values.get("splitsize", "32m")),
-        min_partitions=_count("minPartitions", values.get("minpartitions", "1"), 1),
+        min_partitions=parse_count("minPartitions", values.get("minpartitions", "1"), 1),
         password="".join(passwords).encode(),
-        decode_values=_flag("decodeValues", values.get("decodevalues", "false")),
-        fail_on_data_loss=_flag("failOnDataLoss", values.get("failondataloss", "true")),
-        retry_s=_count("retrySeconds", values.get("retryseconds", "120"), 1),
-        max_rows_per_trigger=_count("maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0),
+        decode_values=parse_flag("decodeValues", values.get("decodevalues", "false")),
+        storage_columns=parse_flag("storageColumns", values.get("storagecolumns", "true")),
+        fail_on_data_loss=parse_flag("failOnDataLoss", values.get("failondataloss", "true")),
+        retry_s=parse_count("retrySeconds", values.get("retryseconds", "120"), 1),
+        max_rows_per_trigger=parse_count(
+            "maxRowsPerTrigger", values.get("maxrowspertrigger", "0"), 0
+        ),
         max_bytes_per_trigger=(
             _size("maxBytesPerTrigger", values["maxbytespertrigger"])
             if "maxbytespertrigger" in values
@@ -261,13 +265,13 @@ def _time(name: str, text: str) -> int:
     return round(time.timestamp() * 1000)
 
 
-def _flag(name: str, text: str) -> bool:
+def parse_flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise OptionError(f"option '{name}' must be 'true' or 'false', got {text!r}")
     return text.lower() == "true"
 
 
-def _count(name: str, text: str, lowest: int) -> int:
+def parse_count(name: str, text: str, lowest: int) -> int:
     if not re.fullmatch(r"\d+", text) or int(text) < lowest:
         raise OptionError(
             f"option '{name}' must be a whole number of at least {lowest}, got {text!r}"

@@ -24,6 +24,13 @@ from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.views.spark.bookkeeper.spans import EntrySpan, span_between, tasks
 from labkit.views.spark.bookkeeper.stream import LedgerStreamReader
+from labkit.views.spark.bookkeeper.write_options import (
+    WriteOptions,
+    check_appends,
+    check_columns,
+    read_write_options,
+)
+from labkit.views.spark.bookkeeper.writers import MessageStreamWriter, MessageWriter
 
 
 class BookKeeperSource(DataSource):
@@ -48,6 +55,22 @@ class BookKeeperSource(DataSource):
         This method must not raise, because Spark 4.3 would fail with an `UnboundLocalError`.
         """
         return LedgerStreamReader(self.options, schema)
+
+    @without_traceback
+    def writer(self, schema: StructType, overwrite: bool) -> MessageWriter:
+        return MessageWriter(self._write_options(schema, overwrite, is_stream=False))
+
+    @without_traceback
+    def streamWriter(self, schema: StructType, overwrite: bool) -> MessageStreamWriter:  # noqa: N802 - Spark's name
+        return MessageStreamWriter(self._write_options(schema, overwrite, is_stream=True))
+
+    def _write_options(
+        self, schema: StructType, overwrite: bool, *, is_stream: bool
+    ) -> WriteOptions:
+        options = read_write_options(self.options, is_stream=is_stream)
+        check_columns(schema, options)
+        check_appends(overwrite)
+        return options
 
 
 class LedgersReader(DataSourceReader):

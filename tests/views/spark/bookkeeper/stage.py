@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from threading import Thread
 from typing import Any, Self, TypeVar
 
@@ -27,10 +27,12 @@ QUICK_NEWS = ClientConfig(explicit_lac_interval_ms=20)
 class Stage:
     """A cluster of bookies, and methods that write to topics."""
 
-    def __init__(self, bookies: int, brokers: int = 0) -> None:
+    def __init__(
+        self, bookies: int, brokers: int = 0, broker_conf: Mapping[str, object] | None = None
+    ) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = Thread(target=self._loop.run_forever)
-        self.cluster = LocalCluster(bookies, brokers=brokers, traced=False)
+        self._thread = Thread(target=self._loop.run_forever, daemon=True)
+        self.cluster = LocalCluster(bookies, brokers=brokers, traced=False, broker_conf=broker_conf)
 
     def __enter__(self) -> Self:
         self._thread.start()

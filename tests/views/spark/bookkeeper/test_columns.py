@@ -1,7 +1,7 @@
 """Tests that a user-defined schema selects columns without changing the values."""
 
 import pytest
-from pyspark.sql.types import StructField, StructType, TimestampType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from labkit.views.spark.bookkeeper.options import OptionError
 from labkit.views.spark.bookkeeper.source import BookKeeperSource
@@ -22,3 +22,19 @@ def test_a_column_that_may_be_null_is_not_declared_as_never_null() -> None:
 
 def test_a_column_that_is_never_null_may_be_declared_so() -> None:
     TOPIC.reader(StructType().add("ledger", "long", nullable=False))
+
+
+def test_the_columns_about_storage_and_chunks_can_be_left_out() -> None:
+    given = {"zookeeper": "h:1", "topic": "t", "storageColumns": "false", "decodeValues": "true"}
+    schema = BookKeeperSource(given).schema()
+    assert schema == (
+        "`topic` string, `partition` int, `ledger` bigint, `entry` bigint, `batch_index` int,"
+        " `batch_size` int, `publish_time` timestamp_ltz, `event_time` timestamp_ltz, `producer`"
+        " string, `sequence_id` bigint, `key` string, `properties` map<string,string>, `payload`"
+        " binary, `value` string"
+    )
+    del given["decodeValues"], given["topic"]
+    entries = BookKeeperSource({**given, "ledgers": "3"})
+    assert entries.schema() == "`ledger` bigint, `entry` bigint, `payload` binary"
+    with pytest.raises(OptionError, match="unknown column 'length'; valid columns: ledger, entry"):
+        entries.reader(StructType([StructField("length", LongType())]))

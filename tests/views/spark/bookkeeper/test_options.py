@@ -136,6 +136,7 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         ({"topic": "t", "minPartitions": "0"}, "option 'minPartitions' must be a whole number"),
         ({"ledgers": "3", "decodeValues": "true"}, "option 'decodeValues' is only for topics"),
         ({"topic": "t", "decodeValues": "1"}, "option 'decodeValues' must be 'true' or 'false'"),
+        ({"topic": "t", "storageColumns": ""}, "option 'storageColumns' must be 'true' or 'false'"),
         ({"topic": "t", "maxBytesPerTrigger": "0"}, "option 'maxBytesPerTrigger' must be a size"),
         (
             {"topic": "t", "maxBytesPerTrigger": "1m", "maxRowsPerTrigger": "5"},
