@@ -12,42 +12,135 @@ from labkit.course.lessons.notebook_cluster import start
 from labkit.course.runs.bookie_files import (
     add_in_groups,
     end_of_journal,
+    entry_log_bytes,
+    entry_log_order,
+    entry_log_syncs,
+    flush_two_ledgers,
+    index_writes,
     journal_bytes,
     journal_fields,
     journal_files,
+    journal_order,
+    jumps,
+    served_from,
 )
+from labkit.course.runs.broken_runs import sentences
+from labkit.course.runs.flush_runs import flushes
 from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.model.errors import BKDigestMatchException
+from labkit.course.runs.repair_runs import (
+    add_missed,
+    auditor_cut_off,
+    bookie_lost,
+    copied_entries,
+    entries_with_one_copy,
+    marked_ledgers,
+    outcome_of,
+    read_count,
+    reads_before_first_copy,
+    repair_of,
+    second_of_mark,
+    two_bookies_lost,
+    worker_dies,
+)
+from labkit.course.runs.znodes import znodes_of
+from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.check import broken, check_all
+from labkit.system.client.striping import write_set
+from labkit.system.model.byte_region import Piece
+from labkit.system.model.errors import (
+    BKDigestMatchException,
+    NoEntryException,
+    NoLedgerException,
+    StorageDamagedException,
+)
 from labkit.system.storage.config import MIB
+from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.journal import padding
-from labkit.views.widgets import CrashMapView, XRay
+from labkit.system.storage.xray import entry_log_spans
+from labkit.system.trace.sentence import describe
+from labkit.views.widgets import BookieInside, CrashMapView, EnsembleHistory, RecoveryProgress, XRay
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.machine.disk_operation import torn
-from labkit.worlds.sim.settings.bookie_script import Add, Commit
+from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.faults import Crash, Delay, Partition
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.bookie_script import CONFIG, Add, Commit
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
+from labkit.worlds.sim.workload.steps import Read, Write
 
 __all__ = [
+    "CONFIG",
     "DEFECTS",
     "MIB",
     "Add",
+    "At",
+    "AutoRecoveryConfig",
     "BKDigestMatchException",
+    "BookieInside",
+    "Cluster",
     "Commit",
+    "Crash",
     "CrashMapView",
+    "Delay",
+    "EnsembleHistory",
+    "NoEntryException",
+    "NoLedgerException",
+    "On",
     "OneBookie",
+    "Partition",
+    "Piece",
+    "Read",
+    "RecoveryProgress",
+    "Scenario",
+    "StorageDamagedException",
+    "Write",
     "XRay",
     "add_in_groups",
+    "add_missed",
+    "auditor_cut_off",
+    "bookie_lost",
+    "broken",
     "check",
+    "check_all",
     "compare",
+    "copied_entries",
     "crash_map",
+    "describe",
     "end_of_journal",
+    "entries_with_one_copy",
+    "entry_log_bytes",
+    "entry_log_order",
+    "entry_log_spans",
+    "entry_log_syncs",
+    "flush_two_ledgers",
+    "flushes",
     "hint",
+    "index_path",
+    "index_writes",
     "journal_bytes",
     "journal_fields",
     "journal_files",
+    "journal_order",
+    "jumps",
+    "marked_ledgers",
+    "outcome_of",
     "padding",
     "parameters",
     "predict",
+    "read_count",
+    "reads_before_first_copy",
     "record",
+    "repair_of",
+    "run",
+    "second_of_mark",
+    "sentences",
+    "served_from",
     "start",
     "torn",
+    "two_bookies_lost",
+    "worker_dies",
+    "write_set",
+    "znodes_of",
 ]

@@ -1,6 +1,8 @@
 """Runs of the real system that lessons and exercises share.
 
     trial, one_bookie       a bookie on a simulated disk; the learner's code under every crash
+    bookie_files            the bytes of one bookie's files, and what lessons count in them
+    flush_runs              when bookies flush on their own, and what they replay
     cluster_trial, do_step  the learner's code inside the simulated cluster
     znodes                  the contents of the metadata store at given moments
     timeline, timeline_messages   shows a run in the timeline; finds the message to lose or delay
@@ -8,7 +10,7 @@
     open_run                opens the link to a run in the view, and at the moment, of the link
     broken_runs             shows a run that broke a promise in other views
     written_entries         lesson 06: when a writer's entries were acknowledged and confirmed
-    ensemble_runs, recovery_runs, repair_trial   scenarios and trials of lessons 07 to 09
+    ensemble_runs, recovery_runs, repair_runs, repair_trial   runs and trials of lessons 07 to 09
     ledger_race             lesson 10: a bookie collects garbage while a client creates a ledger
     topic_world, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
     stream_trial, stored_batches   lessons 12 and 13: streaming jobs, and the files that they store
