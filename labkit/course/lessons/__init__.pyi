@@ -8,6 +8,7 @@ from labkit.course.checking.check import check
 from labkit.course.checking.hints_and_predictions import compare, hint, predict
 from labkit.course.checking.parameters import parameters
 from labkit.course.checking.record import record
+from labkit.course.exercises.garbage import TWO_LOGS
 from labkit.course.lessons.notebook_cluster import start
 from labkit.course.runs.bookie_files import (
     add_in_groups,
@@ -26,6 +27,17 @@ from labkit.course.runs.bookie_files import (
 )
 from labkit.course.runs.broken_runs import sentences
 from labkit.course.runs.flush_runs import flushes
+from labkit.course.runs.garbage_runs import (
+    bookie_with_logs,
+    bytes_on_disk,
+    collect_garbage,
+    compact_logs,
+    cost_of_compaction,
+    garbage_bytes,
+    hours_until_freed,
+    log_usage,
+    steps_that_free_space,
+)
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.course.runs.repair_runs import (
     add_missed,
@@ -44,6 +56,7 @@ from labkit.course.runs.repair_runs import (
 )
 from labkit.course.runs.znodes import znodes_of
 from labkit.system.autorecovery.config import AutoRecoveryConfig
+from labkit.system.bookie.garbage_collection import GarbageConfig
 from labkit.system.check import broken, check_all
 from labkit.system.client.striping import write_set
 from labkit.system.model.byte_region import Piece
@@ -54,11 +67,20 @@ from labkit.system.model.errors import (
     StorageDamagedException,
 )
 from labkit.system.storage.config import MIB
+from labkit.system.storage.entry_log import log_ids, log_name
+from labkit.system.storage.garbage import (
+    EntryLogMetadata,
+    deleted_ledgers,
+    logs_to_compact,
+    read_log_metadata,
+)
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.journal import padding
 from labkit.system.storage.xray import entry_log_spans
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets import BookieInside, CrashMapView, EnsembleHistory, RecoveryProgress, XRay
+from labkit.views.widgets.log_usage import LogBar, LogUsage
+from labkit.views.widgets.step_list import Step, Steps
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.machine.disk_operation import torn
 from labkit.worlds.sim.run import run
@@ -74,6 +96,7 @@ __all__ = [
     "CONFIG",
     "DEFECTS",
     "MIB",
+    "TWO_LOGS",
     "Add",
     "At",
     "AutoRecoveryConfig",
@@ -85,6 +108,10 @@ __all__ = [
     "CrashMapView",
     "Delay",
     "EnsembleHistory",
+    "EntryLogMetadata",
+    "GarbageConfig",
+    "LogBar",
+    "LogUsage",
     "NoEntryException",
     "NoLedgerException",
     "On",
@@ -94,6 +121,8 @@ __all__ = [
     "Read",
     "RecoveryProgress",
     "Scenario",
+    "Step",
+    "Steps",
     "StorageDamagedException",
     "Write",
     "XRay",
@@ -101,12 +130,18 @@ __all__ = [
     "add_missed",
     "auditor_cut_off",
     "bookie_lost",
+    "bookie_with_logs",
     "broken",
+    "bytes_on_disk",
     "check",
     "check_all",
+    "collect_garbage",
+    "compact_logs",
     "compare",
     "copied_entries",
+    "cost_of_compaction",
     "crash_map",
+    "deleted_ledgers",
     "describe",
     "end_of_journal",
     "entries_with_one_copy",
@@ -116,7 +151,9 @@ __all__ = [
     "entry_log_syncs",
     "flush_two_ledgers",
     "flushes",
+    "garbage_bytes",
     "hint",
+    "hours_until_freed",
     "index_path",
     "index_writes",
     "journal_bytes",
@@ -124,12 +161,17 @@ __all__ = [
     "journal_files",
     "journal_order",
     "jumps",
+    "log_ids",
+    "log_name",
+    "log_usage",
+    "logs_to_compact",
     "marked_ledgers",
     "outcome_of",
     "padding",
     "parameters",
     "predict",
     "read_count",
+    "read_log_metadata",
     "reads_before_first_copy",
     "record",
     "repair_of",
@@ -138,6 +180,7 @@ __all__ = [
     "sentences",
     "served_from",
     "start",
+    "steps_that_free_space",
     "torn",
     "two_bookies_lost",
     "worker_dies",
