@@ -11,8 +11,8 @@
     broken_runs             shows a run that broke a promise in other views
     written_entries         lesson 06: when a writer's entries were acknowledged and confirmed
     ensemble_runs, recovery_runs, repair_runs, repair_trial   runs and trials of lessons 07 to 09
-    ledger_race, garbage_runs    lesson 10: a bookie collects garbage; a client creates a ledger meanwhile
-    topic_world, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
+    ledger_race, garbage_runs   lesson 10: ledgers, logs and garbage of one bookie
+    topic_world, one_broker, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
     stream_trial, stored_batches   lessons 12 and 13: streaming jobs, and the files that they store
     uses/                   lesson 15: a write-ahead log, an offset store, a snapshot store
 
