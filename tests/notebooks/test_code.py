@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import compress
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from nbformat import NotebookNode
 from labkit.course.lessons.build import SOURCES, parse
 
 MOST_LINES = 60
+CHANGED = "yours to change"
+"""A comment at the end of a line that the learner changes."""
 FRONT_DOORS = {"labkit.course.lessons", "labkit.course.workshop"}
 """Lessons 16 and 17 check steps of the workshop instead of exercises."""
 TO_DO = (
@@ -52,12 +55,13 @@ def labs_cells(source: Path) -> list[NotebookNode]:
 
 
 def statements(cells: list[NotebookNode]) -> Iterator[tuple[ast.stmt, list[str]]]:
-    """Yield each statement with its lines, without blank lines and comments."""
+    """Yield each statement with its lines, except blank lines, comments and the learner's lines."""
     for cell in cells:
         lines = cell.source.splitlines()
         for each in ast.parse(cell.source).body:
             own = [line.strip() for line in lines[each.lineno - 1 : each.end_lineno]]
-            yield each, [line for line in own if line and not line.startswith("#")]
+            is_labs = (line and not line.startswith("#") and CHANGED not in line for line in own)
+            yield each, list(compress(own, is_labs))
 
 
 def imports(cells: list[NotebookNode]) -> list[ast.ImportFrom]:

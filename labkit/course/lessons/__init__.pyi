@@ -26,6 +26,7 @@ from labkit.course.runs.bookie_files import (
     served_from,
 )
 from labkit.course.runs.broken_runs import sentences
+from labkit.course.runs.cursor_cases import Ack, after
 from labkit.course.runs.flush_runs import flushes
 from labkit.course.runs.garbage_runs import (
     bookie_with_logs,
@@ -39,6 +40,13 @@ from labkit.course.runs.garbage_runs import (
     steps_that_free_space,
 )
 from labkit.course.runs.one_bookie import OneBookie
+from labkit.course.runs.one_broker import (
+    OneBroker,
+    cluster_with_broker,
+    first_and_last,
+    numbers,
+    receive_all,
+)
 from labkit.course.runs.repair_runs import (
     add_missed,
     auditor_cut_off,
@@ -54,6 +62,13 @@ from labkit.course.runs.repair_runs import (
     two_bookies_lost,
     worker_dies,
 )
+from labkit.course.runs.topic_world import (
+    folders_of,
+    ids_of_a_quiet_topic,
+    in_a_cluster,
+    lineage_of,
+    lineage_of_order,
+)
 from labkit.course.runs.znodes import znodes_of
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.bookie.garbage_collection import GarbageConfig
@@ -66,6 +81,7 @@ from labkit.system.model.errors import (
     NoLedgerException,
     StorageDamagedException,
 )
+from labkit.system.model.message_id import MessageId
 from labkit.system.storage.config import MIB
 from labkit.system.storage.entry_log import log_ids, log_name
 from labkit.system.storage.garbage import (
@@ -77,10 +93,22 @@ from labkit.system.storage.garbage import (
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.journal import padding
 from labkit.system.storage.xray import entry_log_spans
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producing.producer import Batching
+from labkit.system.topic.topic import Topic
 from labkit.system.trace.sentence import describe
-from labkit.views.widgets import BookieInside, CrashMapView, EnsembleHistory, RecoveryProgress, XRay
+from labkit.views.shell.lineage import find_lineage
+from labkit.views.widgets import (
+    BookieInside,
+    CrashMapView,
+    EnsembleHistory,
+    MessageIdLineage,
+    RecoveryProgress,
+    XRay,
+)
 from labkit.views.widgets.log_usage import LogBar, LogUsage
 from labkit.views.widgets.step_list import Step, Steps
+from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.machine.disk_operation import torn
 from labkit.worlds.sim.run import run
@@ -97,10 +125,12 @@ __all__ = [
     "DEFECTS",
     "MIB",
     "TWO_LOGS",
+    "Ack",
     "Add",
     "At",
     "AutoRecoveryConfig",
     "BKDigestMatchException",
+    "Batching",
     "BookieInside",
     "Cluster",
     "Commit",
@@ -110,12 +140,17 @@ __all__ = [
     "EnsembleHistory",
     "EntryLogMetadata",
     "GarbageConfig",
+    "LocalCluster",
     "LogBar",
     "LogUsage",
+    "ManagedLedgerConfig",
+    "MessageId",
+    "MessageIdLineage",
     "NoEntryException",
     "NoLedgerException",
     "On",
     "OneBookie",
+    "OneBroker",
     "Partition",
     "Piece",
     "Read",
@@ -124,10 +159,12 @@ __all__ = [
     "Step",
     "Steps",
     "StorageDamagedException",
+    "Topic",
     "Write",
     "XRay",
     "add_in_groups",
     "add_missed",
+    "after",
     "auditor_cut_off",
     "bookie_lost",
     "bookie_with_logs",
@@ -135,6 +172,7 @@ __all__ = [
     "bytes_on_disk",
     "check",
     "check_all",
+    "cluster_with_broker",
     "collect_garbage",
     "compact_logs",
     "compare",
@@ -149,11 +187,16 @@ __all__ = [
     "entry_log_order",
     "entry_log_spans",
     "entry_log_syncs",
+    "find_lineage",
+    "first_and_last",
     "flush_two_ledgers",
     "flushes",
+    "folders_of",
     "garbage_bytes",
     "hint",
     "hours_until_freed",
+    "ids_of_a_quiet_topic",
+    "in_a_cluster",
     "index_path",
     "index_writes",
     "journal_bytes",
@@ -161,11 +204,14 @@ __all__ = [
     "journal_files",
     "journal_order",
     "jumps",
+    "lineage_of",
+    "lineage_of_order",
     "log_ids",
     "log_name",
     "log_usage",
     "logs_to_compact",
     "marked_ledgers",
+    "numbers",
     "outcome_of",
     "padding",
     "parameters",
@@ -173,6 +219,7 @@ __all__ = [
     "read_count",
     "read_log_metadata",
     "reads_before_first_copy",
+    "receive_all",
     "record",
     "repair_of",
     "run",

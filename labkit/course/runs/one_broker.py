@@ -35,6 +35,12 @@ def numbers(message_id: Any) -> tuple[int, int, int, int]:
     return ledger_id, entry_id, partition, batch_index
 
 
+def first_and_last(message_ids: Sequence[Any]) -> tuple[int, int]:
+    """Sort ids by ledger and entry, and return the indices of the first and the last one."""
+    order = sorted(range(len(message_ids)), key=lambda index: numbers(message_ids[index])[:2])
+    return order[0], order[-1]
+
+
 class OneBroker:
     """The cluster's broker. `client` is Pulsar's client, and `admin` does what `pulsar-admin` does.
 
@@ -64,13 +70,11 @@ class OneBroker:
 
         0 is for messages that are not batched. `partition` is for topics with partitions.
         """
-        producer = self.client.create_producer(
-            topic,
-            message_router=lambda message, count: partition,
-            batching_enabled=batch_size > 0,
-            batching_max_messages=batch_size or 1,
-            batching_max_publish_delay_ms=1000,
-        )
+        options: dict[str, Any] = {"message_router": lambda message, count: partition}
+        if batch_size:
+            options |= {"batching_enabled": True, "batching_max_messages": batch_size}
+            options |= {"batching_max_publish_delay_ms": 1000}
+        producer = self.client.create_producer(topic, **options)
         ids: list[Any] = []
         for payload in payloads:
             producer.send_async(payload, lambda result, message_id: ids.append(message_id))
@@ -87,11 +91,24 @@ class OneBroker:
         producer.close()
         return first, second
 
-    def create_partitions(self, topic: str, count: int) -> None:
-        """Create a topic with partitions, and open one after the other."""
-        self.admin(f"persistent/public/default/{topic}/partitions", "PUT", b"%d" % count)
-        for number in range(count):
-            self.client.create_producer(f"{topic}-partition-{number}").close()
+    def one_id_of_each_kind(self, of_batch: Any, batch_size: int) -> str:
+        """Send messages in all other ways than `of_batch`, and return a line for each kind of id.
+
+        The message in a partition is the first one of the topic `visits`.
+        """
+        kinds = {
+            "in a batch": of_batch,
+            "batch of one": self.send("of-one", [b"alone"], batch_size)[0],
+            "not batched": self.send("single", [b"alone"])[0],
+        }
+        self.admin("persistent/public/default/visits/partitions", "PUT", b"2")
+        for number in range(2):  # Open one partition after the other.
+            self.client.create_producer(f"visits-partition-{number}").close()
+        kinds["in a partition"] = self.send("visits", [b"visit"], partition=1)[0]
+        return "\n".join(
+            f"{kind:<15} {message_id!s:<12} stored as {message_id.serialize().hex()}"
+            for kind, message_id in kinds.items()
+        )
 
     def unload(self, topic: str) -> None:
         """Close the topic; the next request loads it again."""
@@ -106,10 +123,11 @@ class OneBroker:
         ledgers = self._stats(topic)["ledgers"]
         return [(ledger["ledgerId"], ledger["entries"]) for ledger in ledgers]
 
-    def cursor(self, topic: str, subscription: str) -> tuple[str, str]:
-        """Return a cursor's mark-delete position and its ranges."""
+    def cursor(self, topic: str, subscription: str) -> str:
+        """Return a cursor's mark-delete position and its ranges, one line each."""
         cursor = self._stats(topic)["cursors"][subscription]
-        return cursor["markDeletePosition"], cursor["individuallyDeletedMessages"]
+        mark_delete, ranges = cursor["markDeletePosition"], cursor["individuallyDeletedMessages"]
+        return f"mark-delete: {mark_delete}\nranges:      {ranges}"
 
     def _stats(self, topic: str) -> Any:
         return self.admin(f"persistent/public/default/{topic}/internalStats")
