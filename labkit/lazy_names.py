@@ -31,6 +31,9 @@ def names_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[s
         if name not in modules():
             available = ", ".join(sorted(modules()))
             raise AttributeError(f"{package} has no {name!r}; available: {available}")
-        return getattr(import_module(modules()[name], package), name)
+        module = import_module(modules()[name], package)
+        if not hasattr(module, name):
+            import_module(f"{module.__name__}.{name}")  # The name is that of a submodule.
+        return getattr(module, name)
 
     return get, lambda: sorted(modules())

@@ -9,25 +9,39 @@ from labkit.course.checking.hints_and_predictions import compare, hint, predict
 from labkit.course.checking.parameters import parameters
 from labkit.course.checking.record import record
 from labkit.course.exercises.garbage import TWO_LOGS
+from labkit.course.exercises.lac import Tail, read_delays_ms, tailing_delays
 from labkit.course.lessons.notebook_cluster import start
 from labkit.course.runs.bookie_files import (
+    add_and_flush,
     add_in_groups,
     end_of_journal,
     entry_log_bytes,
     entry_log_order,
     entry_log_syncs,
     flush_two_ledgers,
+    index_bytes,
     index_writes,
     journal_bytes,
     journal_fields,
     journal_files,
     journal_order,
     jumps,
+    packed_bytes,
+    read_with_changed_byte,
+    records_replayed,
     served_from,
 )
-from labkit.course.runs.broken_runs import sentences
+from labkit.course.runs.broken_runs import first_loss, lost_entries, range_of_seed, sentences
+from labkit.course.runs.cluster_trial import failures, run_with
 from labkit.course.runs.cursor_cases import Ack, after
-from labkit.course.runs.flush_runs import flushes
+from labkit.course.runs.flush_runs import (
+    entries_lost_first,
+    flushes,
+    replay_after_cut,
+    replayed_at_end,
+    where_replay_gets_shorter,
+)
+from labkit.course.runs.game.game import Game
 from labkit.course.runs.garbage_runs import (
     bookie_with_logs,
     bytes_on_disk,
@@ -39,6 +53,20 @@ from labkit.course.runs.garbage_runs import (
     log_usage,
     steps_that_free_space,
 )
+from labkit.course.runs.live_flights import (
+    LiveFlights,
+    NotedQuery,
+    committed,
+    ensembles_in,
+    error_of,
+    finished,
+    in_thread,
+    offset_table,
+    picture_of_middle,
+    planned,
+    row_count,
+    steps_of_a_micro_batch,
+)
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.course.runs.one_broker import (
     OneBroker,
@@ -47,6 +75,14 @@ from labkit.course.runs.one_broker import (
     numbers,
     receive_all,
 )
+from labkit.course.runs.quorum_runs import (
+    ensemble_of,
+    failures_survived,
+    ledgers_created,
+    result_of_failures,
+    sent_to,
+)
+from labkit.course.runs.recovery_runs import damaged_copy
 from labkit.course.runs.repair_runs import (
     add_missed,
     auditor_cut_off,
@@ -62,6 +98,7 @@ from labkit.course.runs.repair_runs import (
     two_bookies_lost,
     worker_dies,
 )
+from labkit.course.runs.timeline import timeline
 from labkit.course.runs.topic_world import (
     folders_of,
     ids_of_a_quiet_topic,
@@ -69,12 +106,34 @@ from labkit.course.runs.topic_world import (
     lineage_of,
     lineage_of_order,
 )
-from labkit.course.runs.znodes import znodes_of
+from labkit.course.runs.uses import stories
+from labkit.course.runs.uses.edit_log import TAKE_OVER
+from labkit.course.runs.uses.offset_store import newest
+from labkit.course.runs.uses.snapshot_store import removable
+from labkit.course.runs.written_entries import (
+    closed_at,
+    end_of_ledger,
+    lac_read,
+    last_confirmed,
+    ledger_of_new_owner,
+    written_entries,
+)
+from labkit.course.runs.znodes import SetLayout, ledger_paths, znodes_of
+from labkit.course.workshop.bookie.common_trials import ONE_ADD
+from labkit.course.workshop.client import runs
+from labkit.course.workshop.step import track
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.bookie.garbage_collection import GarbageConfig
 from labkit.system.check import broken, check_all
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
+from labkit.system.client.quorum import is_covered
 from labkit.system.client.striping import write_set
+from labkit.system.metadata.ledger_layout import LAYOUTS
+from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
 from labkit.system.model.byte_region import Piece
+from labkit.system.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
 from labkit.system.model.errors import (
     BKDigestMatchException,
     NoEntryException,
@@ -92,54 +151,92 @@ from labkit.system.storage.garbage import (
 )
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.journal import padding
-from labkit.system.storage.xray import entry_log_spans
+from labkit.system.storage.xray import entry_log_spans, entry_spans, index_spans, journal_spans
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.system.trace.sentence import describe
 from labkit.views.shell.lineage import find_lineage
+from labkit.views.spark.gaps import GAPS, STATE_STORE, GapDetector
+from labkit.views.spark.session import spark_session
 from labkit.views.widgets import (
     BookieInside,
     CrashMapView,
     EnsembleHistory,
     MessageIdLineage,
     RecoveryProgress,
+    SpaceTime,
+    Stripes,
     XRay,
 )
 from labkit.views.widgets.log_usage import LogBar, LogUsage
 from labkit.views.widgets.step_list import Step, Steps
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.crash_map.crash_map import crash_map
+from labkit.worlds.sim.explore.counterexamples import counterexample
+from labkit.worlds.sim.explore.orders.every_order import every_order
+from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.machine.disk_operation import torn
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash, Delay, Partition
+from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Partition, Pause, SlowDisk
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.bookie_script import CONFIG, Add, Commit
+from labkit.worlds.sim.settings.bookie_script import (
+    CONFIG,
+    DIGEST,
+    Add,
+    Checkpoint,
+    Commit,
+    Fence,
+    Restart,
+)
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
-from labkit.worlds.sim.workload.steps import Read, Write
+from labkit.worlds.sim.variants.variants import VARIANTS
+from labkit.worlds.sim.workload.publish import Publish
+from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
 __all__ = [
     "CONFIG",
+    "DEFAULT_LEDGERS_ROOT",
     "DEFECTS",
+    "DIGEST",
+    "GAPS",
+    "LAYOUTS",
     "MIB",
+    "ONE_ADD",
+    "STATE_STORE",
+    "TAKE_OVER",
     "TWO_LOGS",
+    "VARIANTS",
     "Ack",
+    "AcknowledgedIsDurable",
     "Add",
     "At",
     "AutoRecoveryConfig",
     "BKDigestMatchException",
     "Batching",
+    "BitRot",
+    "BookKeeper",
     "BookieInside",
+    "Checkpoint",
+    "ClientConfig",
     "Cluster",
     "Commit",
     "Crash",
     "CrashMapView",
     "Delay",
+    "DigestType",
     "EnsembleHistory",
+    "Entry",
     "EntryLogMetadata",
+    "Fence",
+    "Game",
+    "GapDetector",
     "GarbageConfig",
+    "LiveFlights",
     "LocalCluster",
     "LogBar",
     "LogUsage",
@@ -148,20 +245,31 @@ __all__ = [
     "MessageIdLineage",
     "NoEntryException",
     "NoLedgerException",
+    "NotedQuery",
     "On",
     "OneBookie",
     "OneBroker",
     "Partition",
+    "Pause",
     "Piece",
+    "Publish",
     "Read",
+    "Recover",
     "RecoveryProgress",
+    "Restart",
     "Scenario",
+    "SetLayout",
+    "SlowDisk",
+    "SpaceTime",
     "Step",
     "Steps",
     "StorageDamagedException",
+    "Stripes",
+    "Tail",
     "Topic",
     "Write",
     "XRay",
+    "add_and_flush",
     "add_in_groups",
     "add_missed",
     "after",
@@ -172,23 +280,40 @@ __all__ = [
     "bytes_on_disk",
     "check",
     "check_all",
+    "closed_at",
     "cluster_with_broker",
     "collect_garbage",
+    "committed",
     "compact_logs",
     "compare",
     "copied_entries",
     "cost_of_compaction",
+    "counterexample",
     "crash_map",
+    "damaged_copy",
+    "decode_entry",
     "deleted_ledgers",
     "describe",
+    "encode_entry",
     "end_of_journal",
+    "end_of_ledger",
+    "ensemble_of",
+    "ensembles_in",
+    "entries_lost_first",
     "entries_with_one_copy",
     "entry_log_bytes",
     "entry_log_order",
     "entry_log_spans",
     "entry_log_syncs",
+    "entry_spans",
+    "error_of",
+    "every_order",
+    "failures",
+    "failures_survived",
     "find_lineage",
+    "finished",
     "first_and_last",
+    "first_loss",
     "flush_two_ledgers",
     "flushes",
     "folders_of",
@@ -197,40 +322,80 @@ __all__ = [
     "hours_until_freed",
     "ids_of_a_quiet_topic",
     "in_a_cluster",
+    "in_thread",
+    "index_bytes",
     "index_path",
+    "index_spans",
     "index_writes",
+    "is_covered",
     "journal_bytes",
     "journal_fields",
     "journal_files",
     "journal_order",
+    "journal_spans",
     "jumps",
+    "lac_read",
+    "last_confirmed",
+    "ledger_of_new_owner",
+    "ledger_paths",
+    "ledgers_created",
     "lineage_of",
     "lineage_of_order",
     "log_ids",
     "log_name",
     "log_usage",
     "logs_to_compact",
+    "lost_entries",
+    "make_digest",
     "marked_ledgers",
+    "newest",
     "numbers",
+    "offset_table",
     "outcome_of",
+    "packed_bytes",
     "padding",
     "parameters",
+    "picture_of_middle",
+    "planned",
     "predict",
+    "range_of_seed",
     "read_count",
+    "read_delays_ms",
     "read_log_metadata",
+    "read_with_changed_byte",
     "reads_before_first_copy",
     "receive_all",
     "record",
+    "records_replayed",
+    "removable",
     "repair_of",
+    "replay_after_cut",
+    "replayed_at_end",
+    "result_of_failures",
+    "row_count",
     "run",
+    "run_with",
+    "runs",
+    "search",
     "second_of_mark",
+    "sent_to",
     "sentences",
     "served_from",
+    "shrink",
+    "spark_session",
     "start",
+    "steps_of_a_micro_batch",
     "steps_that_free_space",
+    "stories",
+    "storm",
+    "tailing_delays",
+    "timeline",
     "torn",
+    "track",
     "two_bookies_lost",
+    "where_replay_gets_shorter",
     "worker_dies",
     "write_set",
+    "written_entries",
     "znodes_of",
 ]

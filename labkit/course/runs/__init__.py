@@ -9,11 +9,13 @@
     play, game/             you choose which message arrives next; a game with ten levels
     open_run                opens the link to a run in the view, and at the moment, of the link
     broken_runs             shows a run that broke a promise in other views
-    written_entries         lesson 06: when a writer's entries were acknowledged and confirmed
+    written_entries         when a writer's entries were acknowledged and confirmed, and their end
+    quorum_runs             lesson 05: where entries are, and how many bookies may fail
     ensemble_runs, recovery_runs, repair_runs, repair_trial   runs and trials of lessons 07 to 09
     ledger_race, garbage_runs   lesson 10: ledgers, logs and garbage of one bookie
     topic_world, one_broker, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
     stream_trial, stored_batches   lessons 12 and 13: streaming jobs, and the files that they store
+    live_flights            lesson 13: a topic in a real cluster, and the queries that read it
     uses/                   lesson 15: a write-ahead log, an offset store, a snapshot store
 
 Read `trial` and `cluster_trial` first.

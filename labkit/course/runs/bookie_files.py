@@ -5,11 +5,16 @@ from itertools import pairwise
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.byte_region import Piece
+from labkit.system.model.entry import Digest
+from labkit.system.model.errors import StorageDamagedException
+from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.entry_log import LOG_HEADER, log_ids, log_name
-from labkit.system.storage.index.ledger_index import DATA_OFFSET
+from labkit.system.storage.index.ledger_index import DATA_OFFSET, index_path
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.journal_scan import JournalScan
-from labkit.system.storage.xray import entry_log_spans, journal_spans
+from labkit.system.storage.xray import entry_log_spans, entry_spans, index_spans, journal_spans
+from labkit.views.widgets import XRay
+from labkit.worlds.sim.machine.disk_operation import Operation
 
 
 def end_of_journal(bookie: OneBookie) -> int:
@@ -135,3 +140,61 @@ def index_writes(page_limit: int, ledger_count: int = 4) -> list[list[str]]:
         elif each.kind == "write" and each.offset >= DATA_OFFSET:
             writes[-1].append(each.path.rpartition("/")[2].partition(".")[0])
     return writes[:-1]
+
+
+def index_bytes(bookie: OneBookie, ledger_id: int, size: int) -> Piece:
+    """Return the first `size` bytes of a ledger's index, for the byte X-ray."""
+    disk, path = bookie.machine.ledgers[0], index_path(ledger_id)
+    spans = index_spans(disk, ledger_id)
+    shown = tuple(span for span in spans if span.offset + span.size <= size)
+    file = disk.open(path)
+    return Piece("index", path, 0, file.read(0, size), shown, file.size())
+
+
+def records_replayed(bookie: OneBookie) -> int:
+    """Return the number of journal records that the bookie has replayed."""
+    return sum(e.size for e in bookie.trace.events if e.kind == "journal.replayed")
+
+
+def packed_bytes(packed: bytes, digest: Digest) -> Piece:
+    """Return a packed entry 0, for the byte X-ray."""
+    return Piece("entry 0", "", 0, packed, entry_spans(packed, 0, digest.size), len(packed))
+
+
+def add_and_flush(bookie: OneBookie, ledger_id: int) -> XRay:
+    """Add an entry and flush it, and return its bytes in all files at four moments."""
+    moments = dict[str, tuple[Piece, ...]]()
+
+    def look_before_a_sync(operation: Operation) -> None:
+        if operation.kind == "sync":
+            moments.setdefault("written, not synced", bookie.places(ledger_id, 0))
+
+    bookie.add((ledger_id, 0))
+    moments["after the add"] = bookie.places(ledger_id, 0)
+    bookie.machine.journals[0].fuse.watch = look_before_a_sync
+    bookie.commit()
+    bookie.machine.journals[0].fuse.watch = None
+    moments["after the journal's sync"] = bookie.places(ledger_id, 0)
+    bookie.flush()
+    moments["after the flush"] = bookie.places(ledger_id, 0)
+    seen = {event.kind: event.seq for event in bookie.trace.events}
+    ends = ["memtable.put", "journal.appended", "journal.synced", "mark.persisted"]
+    return XRay(moments, run=bookie.trace, upto=[seen[kind] + 1 for kind in ends])
+
+
+def read_with_changed_byte(bookie: OneBookie, ledger_id: int, at: int) -> bytes | Exception:
+    """Change byte `at` of the first entry in the entry log, restart the bookie and read the entry.
+
+    Return what the bookie returns, or its error; then restore the byte.
+    """
+    log = bookie.machine.ledgers[0].open(f"current/{log_name(0)}")
+    at += LOG_HEADER.size + LENGTH_SIZE
+    byte = log.read(at, 1)
+    log.write(at, bytes([byte[0] ^ 1]))
+    bookie.restart()  # Its read-ahead buffer is lost with its memory.
+    try:
+        return bookie.read(ledger_id, 0)
+    except StorageDamagedException as error:
+        return error
+    finally:
+        log.write(at, byte)

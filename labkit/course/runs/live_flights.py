@@ -12,9 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
+import pandas as pd
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
 
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.placement.placement import in_name_order
@@ -120,14 +122,25 @@ class LiveFlights:
         missing = set(map(str, self.published)) - set(ids)
         return {"missing": len(missing), "duplicates": len(ids) - len(set(ids)), "rows": len(ids)}
 
-    def offsets_and_last_messages(self, checkpoint: Path) -> dict[int, tuple[str, str]]:
-        """Return for each partition the newest offset, and the id of the last message.
+    def offsets_and_last_messages(self, checkpoint: Path) -> dict[str, str]:
+        """Return for each partition the newest offset and the id of the last message, in words."""
+        return {
+            partition: f"offset {offset}, last message {last}"
+            for partition, (offset, last) in self._ends(checkpoint).items()
+        }
 
-        An offset that ends in -1 names a whole entry, and so does the id next to it.
+    def meaning_of_offsets(self, checkpoint: Path) -> str:
+        """Return whether the newest offsets name the "last delivered" entry or the "first not
+        delivered" one.
         """
-        newest = list(offsets(checkpoint).values())[-1]
-        last = {p: max(i for i in self.published if i.partition == p) for p in (0, 1)}
-        return {p: (newest[str(p)], str(last[p])) for p in last}
+        ends = self._ends(checkpoint).values()
+        is_last = all(offset.split(":")[:2] == last.split(":")[:2] for offset, last in ends)
+        return "last delivered" if is_last else "first not delivered"
+
+    def _ends(self, checkpoint: Path) -> dict[str, tuple[str, str]]:
+        newest = list(_offsets(checkpoint).values())[-1]
+        last = {p: max(i for i in self.published if str(i.partition) == p) for p in newest}
+        return {p: (newest[p], str(last[p])) for p in newest}
 
     def five_entries(self) -> list[str]:
         """Return the ids of four entries of partition 0, and of one of partition 1, as text.
@@ -149,6 +162,14 @@ async def row_count(spark: SparkSession, sink: Path) -> int:
     return await in_thread(spark.read.parquet(str(sink)).count)
 
 
+async def ensembles_in(spark: SparkSession, sink: Path) -> pd.DataFrame:
+    """Return the ensembles from which the rows in the sink were read."""
+    ensembles = spark.read.parquet(str(sink)).select(
+        fn.array_join("ensemble", " ").alias("ensemble")
+    )
+    return await in_thread(ensembles.distinct().orderBy("ensemble").toPandas)
+
+
 async def picture_of_middle(table: DataFrame) -> SvgImage:
     """Return the picture of the message in the middle of a topic."""
     rows = (await in_thread(table.select("topic", *_PARTS).toPandas)).sort_values(_PARTS)
@@ -167,11 +188,14 @@ def _raise_error_of(query: Any) -> None:
         raise query.exception()
 
 
-async def error_of(query: Any) -> list[str]:
-    """Wait until a query has failed, and return the lines of its error."""
+async def error_of(stream: DataFrame, folder: Path) -> str:
+    """Start a query that fails, and return the reason, which is the end of its error."""
+    writer = stream.writeStream.format("noop").option("checkpointLocation", f"{folder}/wrong")
+    query = writer.start()
     with suppress(PySparkException):
         await in_thread(query.awaitTermination)
-    return str(query.exception()).splitlines()
+    lines = str(query.exception()).splitlines()
+    return next(line for line in reversed(lines) if " in the cluster" in line).partition(" in ")[0]
 
 
 def committed(checkpoint: Path) -> list[int]:
@@ -184,8 +208,12 @@ def planned(checkpoint: Path) -> list[int]:
     return _batches(checkpoint / "offsets")
 
 
-def offsets(checkpoint: Path) -> dict[int, dict[str, str]]:
+def offset_table(checkpoint: Path) -> pd.DataFrame:
     """Return the end offset of each micro-batch, which is the last line of its file."""
+    return pd.DataFrame.from_dict(_offsets(checkpoint), orient="index")
+
+
+def _offsets(checkpoint: Path) -> dict[int, dict[str, str]]:
     files = {number: checkpoint / "offsets" / str(number) for number in planned(checkpoint)}
     lines = {number: file.read_text(encoding="utf-8") for number, file in files.items()}
     return {number: json.loads(text.splitlines()[-1]) for number, text in lines.items()}
@@ -196,13 +224,14 @@ def _batches(folder: Path) -> list[int]:
 
 
 class NotedQuery:
-    """A query whose sink only records each batch's number and how many rows it has.
+    """A query whose sink only records each batch's number and how many rows it has, at most 300.
 
     The records are in a file, because with Spark Connect the sink runs in the server.
     """
 
-    def __init__(self, stream: DataFrame, folder: Path) -> None:
-        self._stream = stream
+    def __init__(self, spark: SparkSession, options: dict[str, str], folder: Path) -> None:
+        stream = spark.readStream.format("bookkeeper").options(**options)
+        self._stream = stream.option("maxRowsPerTrigger", 300).load()
         self._checkpoint, self._notes = folder / "noted", folder / "notes"
 
     def batches(self) -> list[tuple[int, int]]:
@@ -210,8 +239,11 @@ class NotedQuery:
         lines = self._notes.read_text(encoding="utf-8").splitlines()
         return [(number, count) for number, count in map(json.loads, lines)]
 
-    async def run(self) -> None:
-        """Run the query on everything that is available. Raises its error if it fails."""
+    async def run(self) -> list[tuple[int, int]]:
+        """Run the query on everything that is available, and return `batches`.
+
+        Raises its error if it fails.
+        """
         notes = self._notes
 
         def note(rows: Any, number: int) -> None:
@@ -221,6 +253,7 @@ class NotedQuery:
         writer = self._stream.writeStream.foreachBatch(note)
         writer = writer.option("checkpointLocation", str(self._checkpoint))
         await finished(writer.trigger(availableNow=True).start())
+        return self.batches()
 
     async def crash_before_commit(self) -> list[tuple[int, int]]:
         """Delete the newest commit, as a crash before it would have, and run the query again.
@@ -230,5 +263,4 @@ class NotedQuery:
         before, newest = len(self.batches()), committed(self._checkpoint)[-1]
         (self._checkpoint / "commits" / str(newest)).unlink()
         (self._checkpoint / "commits" / f".{newest}.crc").unlink(missing_ok=True)
-        await self.run()
-        return self.batches()[before:]
+        return (await self.run())[before:]

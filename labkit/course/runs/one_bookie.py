@@ -39,7 +39,7 @@ class OneBookie:
         self.machine = new_machine(Fuse())
         self._config = replace(CONFIG, **settings)
         ticks = count(TICK_US, TICK_US)
-        self._recorder = Recorder("bookie-1", lambda: next(ticks))
+        self._recorder = Recorder("b0", lambda: next(ticks))
         self._recorder.listen(self._take)
         self._waiting: list[tuple[int, int, str, int]] = []
         self._start()
