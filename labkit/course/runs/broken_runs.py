@@ -106,6 +106,7 @@ def first_loss(storms: Iterable[Scenario], variant: str) -> Finding | None:
 
 def range_of_seed(found: Finding | None) -> str:
     """Return whether the seed of a finding is "below 10" or "10 or more", or "none"."""
-    if found is None:
+    seed = None if found is None else found.scenario.seed
+    if seed is None:
         return "none"
-    return "below 10" if found.scenario.seed < 10 else "10 or more"
+    return "below 10" if seed < 10 else "10 or more"
