@@ -9,7 +9,7 @@ from labkit.course.checking.hints_and_predictions import compare, hint, predict
 from labkit.course.checking.parameters import parameters
 from labkit.course.checking.record import record
 from labkit.course.exercises.garbage import TWO_LOGS
-from labkit.course.exercises.lac import Tail, read_delays_ms, tailing_delays
+from labkit.course.exercises.lac import tailing_delays
 from labkit.course.lessons.notebook_cluster import start
 from labkit.course.runs.bookie_files import (
     add_and_flush,
@@ -32,7 +32,7 @@ from labkit.course.runs.bookie_files import (
     served_from,
 )
 from labkit.course.runs.broken_runs import first_loss, lost_entries, range_of_seed, sentences
-from labkit.course.runs.cluster_trial import failures, run_with
+from labkit.course.runs.cluster_trial import failures
 from labkit.course.runs.cursor_cases import Ack, after
 from labkit.course.runs.flush_runs import (
     entries_lost_first,
@@ -123,17 +123,10 @@ from labkit.course.runs.repair_runs import (
     worker_dies,
 )
 from labkit.course.runs.timeline import timeline
-from labkit.course.runs.topic_world import (
-    folders_of,
-    ids_of_a_quiet_topic,
-    in_a_cluster,
-    lineage_of,
-    lineage_of_order,
-)
+from labkit.course.runs.topic_world import ids_of_a_quiet_topic, lineage_of_order
 from labkit.course.runs.uses import stories
 from labkit.course.runs.uses.edit_log import TAKE_OVER
 from labkit.course.runs.uses.offset_store import newest
-from labkit.course.runs.uses.snapshot_store import removable
 from labkit.course.runs.written_entries import (
     closed_at,
     end_of_ledger,
@@ -142,21 +135,14 @@ from labkit.course.runs.written_entries import (
     ledger_of_new_owner,
     written_entries,
 )
-from labkit.course.runs.znodes import SetLayout, ledger_paths, znodes_of
+from labkit.course.runs.znodes import ledger_paths, znodes_of
 from labkit.course.workshop.bookie.common_trials import ONE_ADD
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.step import track
-from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.bookie.garbage_collection import GarbageConfig
 from labkit.system.check import broken, check_all
-from labkit.system.check.promises.durability import AcknowledgedIsDurable
-from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.context import ClientConfig
-from labkit.system.client.quorum import is_covered
 from labkit.system.client.striping import write_set
 from labkit.system.metadata.ledger_layout import LAYOUTS
 from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
 from labkit.system.model.errors import (
     BKDigestMatchException,
@@ -164,25 +150,10 @@ from labkit.system.model.errors import (
     NoLedgerException,
     StorageDamagedException,
 )
-from labkit.system.model.message_id import MessageId
 from labkit.system.storage.config import MIB
-from labkit.system.storage.entry_log import log_ids, log_name
-from labkit.system.storage.garbage import (
-    EntryLogMetadata,
-    deleted_ledgers,
-    logs_to_compact,
-    read_log_metadata,
-)
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.journal import padding
-from labkit.system.storage.xray import entry_log_spans, entry_spans, index_spans, journal_spans
-from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producing.producer import Batching
-from labkit.system.topic.topic import Topic
-from labkit.system.trace.sentence import describe
-from labkit.views.shell.lineage import find_lineage
 from labkit.views.spark import charts, flights, ledgers, publishing, streams, trace_charts, traces
-from labkit.views.spark.faults import plant_faults
 from labkit.views.spark.gaps import GAPS, STATE_STORE, GapDetector
 from labkit.views.spark.picture import message_id_picture
 from labkit.views.spark.session import spark_session
@@ -196,28 +167,17 @@ from labkit.views.widgets import (
     Stripes,
     XRay,
 )
-from labkit.views.widgets.log_usage import LogBar, LogUsage
-from labkit.views.widgets.step_list import Step, Steps
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.explore.orders.every_order import every_order
 from labkit.worlds.sim.explore.scenarios.storm import storm
-from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.machine.disk_operation import torn
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Partition, Pause, SlowDisk
+from labkit.worlds.sim.scenario.faults import Crash, Delay, Partition, Pause, SlowDisk
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.bookie_script import (
-    CONFIG,
-    DIGEST,
-    Add,
-    Checkpoint,
-    Commit,
-    Fence,
-    Restart,
-)
+from labkit.worlds.sim.settings.bookie_script import DIGEST, Add, Checkpoint, Commit, Fence, Restart
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
@@ -226,7 +186,6 @@ from labkit.worlds.sim.workload.publish import Publish
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
 
 __all__ = [
-    "CONFIG",
     "DEFAULT_LEDGERS_ROOT",
     "DEFECTS",
     "DIGEST",
@@ -239,17 +198,11 @@ __all__ = [
     "TWO_LOGS",
     "VARIANTS",
     "Ack",
-    "AcknowledgedIsDurable",
     "Add",
     "At",
-    "AutoRecoveryConfig",
     "BKDigestMatchException",
-    "Batching",
-    "BitRot",
-    "BookKeeper",
     "BookieInside",
     "Checkpoint",
-    "ClientConfig",
     "Cluster",
     "Commit",
     "Crash",
@@ -258,17 +211,11 @@ __all__ = [
     "DigestType",
     "EnsembleHistory",
     "Entry",
-    "EntryLogMetadata",
     "Fence",
     "Game",
     "GapDetector",
-    "GarbageConfig",
     "LiveFlights",
     "LocalCluster",
-    "LogBar",
-    "LogUsage",
-    "ManagedLedgerConfig",
-    "MessageId",
     "MessageIdLineage",
     "NoEntryException",
     "NoLedgerException",
@@ -278,22 +225,16 @@ __all__ = [
     "OneBroker",
     "Partition",
     "Pause",
-    "Piece",
     "Publish",
     "Read",
     "Recover",
     "RecoveryProgress",
     "Restart",
     "Scenario",
-    "SetLayout",
     "SlowDisk",
     "SpaceTime",
-    "Step",
-    "Steps",
     "StorageDamagedException",
     "Stripes",
-    "Tail",
-    "Topic",
     "Write",
     "XRay",
     "add_and_flush",
@@ -321,8 +262,6 @@ __all__ = [
     "crash_map",
     "damaged_copy",
     "decode_entry",
-    "deleted_ledgers",
-    "describe",
     "encode_entry",
     "end_of_journal",
     "end_of_ledger",
@@ -334,41 +273,33 @@ __all__ = [
     "entries_with_one_copy",
     "entry_log_bytes",
     "entry_log_order",
-    "entry_log_spans",
     "entry_log_syncs",
-    "entry_spans",
     "error_of",
     "every_order",
     "failures",
     "failures_survived",
     "faults_in",
-    "find_lineage",
     "finished",
     "first_and_last",
     "first_loss",
     "flights",
     "flush_two_ledgers",
     "flushes",
-    "folders_of",
     "full_batches",
     "garbage_bytes",
     "hint",
     "hours_until_freed",
     "ids_of_a_quiet_topic",
     "ids_parsed_wrong",
-    "in_a_cluster",
     "in_thread",
     "incomplete_batches",
     "index_bytes",
     "index_path",
-    "index_spans",
     "index_writes",
-    "is_covered",
     "journal_bytes",
     "journal_fields",
     "journal_files",
     "journal_order",
-    "journal_spans",
     "jumps",
     "keys_in_two_partitions",
     "lac_read",
@@ -377,13 +308,9 @@ __all__ = [
     "ledger_paths",
     "ledgers",
     "ledgers_created",
-    "lineage_of",
     "lineage_of_order",
     "load_run",
-    "log_ids",
-    "log_name",
     "log_usage",
-    "logs_to_compact",
     "lost_entries",
     "make_digest",
     "marked_ledgers",
@@ -398,20 +325,16 @@ __all__ = [
     "parameters",
     "picture_of_middle",
     "planned",
-    "plant_faults",
     "predict",
     "publishing",
     "range_of_seed",
     "read_count",
-    "read_delays_ms",
-    "read_log_metadata",
     "read_with_changed_byte",
     "reads_before_first_copy",
     "receive_all",
     "record",
     "recorded_trace",
     "records_replayed",
-    "removable",
     "repair_chart",
     "repair_of",
     "repairs_since_kill",
@@ -421,9 +344,7 @@ __all__ = [
     "rollovers_by_reason",
     "row_count",
     "run",
-    "run_with",
     "runs",
-    "search",
     "second_of_mark",
     "sent_to",
     "sentences",

@@ -15,6 +15,7 @@
     ledger_race, garbage_runs   lesson 10: ledgers, logs and garbage of one bookie
     topic_world, one_broker, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
     stream_trial, stored_batches   lessons 12 and 13: streaming jobs, and the files that they store
+    recorded_stream         lesson 12: a recorded run, and what its messages and its trace show
     live_flights            lesson 13: a topic in a real cluster, and the queries that read it
     uses/                   lesson 15: a write-ahead log, an offset store, a snapshot store
 
