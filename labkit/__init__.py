@@ -6,6 +6,7 @@
     course/         the lessons, the exercises and their grading
     cli/            the command `labkit`
     shipped_files   finds the notebooks and data that are installed with labkit
+    lazy_names      imports the names of a package on first use
 
 A package imports only packages listed above it; for example, the system never imports the worlds.
 Each package's `__init__` lists its modules, and ARCHITECTURE.md follows an entry through them.
@@ -14,31 +15,7 @@ Each package's `__init__` lists its modules, and ARCHITECTURE.md follows an entr
 Each is imported on first use, so that a bookie process starts without importing the widgets.
 """
 
-import ast
-from functools import cache
-from importlib import import_module
-from pkgutil import get_data
+from labkit.lazy_names import names_of
 
 __version__ = "0.1.0"
-
-
-def __getattr__(name: str) -> object:
-    modules = _exported_modules()
-    if name == "__all__":
-        return sorted(modules)
-    if name not in modules:
-        raise AttributeError(f"labkit has no {name!r}; available: {', '.join(sorted(modules))}")
-    return getattr(import_module(modules[name], __name__), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_exported_modules()})
-
-
-@cache
-def _exported_modules() -> dict[str, str]:
-    # The stub is the only list of these names, for both type checkers and this module.
-    # Read it through the loader, because in Spark workers this package is inside a zip file.
-    stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
-    imports = (node for node in stub.body if isinstance(node, ast.ImportFrom))
-    return {alias.name: f".{node.module}" for node in imports for alias in node.names}
+__getattr__, __dir__ = names_of(__name__)

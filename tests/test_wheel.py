@@ -78,7 +78,8 @@ def test_a_wheel_holds_notebooks_data_and_types(built: tuple[Path, Path]) -> Non
     files = [file.as_posix() for file in committed()]
     notebooks = {f"labkit/{name}" for name in files if re.match(r"notebooks/.*\.ipynb$", name)}
     data = {f"labkit/{name}" for name in files if re.match(r"data/.*\.parquet$", name)}
-    assert notebooks | data | {"labkit/py.typed", "labkit/__init__.pyi"} <= names
+    stubs = {"labkit/__init__.pyi", "labkit/course/lessons/__init__.pyi"}
+    assert notebooks | data | stubs | {"labkit/py.typed"} <= names
     package = {name for name in files if name.startswith("labkit/")}
     assert package <= names
     assert {name.partition("/")[0] for name in names if ".dist-info/" not in name} == {"labkit"}

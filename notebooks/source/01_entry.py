@@ -17,11 +17,26 @@ payload = "hello"
 digest_type = "CRC32C"  # or CRC32, HMAC, DUMMY
 
 # %%
-from labkit.course.lessons import check, compare, hint, parameters, predict, record
-from labkit.system.model.byte_region import Piece
-from labkit.system.model.entry import DigestType, Entry, decode_entry, encode_entry, make_digest
-from labkit.system.storage.xray import entry_spans
-from labkit.views.widgets import XRay
+from labkit.course.lessons import (
+    DIGEST,
+    BKDigestMatchException,
+    DigestType,
+    Entry,
+    OneBookie,
+    XRay,
+    add_and_flush,
+    check,
+    compare,
+    decode_entry,
+    encode_entry,
+    hint,
+    make_digest,
+    packed_bytes,
+    parameters,
+    predict,
+    read_with_changed_byte,
+    record,
+)
 
 parameters("01", globals())
 digest = make_digest(DigestType[digest_type], password=b"pw")
@@ -34,7 +49,7 @@ digest = make_digest(DigestType[digest_type], password=b"pw")
 # %%
 entry = Entry(ledger_id, 0, -1, len(payload.encode()), payload.encode())
 packed = encode_entry(entry, digest)
-XRay(Piece("entry 0", "", 0, packed, entry_spans(packed, 0, digest.size), len(packed)))
+XRay(packed_bytes(packed, digest))
 
 # %% [markdown]
 # **May your predictions be saved?** Normally, your predictions and the hints that you ask for are lost when the kernel stops. If you turn on this switch, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
@@ -178,29 +193,8 @@ check("entry.length", my_lengths)
 # Now send an entry to one bookie. Move the slider, which is the bookie's timeline: the client's bytes appear first in the journal and then in the entry log, while the index only records where they are. Hatched bytes would not survive a power cut.
 
 # %%
-from labkit.course.runs.one_bookie import OneBookie
-
 bookie = OneBookie()
-moments = {}
-
-
-def look_before_a_sync(operation):
-    if operation.kind == "sync":
-        moments.setdefault("written, not synced", bookie.places(ledger_id, 0))
-
-
-# %%
-bookie.add((ledger_id, 0))
-moments["after the add"] = bookie.places(ledger_id, 0)
-bookie.machine.journals[0].controller.watch = look_before_a_sync
-bookie.commit()
-bookie.machine.journals[0].controller.watch = None
-moments["after the journal's sync"] = bookie.places(ledger_id, 0)
-bookie.flush()
-moments["after the flush"] = bookie.places(ledger_id, 0)
-seen = {event.kind: event.seq for event in bookie.trace.events}
-ends = ["memtable.put", "journal.appended", "journal.synced", "mark.persisted"]
-XRay(moments, run=bookie.trace, upto=[seen[kind] + 1 for kind in ends])
+add_and_flush(bookie, ledger_id)
 
 # %% [markdown]
 # ## 5 · Break something: one byte on the disk
@@ -215,36 +209,13 @@ predict("the bookie notices a changed payload", False)
 # end
 
 # %%
-from labkit.system.model.errors import StorageDamagedException
-
-log = bookie.machine.ledgers[0].open("current/0.log")
-start = 1024 + 4  # the log's header and the entry's length prefix
-
-
-# %%
-def read_with_changed_byte(at):
-    byte = log.read(start + at, 1)
-    log.write(start + at, bytes([byte[0] ^ 1]))
-    bookie.restart()  # its read-ahead buffer is lost with its memory
-    try:
-        return bookie.read(ledger_id, 0)
-    except StorageDamagedException as error:
-        return error
-    finally:
-        log.write(start + at, byte)
-
-
-# %%
-answer = read_with_changed_byte(40)
+answer = read_with_changed_byte(bookie, ledger_id, 40)
 compare("the bookie notices a changed payload", isinstance(answer, Exception))
 
 # %% [markdown]
 # The bookie returns the damaged bytes as if nothing had happened. The client notices:
 
 # %%
-from labkit.system.model.errors import BKDigestMatchException
-from labkit.worlds.sim.settings.bookie_script import DIGEST
-
 try:
     decode_entry(answer, DIGEST, ledger_id, 0)
 except BKDigestMatchException as error:
@@ -254,7 +225,7 @@ except BKDigestMatchException as error:
 # The bookie checks only the two ids, to make sure that this is the entry that the index points to. Here you damage the entry id instead:
 
 # %%
-print(read_with_changed_byte(15))
+print(read_with_changed_byte(bookie, ledger_id, 15))
 
 # %% [markdown]
 # ### Your turn: the reader's check

@@ -16,23 +16,33 @@ payload_size = 20
 group_size = 3
 
 # %%
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.model.byte_region import Piece
-from labkit.system.storage.xray import journal_spans
-from labkit.views.widgets import XRay
-from labkit.views.widgets.crash_map import CrashMapView
+import struct
+
+from labkit.course.lessons import (
+    DEFECTS,
+    MIB,
+    Add,
+    BKDigestMatchException,
+    Commit,
+    CrashMapView,
+    OneBookie,
+    XRay,
+    add_in_groups,
+    check,
+    compare,
+    crash_map,
+    end_of_journal,
+    hint,
+    journal_bytes,
+    journal_fields,
+    journal_files,
+    padding,
+    parameters,
+    predict,
+    torn,
+)
 
 parameters("02", globals())
-
-
-# %%
-def journal_piece(bookie, size):
-    disk = bookie.machine.journals[0]
-    spans = tuple(s for s in journal_spans(disk, 1) if s.offset + s.size <= size)
-    data = disk.open("current/1.txn").read(0, size)
-    return Piece("journal", "current/1.txn", 0, data, spans, len(data))
-
 
 # %% [markdown]
 # ## 1 · The picture
@@ -43,7 +53,7 @@ def journal_piece(bookie, size):
 bookie = OneBookie()
 bookie.add((5, 0), payload_size=payload_size)
 bookie.commit()
-XRay(journal_piece(bookie, bookie.store.journals[0].synced.offset))
+XRay(journal_bytes(bookie))
 
 # %% [markdown]
 # A header of 512 bytes is followed by **records**. Each record is a length word and a body, and every body starts with the ledger id and the entry id. The body of an add is the entry as its client packed it ([lesson 01](01-entry.ipynb)).
@@ -73,30 +83,18 @@ predict("the next record begins at", end + left + (512 if 0 < left < 8 else 0))
 # end
 
 # %%
-compare("the next record begins at", bookie.store.journals[0].synced.offset)
+compare("the next record begins at", end_of_journal(bookie))
 
 # %% [markdown]
 # ## 2 · One sync for many
 #
 # A sync takes as long for one record as for a hundred, so a bookie batches records. All waiting records become one **group**, which is written with a single write and made durable with a single sync. Then all of its adds are acknowledged. Count the disk operations:
 
-
-# %%
-def operations_for(adds, in_groups_of):
-    bookie = OneBookie()
-    before = len(bookie.machine.journals[0].controller.operations)
-    for first in range(0, adds, in_groups_of):
-        ids = range(first, min(first + in_groups_of, adds))
-        bookie.add(*((5, i) for i in ids), payload_size=payload_size)
-        bookie.commit()
-    done = bookie.machine.journals[0].controller.operations[before:]
-    return sum(o.kind == "sync" for o in done), sum(o.size for o in done)
-
-
 # %%
 for size in sorted({1, group_size, 12}):
-    syncs, written = operations_for(12, size)
-    print(f"12 adds in groups of {size:>2}: {syncs:>2} syncs, {written:>5} bytes written")
+    count = add_in_groups(12, size, payload_size)
+    line = f"{count.syncs:>2} syncs, {count.bytes_written:>5} bytes written"
+    print(f"12 adds in groups of {size:>2}: {line}")
 
 # %% [markdown]
 # Small groups not only cause more syncs, they also write more bytes. The difference is the padding: each group is padded to a multiple of `journalAlignmentSize` (512). Because a synced block is never written again, a torn write can only damage data that has not been acknowledged.
@@ -113,8 +111,6 @@ predict("padding where 5 bytes are left", 5 + 512)
 # end
 
 # %%
-from labkit.system.storage.journal import padding
-
 compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 
 # %% [markdown]
@@ -122,10 +118,8 @@ compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 #
 # Return the bytes to write at `offset` so that the file continues at a multiple of `alignment`. Your function replaces `labkit.system.storage.journal.padding`. The check writes a real journal with it, crashes the bookie before every disk operation, and replays the padded journal.
 
+
 # %%
-import struct
-
-
 def my_padding(offset, alignment):
     # solution
     left = -offset % alignment
@@ -157,14 +151,10 @@ check("journal.padding", lambda offset, alignment: bytes(-offset % alignment), m
 # A bookie preallocates each journal file with zeros, `journalPreAllocSizeMB` at a time, so that a sync does not also have to make a new file size durable. The file is never truncated. Its size therefore does not tell you where the records end, but a **length word of zero** does.
 
 # %%
-from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
-
 bookie.add((5, 1), payload_size=payload_size)
-bookie.store.fence(5, MASTER_KEY)
+bookie.fence(5)
 bookie.commit()
-for span in journal_spans(bookie.machine.journals[0], 1):
-    if span.name in ("entry id", "mask", "preallocated"):
-        print(f"{span.offset:>6}  {span.name:<14}{span.value:>6}  {span.meaning}")
+print(journal_fields(bookie, "entry id", "mask", "preallocated"))
 
 # %% [markdown]
 # A crash in the middle of a write leaves part of a record: a **torn tail**. The torn record was never synced and so never acknowledged. Replay applies all complete records before it. If the file ends in the middle of the record, replay stops without an error. In a preallocated file, zeros follow the torn record; section 4 shows what happens then.
@@ -202,9 +192,6 @@ check("journal.records", my_records)
 # The script below makes four adds in two groups. Each row of the map is a disk operation of the bookie, and the machine crashes just before it. Each column says what happens to the data that has not been synced by then: all of it is *lost* (the power failed), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. For each cell, the bookie is restarted and every acknowledged entry is looked up. Choose a cell.
 
 # %%
-from labkit.worlds.sim.crash_map.crash_map import crash_map
-from labkit.worlds.sim.settings.bookie_script import Add, Commit
-
 script = [Add(5, 0), Add(5, 1), Commit(), Add(5, 2), Add(5, 3), Commit()]
 CrashMapView(crash_map(script))
 
@@ -221,12 +208,8 @@ predict("lost, if acknowledged before the sync", "power")
 # end
 
 # %%
-from labkit.worlds.sim.variants.storage_variants import DEFECTS
-
 hasty = crash_map(script, store_factory=DEFECTS["ack before sync"].store_factory)
-kinds = {"process" if f.variant.name == "kept" else "power" for f in hasty.failures()}
-found = "both" if len(kinds) == 2 else kinds.pop()
-compare("lost, if acknowledged before the sync", found)
+compare("lost, if acknowledged before the sync", hasty.losing_crashes())
 
 # %%
 CrashMapView(hasty)
@@ -239,46 +222,19 @@ CrashMapView(hasty)
 # Journal records have no checksum. If a record is torn in a preallocated file, its length and its ids are intact, but its end consists of zeros. Replay accepts such a record. The add was never acknowledged, so no promise is broken, and a client that reads the entry detects the damage by its digest.
 
 # %%
-from labkit.system.model.entry import decode_entry
-from labkit.system.model.errors import BKDigestMatchException
-from labkit.worlds.sim.machine.disk_operation import torn
-from labkit.worlds.sim.settings.bookie_script import DIGEST
-
 bookie = OneBookie()
 bookie.add((5, 0), payload_size=2000)
-crashes = []
-journal = bookie.machine.journals[0]
-journal.controller.watch = lambda operation: crashes.append(bookie.machine.after_crash(torn))
-bookie.commit()
-
-# %%
-bookie.machine = crashes[-1]  # the power failed just before the sync: half of the write survived
+bookie.crash_before_sync(torn)  # half of the write survives
 bookie.restart()
 try:
-    decode_entry(bookie.read(5, 0), DIGEST, 5, 0)
+    bookie.payload(5, 0)
 except BKDigestMatchException as error:
     print(error)
 
 # %% [markdown]
 # ## 5 · Which journals can be deleted?
 #
-# A journal is not one file but a sequence of files. This function lists a bookie's journal files and the entries in each:
-
-
-# %%
-from labkit.system.storage.journal import journal_ids
-
-
-def show_journals(bookie):
-    disk = bookie.machine.journals[0]
-    for file_id in journal_ids(disk):
-        ids = [int(s.value) for s in journal_spans(disk, file_id) if s.name == "entry id"]
-        print(f"{file_id:x}.txn", *(f"5/{entry_id}" for entry_id in ids if entry_id >= 0))
-    return len(journal_ids(disk))
-
-
-# %% [markdown]
-# When a journal file is full, the bookie starts the next one, `<id in hex>.txn`, whose id is one higher. This is called *rolling*. A file counts as full after the first group that ends beyond `journalMaxSizeMB` (default 2048). A group is never split across two files.
+# A journal is not one file but a sequence of files. When a journal file is full, the bookie starts the next one, `<id in hex>.txn`, whose id is one higher. This is called *rolling*. A file counts as full after the first group that ends beyond `journalMaxSizeMB` (default 2048). A group is never split across two files.
 #
 # **Predict.** You add ten entries of 256 KiB, syncing after each one, with `journalMaxSizeMB` set to 1. How many files does the bookie write?
 
@@ -290,17 +246,14 @@ predict("journals for ten entries", 3)
 # end
 
 # %%
-from dataclasses import replace
-
-from labkit.worlds.sim.settings.bookie_script import CONFIG
-
 journal_max_size_mb = 1  # yours to change: 2, 4
-rolling_config = replace(CONFIG, journal_max_size_mb=journal_max_size_mb)
-big = OneBookie(rolling_config)
+big = OneBookie(journal_max_size_mb=journal_max_size_mb)
 for entry_id in range(10):
     big.add((5, entry_id), payload_size=256 * 1024)
     big.commit()
-compare("journals for ten entries", show_journals(big))
+for name, entries in journal_files(big).items():
+    print(name, *entries)
+compare("journals for ten entries", len(journal_files(big)))
 
 # %% [markdown]
 # Four entries of 256 KiB plus the header are more than 1 MiB, so each file is full after four entries. On disk, the first two files take up 2 MiB each: they are just over 1 MiB long, and space is preallocated in steps of 1 MiB.
@@ -309,7 +262,8 @@ compare("journals for ten entries", show_journals(big))
 
 # %%
 big.flush()
-left = show_journals(big)
+for name, entries in journal_files(big).items():
+    print(name, *entries)
 print("LastLogMark points into", big.store.marks[0].file_name)
 
 # %% [markdown]
@@ -356,8 +310,6 @@ check(
 # **A bug in version 4.17.** The force-write thread takes all waiting groups but syncs only the file of the last one. When the journal rolls, the groups in the old file are therefore acknowledged before that file has been synced. Here is the same bug in labkit:
 
 # %%
-from labkit.system.storage.config import MIB
-
 rolling = [Add(5, 0, MIB), Commit(), Add(5, 1), Commit()]
 late = crash_map(rolling, store_factory=DEFECTS["wrong file synced at a roll"].store_factory)
 print(late.smallest() or "safe")

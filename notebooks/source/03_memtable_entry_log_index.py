@@ -27,15 +27,29 @@ page_size = 512
 # You run a bookie on a simulated disk. Its clients write several ledgers at the same time, so the entries of these ledgers arrive interleaved. `8/0` means entry 0 of ledger 8.
 
 # %%
-from dataclasses import replace
-
-from labkit import Cluster, Scenario, Write, run
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.model.byte_region import Piece
-from labkit.system.storage.xray import entry_log_spans
-from labkit.views.widgets import BookieInside, XRay
-from labkit.worlds.sim.settings.bookie_script import CONFIG
+from labkit.course.lessons import (
+    BookieInside,
+    NoEntryException,
+    NoLedgerException,
+    OneBookie,
+    StorageDamagedException,
+    XRay,
+    check,
+    compare,
+    entry_log_bytes,
+    entry_log_order,
+    entry_log_syncs,
+    flush_two_ledgers,
+    flushes,
+    hint,
+    index_path,
+    index_writes,
+    journal_order,
+    jumps,
+    parameters,
+    predict,
+    served_from,
+)
 
 parameters("03", globals())
 
@@ -66,9 +80,7 @@ bookie.flush()
 BookieInside(bookie.trace, page_size=page_size)
 
 # %%
-written = [e for e in bookie.trace.events if e.kind == "entry_log.written"]
-in_log = [f"{e.ledger}/{e.entry}" for e in written]
-compare("order in the entry log", in_log[:3])
+compare("order in the entry log", entry_log_order(bookie)[:3])
 
 # %% [markdown]
 # Step backwards through the flush (`◀|`). First the entries are written to `0.log`, which is synced. Then their locations are written to the index, which is synced too. After that, the entries are removed from the memtable. Finally **LastLogMark** advances, and the records before it turn pale, because replay no longer needs them ([lesson 04](04-last-log-mark.ipynb)).
@@ -77,20 +89,9 @@ compare("order in the entry log", in_log[:3])
 #
 # Count how often a reader of one ledger has to jump because the next entry does not directly follow the previous one:
 
-
 # %%
-from itertools import pairwise
-
-
-def jumps(kind, ledger_id=7):
-    """Count how often another ledger's entries separate two consecutive entries."""
-    in_file = [e for e in bookie.trace.events if e.kind == kind]
-    places = [place for place, e in enumerate(in_file) if e.ledger == ledger_id]
-    return sum(after - before > 1 for before, after in pairwise(places))
-
-
-print(f"reading ledger 7: {jumps('journal.appended')} jumps in the journal,")
-print(f"                  {jumps('entry_log.written')} jumps in the entry log")
+print(f"reading ledger 7: {jumps(journal_order(bookie), 7)} jumps in the journal,")
+print(f"                  {jumps(entry_log_order(bookie), 7)} jumps in the entry log")
 
 # %% [markdown]
 # The journal is written in order of arrival, because writing it must be fast. It is read only after a crash. The entry log is written later, so the bookie can sort it for readers.
@@ -116,40 +117,15 @@ check("storage_path.flush_order", flush_order)
 #
 # With `entryLogPerLedgerEnabled`, a bookie does exactly what the introduction warns about: it gives each ledger its own log. Here you flush two ledgers with two entries each. The picture shows the logs from the first entry on.
 
-
-# %%
-def flushed_logs(entry_log_per_ledger):
-    config = replace(CONFIG, entry_log_per_ledger_enabled=entry_log_per_ledger)
-    bookie = OneBookie(config)
-    for entry_id in range(2):
-        bookie.add((8, entry_id), (7, entry_id))
-    bookie.commit()
-    bookie.flush()
-    return bookie
-
-
-# %%
-def logs_of(bookie):
-    disk = bookie.machine.ledgers[0]
-    for name in disk.files("current", ".log"):
-        path, log_id = f"current/{name}", int(name.removesuffix(".log"), 16)
-        spans = tuple(s for s in entry_log_spans(disk, log_id) if s.offset >= 1024)
-        file = disk.open(path)
-        if spans:
-            data = file.read(1024, file.size() - 1024)
-            yield Piece("entry log", path, 1024, data, spans, file.size())
-
-
 # %%
 entry_log_per_ledger = False  # yours to change
-XRay(tuple(logs_of(flushed_logs(entry_log_per_ledger))))
+XRay(entry_log_bytes(flush_two_ledgers(entry_log_per_ledger)))
 
 # %%
 for per_ledger in (False, True):
-    other = flushed_logs(per_ledger)
-    operations = other.machine.ledgers[0].controller.operations
-    syncs = sum(o.kind == "sync" and o.path.endswith(".log") for o in operations)
-    print(f"one log per ledger {per_ledger!s:<5}: {len([*logs_of(other)])} logs, {syncs} syncs")
+    other = flush_two_ledgers(per_ledger)
+    counts = f"{len(entry_log_bytes(other))} logs, {entry_log_syncs(other)} syncs"
+    print(f"one log per ledger {per_ledger!s:<5}: {counts}")
 
 # %% [markdown]
 # With one log per ledger, the log can be deleted together with its ledger, without compaction ([lesson 10](10-garbage.ipynb)). The price is an open file, and a sync at each flush, for every ledger that is being written.
@@ -184,8 +160,6 @@ check("storage_path.location", location_of)
 # Now find the entry by hand, using only the disk. Start with the index. The location of entry *e* is at byte 1024 + 8 *e*, so no search is needed.
 
 # %%
-from labkit.system.storage.index.ledger_index import index_path
-
 disk = bookie.machine.ledgers[0]
 slot = disk.open(index_path(7)).read(1024 + 8 * 1, 8)
 location = int.from_bytes(slot, "big")
@@ -227,23 +201,6 @@ check("storage_path.index_slot", index_slot)
 #
 # A flush changes a page in the index of each ledger. The changed pages form the **index cache**: they are kept in memory until the flush ends, or until there are more than `pageLimit` of them.
 
-
-# %%
-def index_flushes(page_limit, ledgers=4):
-    """Return, for each write of the index, the ledgers whose pages were written."""
-    bookie = OneBookie(replace(CONFIG, page_limit=page_limit))
-    bookie.add(*((ledger_id, 0) for ledger_id in range(ledgers)))
-    bookie.commit()
-    bookie.flush()
-    rounds = [[]]
-    for operation in bookie.machine.ledgers[0].controller.operations:
-        if ".idx" in operation.path and operation.kind == "sync" and rounds[-1]:
-            rounds.append([])
-        elif ".idx" in operation.path and operation.kind == "write" and operation.offset >= 1024:
-            rounds[-1].append(operation.path.rpartition("/")[2].partition(".")[0])
-    return rounds[:-1]
-
-
 # %% [markdown]
 # **Predict.** You add one entry to each of four ledgers, which changes four pages. If `pageLimit` is 2, how often is the index written during the flush of the memtable?
 
@@ -256,9 +213,9 @@ predict("times that the index is written", 2)
 
 # %%
 page_limit = 2  # yours to change: 1, 3, -1 (no limit)
-for number, ledgers_written in enumerate(index_flushes(page_limit), 1):
+for number, ledgers_written in enumerate(index_writes(page_limit), 1):
     print(f"write {number}: pages of ledgers {', '.join(ledgers_written)}")
-compare("times that the index is written", len(index_flushes(page_limit)))
+compare("times that the index is written", len(index_writes(page_limit)))
 
 # %% [markdown]
 # The third page exceeds the limit, so all three are written and synced. The fourth page is written at the end of the flush.
@@ -293,9 +250,8 @@ bookie.read(7, 0)
 BookieInside(bookie.trace, page_size=page_size)
 
 # %%
-served = [e.detail for e in bookie.trace.events if e.kind == "read.served"][-3:]
-print("served from:", *served, sep="  ")
-compare("reads that touch the disk", sum(detail != "memtable" for detail in served))
+print("served from:", *served_from(bookie)[-3:], sep="  ")
+compare("reads that touch the disk", served_from(bookie)[-3:].count("entry log"))
 
 # %% [markdown]
 # The last two were **catch-up reads**: first the index, then the entry log. The entry before the newest one was added only a moment earlier, but it was in the memtable that the flush emptied. Reads that keep up with the writer never touch the disk. This is the memtable's second purpose, besides sorting.
@@ -304,19 +260,9 @@ compare("reads that touch the disk", sum(detail != "memtable" for detail in serv
 #
 # So far, you have called `flush()` yourself. Now let real bookies decide, in the simulated world. A writer adds 60 entries to three bookies, one every 10 ms, and the cell prints the flushes of one bookie.
 
-
-# %%
-def flushes(memtable_bytes, flush_interval_ms):
-    storage = replace(CONFIG, skip_list_size_limit=memtable_bytes)
-    cluster = Cluster(3, storage=storage, flush_interval_ms=flush_interval_ms)
-    events = run(Scenario(cluster, (Write(entries=60, every_ms=10),))).events
-    flushed = [e for e in events if e.kind == "memtable.flushed" and e.node == "b0"]
-    return [(e.time_us // 1000, e.size) for e in flushed if e.size]
-
-
 # %%
 for interval_ms in (100, 250):  # yours to change
-    found = [f"{at_ms} ms: {count}" for at_ms, count in flushes(1 << 26, interval_ms)]
+    found = [f"{at_ms} ms: {count}" for at_ms, count in flushes(interval_ms)]
     print(f"interval {interval_ms} ms  entries flushed after", *found, sep="  ")
 
 # %% [markdown]
@@ -333,7 +279,7 @@ predict("entries in a full memtable", 30)
 
 # %%
 memtable_bytes = 2000  # yours to change
-compare("entries in a full memtable", flushes(memtable_bytes, 10_000)[0][1])
+compare("entries in a full memtable", flushes(10_000, memtable_bytes)[0][1])
 
 # %% [markdown]
 # Adds do not wait for the flush. The full memtable is set aside, and a new memtable takes the new entries.
@@ -342,10 +288,8 @@ compare("entries in a full memtable", flushes(memtable_bytes, 10_000)[0][1])
 #
 # A lookup can fail in three ways: the slot in the index contains 0, the ledger has no index, or the location points to the wrong bytes. A client must be able to tell the third case from the first two, because only the first two mean that this bookie does not have the entry.
 
+
 # %%
-from labkit.system.model.errors import NoEntryException, NoLedgerException, StorageDamagedException
-
-
 def ask(ledger_id, entry_id):
     try:
         bookie.store.read_entry(ledger_id, entry_id)

@@ -25,13 +25,26 @@ inside_count = 1  # entries added while the checkpoint runs
 payload_size = 20  # bytes
 
 # %%
-from labkit import At, Cluster, Crash, Scenario, Write, run
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.one_bookie import OneBookie
-from labkit.views.widgets.crash_map import CrashMapView
-from labkit.worlds.sim.crash_map.crash_map import crash_map
-from labkit.worlds.sim.settings.bookie_script import Add, Checkpoint, Commit, Fence, Restart
-from labkit.worlds.sim.variants.storage_variants import DEFECTS
+from labkit.course.lessons import (
+    DEFECTS,
+    Add,
+    Checkpoint,
+    Commit,
+    CrashMapView,
+    Fence,
+    OneBookie,
+    Restart,
+    check,
+    compare,
+    crash_map,
+    entries_lost_first,
+    hint,
+    parameters,
+    predict,
+    replay_after_cut,
+    replayed_at_end,
+    where_replay_gets_shorter,
+)
 
 parameters("04", globals())
 
@@ -76,7 +89,7 @@ my_number = inside_count
 predict("records replayed at the end", my_number)
 
 # %%
-compare("records replayed at the end", crashes.cells[-1][0].replayed[0])
+compare("records replayed at the end", replayed_at_end(crashes))
 
 # %% [markdown]
 # The mark was taken when the checkpoint started. The records of the entries that arrived while it was
@@ -86,10 +99,7 @@ compare("records replayed at the end", crashes.cells[-1][0].replayed[0])
 # operation:
 
 # %%
-for before, after in zip(crashes.points, crashes.points[1:], strict=False):
-    counts = [crashes.cells[point.number][0].replayed[0] for point in (before, after)]
-    if counts[1] < counts[0]:
-        print(f"{counts[0]} records before, {counts[1]} after: {before.operation}")
+print(where_replay_gets_shorter(crashes))
 
 # %% [markdown]
 # That operation is the sync of the directory after the rename: it makes the new `lastMark` durable.
@@ -115,7 +125,7 @@ predict("lost when the mark comes first", my_ids)
 # %%
 mark_first = DEFECTS["mark persisted before the flush"].store_factory
 broken = crash_map(script, store_factory=mark_first)
-compare("lost when the mark comes first", [p.number for p in broken.smallest().cell.lost])
+compare("lost when the mark comes first", entries_lost_first(broken))
 
 # %%
 CrashMapView(broken)
@@ -173,23 +183,10 @@ for number, step in enumerate(("add", "add", "checkpoint", "add", "checkpoint"))
 # Now run three bookies in the simulated world. A writer adds an entry every 10 ms, and one bookie loses
 # power after `cut_at_ms`. Change the time of the power failure or the intervals (`flushInterval`).
 
-
-# %%
-def after_cut(flush_interval_ms, cut_at_ms):
-    """Return when the mark was last persisted before the crash, and the records replayed."""
-    cluster = Cluster(3, flush_interval_ms=flush_interval_ms)
-    cut = Crash("b0", "lost", down_ms=50, when=At(cut_at_ms))
-    write = Write(entries=60, every_ms=10, close=False)
-    events = [e for e in run(Scenario(cluster, (write,), (cut,))).events if e.node == "b0"]
-    replayed = next(e for e in events if e.kind == "journal.replayed" and e.size)
-    persisted = [e for e in events[: events.index(replayed)] if e.kind == "mark.persisted"]
-    return persisted[-1].time_us // 1000, replayed.size
-
-
 # %%
 cut_at_ms = 395  # yours to change: 100 to 600
 for flush_interval_ms in (50, 100, 200, 1000):
-    persisted_ms, count = after_cut(flush_interval_ms, cut_at_ms)
+    persisted_ms, count = replay_after_cut(flush_interval_ms, cut_at_ms)
     line = f"every {flush_interval_ms:>4} ms: mark persisted at {persisted_ms:>3} ms"
     print(f"{line}, {count:>2} records replayed")
 
@@ -278,8 +275,7 @@ for name in (
 # the next start replays after a second power failure:
 
 # %%
-keeps_mark = DEFECTS["replay keeps the mark"].store_factory
-wasteful = crash_map(early, store_factory=keeps_mark)
+wasteful = crash_map(early, store_factory=DEFECTS["replay keeps the mark"].store_factory)
 print("correct store:        ", crash_map(early).cells[-1][0].replayed)
 print("replay keeps the mark:", wasteful.cells[-1][0].replayed)
 

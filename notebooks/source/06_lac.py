@@ -20,22 +20,31 @@ slow_ms = 20  # extra latency of one bookie's disk
 pause_ms = 5  # between two adds of a slow writer
 
 # %%
-from functools import partial
-
-from labkit import At, Cluster, Crash, On, Read, Recover, Scenario, SpaceTime, Write, check_all, run
-from labkit.course.exercises.lac import Tail, read_delays_ms
+from labkit.course.lessons import (
+    At,
+    Cluster,
+    Crash,
+    On,
+    OneBookie,
+    Read,
+    Recover,
+    Scenario,
+    SlowDisk,
+    SpaceTime,
+    Write,
+    check,
+    check_all,
+    compare,
+    hint,
+    lac_read,
+    parameters,
+    predict,
+    run,
+    tailing_delays,
+    written_entries,
+)
 
 # %%
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.cluster_trial import failures, run_with
-from labkit.course.runs.one_bookie import OneBookie
-from labkit.course.runs.written_entries import written_entries
-from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.client.context import ClientConfig
-from labkit.system.model.entry import decode_entry
-from labkit.worlds.sim.scenario.faults import SlowDisk
-from labkit.worlds.sim.settings.bookie_script import DIGEST
-
 parameters("06", globals())
 
 # %% [markdown]
@@ -135,8 +144,7 @@ predict("bytes of entry 0", 20)
 # end
 
 # %%
-stored = decode_entry(bookie.read(5, 0), DIGEST, 5, 0)
-compare("bytes of entry 0", len(stored.payload))
+compare("bytes of entry 0", len(bookie.payload(5, 0)))
 
 # %% [markdown]
 # A bookie neither orders entries nor compares them. The **writer** has to make sure that it uses entry ids in order, and each id for a single payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
@@ -203,8 +211,7 @@ after = entry_count * pause_ms + 20
 resting = run(Scenario(Cluster(3), (calm, Read(when=At(after)))))
 for entry_id, entry in written_entries(resting).items():
     print(f"entry {entry_id} carries LastAddConfirmed {entry.last_add_confirmed}")
-learned = [e.entry for e in resting.events if e.node == "r" and e.kind == "lac.read"]
-compare("what a reader learns", learned[-1])
+compare("what a reader learns", lac_read(resting))
 
 # %% [markdown]
 # The last entry is confirmed, but there is no later entry that says so. Readers consider it unconfirmed until the ledger is closed. In section 1, where the writer pushed everything at once, all entries carry −1.
@@ -219,23 +226,10 @@ compare("what a reader learns", learned[-1])
 # A reader that follows a writer does not poll in a loop. It sends a **long poll**: "respond as soon as your LastAddConfirmed is greater than 3". The bookie holds the request until an entry or an explicit LAC advances its LastAddConfirmed.
 
 # %%
-tail = Tail(0, entry_count, timeout_s=1.0)
-explicit_lac = partial(BookKeeper, config=ClientConfig(explicit_lac_interval_ms=20 * pause_ms))
-
-
-def show_delays(client):
-    followed = run_with(Scenario(Cluster(3), (calm, tail)), client=client)
-    for entry_id, delay_ms in read_delays_ms(followed).items():
-        print(f"   entry {entry_id} was read {delay_ms:5.1f} ms after it was pushed")
-    for note in failures(followed):
-        print(f"   {note}")
-
-
-# %%
 print("no explicit LAC")
-show_delays(BookKeeper)
+print(tailing_delays(calm, explicit_lac_interval_ms=0))
 print("explicit LAC")
-show_delays(explicit_lac)
+print(tailing_delays(calm, explicit_lac_interval_ms=20 * pause_ms))
 
 # %% [markdown]
 # The reader receives each entry when the next one has been pushed. It receives the last one only with an explicit LAC, at most one interval later.

@@ -22,16 +22,25 @@ dies_after = 3  # number of confirmed entries when b1 dies: 3, 6, 9, ...
 bookie_count = 5
 
 # %%
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.broken_runs import lost_entries, sentences
-from labkit.system.check import broken, check_all
-from labkit.views.widgets.space_time import SpaceTime
-from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash, Partition
-from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.settings.triggers import On
-from labkit.worlds.sim.workload.steps import Write
+from labkit.course.lessons import (
+    Cluster,
+    Crash,
+    On,
+    Partition,
+    Scenario,
+    SpaceTime,
+    Write,
+    broken,
+    check,
+    check_all,
+    compare,
+    hint,
+    lost_entries,
+    parameters,
+    predict,
+    run,
+    sentences,
+)
 
 parameters("07", globals())
 

@@ -26,14 +26,38 @@ paused_ms = 20.0
 # %%
 from dataclasses import replace
 
-from labkit import At, Cluster, On, Read, Recover, Scenario, SpaceTime, Write, XRay, run
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.broken_runs import lost_entries, sentences
-from labkit.course.runs.znodes import znodes_of
-from labkit.system.check import broken, check_all
-from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
-from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Partition, Pause
-from labkit.worlds.sim.workload.publish import Publish
+from labkit.course.lessons import (
+    DEFAULT_LEDGERS_ROOT,
+    At,
+    Cluster,
+    Crash,
+    Delay,
+    On,
+    Pause,
+    Publish,
+    Read,
+    Recover,
+    Scenario,
+    SpaceTime,
+    Write,
+    XRay,
+    broken,
+    check,
+    check_all,
+    closed_at,
+    compare,
+    damaged_copy,
+    end_of_ledger,
+    hint,
+    last_confirmed,
+    ledger_of_new_owner,
+    lost_entries,
+    parameters,
+    predict,
+    run,
+    sentences,
+    znodes_of,
+)
 
 parameters("08", globals())
 
@@ -116,13 +140,10 @@ predict("the ledger's end, relative to the last entry confirmed to w", my_end)
 
 # %%
 short = run(replace(trace.scenario, faults=(replace(pause, for_ms=2.0),)))
-last = max(e.entry for e in short.events if e.kind == "lac.advanced" and e.node == "w")
-end = next(e.entry for e in short.events if e.kind == "ledger.closed")
-where = "before" if end < last else "at" if end == last else "after"
-compare("the ledger's end, relative to the last entry confirmed to w", where)
+compare("the ledger's end, relative to the last entry confirmed to w", end_of_ledger(short))
 
 # %%
-print(f"the last entry confirmed to w: {last}")
+print(f"the last entry confirmed to w: {last_confirmed(short)}")
 print(sentences(short, "node.resumed", "recovery.covered", "ledger.closed", "step.ended"))
 
 # %% [markdown]
@@ -295,12 +316,7 @@ check("recovery.denies", denies)
 # cut off. Then bits flip in the entry log of `b1`, and `b0` is slow to respond.
 
 # %%
-story = (Write(entries=4, window=1, close=False), Recover(when=At(500.0)))
-cut = Partition(("w",), ("b2",), when=On("add.pushed", 3))
-restart = (Crash("w", when=At(18.0)), Crash("b1", down_ms=50.0, when=At(300.0)))
-rot = [BitRot("b1", "entry log", part / 20, At(400.0)) for part in range(20)]
-weather = (cut, *restart, *rot, Delay("b0", "r", 5.0))
-damaged = Scenario(Cluster(3), story, weather)
+damaged = damaged_copy()
 
 # %% [markdown]
 # **Predict.** Which entries are lost if `b1` responds "no such entry" for entries that it cannot read? Give
@@ -320,8 +336,7 @@ compare("lost by a bookie that denies", lost_entries(denied))
 # %%
 honest = run(damaged)
 for response, each in (('"no such entry"', denied), ('"cannot read"', honest)):
-    ends = [e.entry for e in each.events if e.kind == "ledger.closed"]
-    print(f"b1 responds {response}: closed at {ends[0]}, lost {lost_entries(each)}")
+    print(f"b1 responds {response}: closed at {closed_at(each)}, lost {lost_entries(each)}")
 
 # %% [markdown]
 # One error code makes all the difference. A response that proves nothing costs at most time: recovery waits for
@@ -382,11 +397,7 @@ told = "bundle.acquired", "node.killed", "recovery.ended", "ledger.closed", "led
 print(sentences(moved, *told, "message.acked"))
 
 # %%
-receipts = [e for e in moved.events if e.kind == "message.acked"]
-after = [e for e in receipts if e.time_us > 500_000]
-continues = after[0].ledger == receipts[0].ledger
-result = "continue" if continues else "new ledger"
-compare("the ledger of the new owner's first message", result)
+compare("the ledger of the new owner's first message", ledger_of_new_owner(moved))
 
 # %% [markdown]
 # Ownership is an ephemeral znode, so it disappears some seconds after the broker dies. But it is only a hint:

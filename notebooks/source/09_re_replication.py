@@ -24,20 +24,39 @@ entry_count = 12  # entries of ledger 0
 # %%
 from dataclasses import replace
 
-from labkit import At, Cluster, Crash, Delay, On, Read, Scenario, Write, run
+from labkit.course.lessons import (
+    At,
+    Crash,
+    EnsembleHistory,
+    On,
+    RecoveryProgress,
+    add_missed,
+    auditor_cut_off,
+    bookie_lost,
+    broken,
+    check,
+    check_all,
+    compare,
+    copied_entries,
+    entries_with_one_copy,
+    hint,
+    marked_ledgers,
+    outcome_of,
+    parameters,
+    predict,
+    read_count,
+    reads_before_first_copy,
+    repair_of,
+    run,
+    second_of_mark,
+    sentences,
+    two_bookies_lost,
+    worker_dies,
+    write_set,
+    znodes_of,
+)
 
 # %%
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.broken_runs import sentences
-from labkit.course.runs.znodes import znodes_of
-from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.check import broken, check_all
-from labkit.system.client.striping import write_set
-from labkit.system.trace.sentence import describe
-from labkit.views.widgets import EnsembleHistory
-from labkit.views.widgets.recovery_progress import RecoveryProgress
-from labkit.worlds.sim.scenario.faults import Partition
-
 parameters("09", globals())
 
 # %% [markdown]
@@ -47,16 +66,7 @@ parameters("09", globals())
 # The reader's only purpose is to keep the run going for a minute.
 
 # %%
-config = AutoRecoveryConfig(lost_bookie_recovery_delay_s=delay_s)
-workload = (
-    Write(0, entries=entry_count, ensemble=3, write_quorum=2),
-    Write(1, entries=6, ensemble=2, write_quorum=2, client="w1"),
-    Write(2, entries=6, ensemble=3, close=False, client="w2"),
-    Read(0, polls=75, poll_ms=1000, when=At(100)),
-)
-scenario = Scenario(
-    Cluster(5, autorecovery=config), workload, (Crash(lost, when=At(1000)),), limit_s=90
-)
+scenario = bookie_lost(lost, delay_s, entry_count)
 trace = run(scenario)
 RecoveryProgress(trace)
 
@@ -102,23 +112,12 @@ my_copies = sum(int(other[1]) in write_set(entry, 3, 2) for entry in range(entry
 # end
 predict("entries of ledger 0 to copy", my_copies)
 
+# %%
+without = run(bookie_lost(other, delay_s, entry_count))
+compare("ledgers that are marked", marked_ledgers(without))
 
 # %%
-def marked(trace):
-    return [event for event in trace.events if event.kind == "ledger.underreplicated"]
-
-
-def copied(trace, ledger):
-    return [e for e in trace.events if e.kind == "entry.copied" and e.ledger == ledger]
-
-
-# %%
-without = run(replace(scenario, faults=(Crash(other, when=At(1000)),)))
-ledgers = sorted(event.ledger for event in marked(without))
-compare("ledgers that are marked", ledgers)
-
-# %%
-compare("entries of ledger 0 to copy", len(copied(without, 0)))
+compare("entries of ledger 0 to copy", len(copied_entries(without, 0)))
 
 # %% [markdown]
 # To find these ledgers, the auditor reads the metadata of **all** ledgers, because there is no index by
@@ -149,22 +148,15 @@ znodes
 # ## A repair, event by event
 
 # %%
-repair = ("replication.started", "entry.copied", "ensemble.set", "replication.done")
-start = next(event.seq for event in trace.events if event.kind == "replication.started")
-for event in trace.events[start:]:
-    if event.kind in repair and event.ledger == 0:
-        print(f"{event.time_us / 1e6:7.3f} s  {describe(event)}")
+told = "replication.started", "entry.copied", "ensemble.set", "replication.done"
+print(repair_of(trace, 0, *told))
 
 # %% [markdown]
 # How did the worker know which copies were missing? It asked the bookies. These are its reads before the
 # first copy:
 
 # %%
-first_copy = copied(trace, 0)[0]
-worker = first_copy.node
-for event in trace.events[start : first_copy.seq]:
-    if event.kind == "read.sent" and event.ledger == 0 and event.node == worker:
-        print(f"entry {event.entry:>2} from {event.peer}")
+print(*reads_before_first_copy(trace, 0), sep="\n")
 
 # %% [markdown]
 # A **fragment** consists of the entries of one segment. First the worker asks every registered bookie of
@@ -219,15 +211,13 @@ check("repair.lost_bookies", when_to_audit)
 
 # %%
 restart = replace(scenario, faults=(Crash(lost, down_ms=6000, when=At(1000)),))
-hasty = run(replace(restart, variant="auditor without delay"))
-for name, each in (("with the delay", run(restart)), ("without", hasty)):
-    kinds = [event.kind for event in each.events]
-    marks, copies = kinds.count("ledger.underreplicated"), kinds.count("entry.copied")
-    print(f"{name + ':':<16} {marks} ledgers marked, {copies} entries copied")
+hasty = replace(restart, variant="auditor without delay")
+print("with the delay: ", outcome_of(restart))
+print("without:        ", outcome_of(hasty))
 
 # %%
-print(broken(check_all(hasty))[0].reason)
-RecoveryProgress(hasty)
+print(broken(check_all(run(hasty)))[0].reason)
+RecoveryProgress(run(hasty))
 
 # %% [markdown]
 # No entry is lost. But imagine a bookie with several terabytes of data. All of it is read, sent and written
@@ -274,16 +264,14 @@ check("repair.fragments", missing_copies)
 # %% [markdown]
 # This function counts only an explicit denial:
 
+
 # %% tags=["refused"]
-check(
-    "repair.fragments",
-    lambda ensemble, registered, failures: [
-        index
-        for index, bookie in enumerate(ensemble)
-        if bookie not in registered or "BKNoSuchEntryException" in failures.get(index, ())
-    ],
-    must_pass=False,
-)
+def only_denials(ensemble, registered, failures):
+    denied = {i for i, errors in failures.items() if "BKNoSuchEntryException" in errors}
+    return [i for i, name in enumerate(ensemble) if name not in registered or i in denied]
+
+
+check("repair.fragments", only_denials, must_pass=False)
 
 # %% [markdown]
 # Recovery asks whether an entry exists, and a wrong "no" loses the entry forever. A repair knows that the
@@ -332,15 +320,7 @@ check("repair.order", [steps[i] for i in (2, 0, 1, 3)], must_pass=False)
 # the worker die halfway and start again, while the bookie that it copies from (b2) is slow.
 
 # %%
-early = Scenario(
-    Cluster(5, autorecovery=config),
-    (Write(entries=10, write_quorum=2), Read(polls=35 + delay_s, poll_ms=1000, when=At(100))),
-    (
-        Crash("b1", when=At(1000)),
-        Delay("b2", "*", 50, when=At(2000)),
-        Crash("b0", down_ms=500, when=On("entry.copied", entry=9)),
-    ),
-)
+early = worker_dies(delay_s)
 hole = run(replace(early, variant="metadata before the copy"))
 RecoveryProgress(hole)
 
@@ -358,8 +338,7 @@ my_entries = [1, 4, 7]
 predict("entries with one copy", my_entries)
 
 # %%
-short = [e.entry for e in hole.events if e.node == "epilogue" and e.kind == "read.failed"]
-compare("entries with one copy", short)
+compare("entries with one copy", entries_with_one_copy(hole))
 
 # %%
 print(broken(check_all(hole))[0].reason)
@@ -384,8 +363,7 @@ print(RecoveryProgress(run(early)))
 
 # %%
 round_broken = Crash("b0", down_ms=1000, when=On("ledger.underreplicated"))
-takeover = run(scenario.with_fault(round_broken))
-RecoveryProgress(takeover)
+RecoveryProgress(run(scenario.with_fault(round_broken)))
 
 # %% [markdown]
 # The auditor's vote exists as long as its session, so for some seconds, a dead bookie is still the auditor.
@@ -403,9 +381,7 @@ RecoveryProgress(takeover)
 
 # %%
 cut_ms = 8000  # yours to change: 2000
-cut_off = Partition(("b0",), ("zk",), for_ms=cut_ms, when=At(2000))
-short = Write(entries=3), Read(polls=20, poll_ms=1000, when=At(100))
-apart = run(Scenario(Cluster(3, autorecovery=config), short, (cut_off,), limit_s=60))
+apart = run(auditor_cut_off(cut_ms, delay_s))
 told = "auditor.elected", "session.lost", "autorecovery.restarted", "bookie.registered"
 print(sentences(apart, *told))
 
@@ -423,16 +399,6 @@ print(sentences(apart, *told))
 # acknowledged the entry, and the ledger was closed. All bookies are up, so none of them is lost. BookKeeper
 # #1390 is about this case. Who finds the missing copy, and when?
 
-
-# %%
-def missed_add(check_interval_s):
-    audits = replace(config, auditor_periodic_check_interval_s=check_interval_s)
-    write = Write(entries=6, window=3, when=At(25_000))
-    away = Partition(("w",), ("b2",), when=On("add.pushed", nth=6))
-    reads = Read(polls=30, poll_ms=1000, when=At(25_100))
-    return run(Scenario(Cluster(4, autorecovery=audits), (write, reads), (away,), limit_s=60))
-
-
 # %% [markdown]
 # **Predict.** The writer starts in second 25, and `b2` misses the last entry a few milliseconds later. The
 # auditor is elected in second 0 and checks all ledgers then. It repeats this check periodically, here with
@@ -448,9 +414,9 @@ predict("second of the mark", my_second)
 
 # %%
 check_interval_s = 20  # yours to change: 10, 604_800 (a week), 0 (off)
-checked = missed_add(check_interval_s)
+checked = run(add_missed(check_interval_s, delay_s))
 print(sentences(checked, "ledger.underreplicated", "ensemble.set", "replication.done"))
-compare("second of the mark", next((e.time_us // 1_000_000 for e in marked(checked)), -1))
+compare("second of the mark", second_of_mark(checked))
 
 # %% [markdown]
 # No bookie was lost, so neither the failed add nor the delay leads to a mark. Only the periodic check finds
@@ -463,12 +429,9 @@ compare("second of the mark", next((e.time_us // 1_000_000 for e in marked(check
 
 # %%
 for percentage in (0, 100):  # yours to change
-    audits = replace(config, auditor_ledger_verification_percentage=percentage)
-    cluster = Cluster(5, autorecovery=audits)
-    tested = run(replace(early, cluster=cluster, variant="metadata before the copy"))
-    alone = [e.entry for e in tested.events if e.node == "epilogue" and e.kind == "read.failed"]
-    asked = sum(e.kind == "read.sent" and e.node != "epilogue" for e in tested.events)
-    print(f"{percentage:>3} % checked: {asked} reads, entries with one copy: {alone}")
+    hole = run(replace(worker_dies(delay_s, percentage), variant="metadata before the copy"))
+    line = f"{read_count(hole)} reads, entries with one copy: {entries_with_one_copy(hole)}"
+    print(f"{percentage:>3} % checked: {line}")
 
 # %% [markdown]
 # At 100 %, the check finds the missing entries, but it has to read every entry of every ledger. That is why
@@ -482,11 +445,7 @@ for percentage in (0, 100):  # yours to change
 
 # %%
 dies_at = 3, 6  # confirmed entries when b1 dies, and when b3 dies; yours to change
-deaths = [Crash(n, when=On("lac.advanced", k)) for n, k in zip(("b1", "b3"), dies_at, strict=True)]
-write = Write(entries=9, write_quorum=2, window=1, every_ms=10)
-reads = Read(polls=20, poll_ms=1000, when=At(100))
-quick = replace(config, lost_bookie_recovery_delay_s=5)
-pieces = run(Scenario(Cluster(6, autorecovery=quick), (write, reads), tuple(deaths), limit_s=60))
+pieces = run(two_bookies_lost(dies_at))
 EnsembleHistory(pieces)
 
 # %%
@@ -502,10 +461,8 @@ print(sentences(pieces, "ledger.underreplicated", "entry.copied", "ensemble.set"
 # In the first picture, the repair of ledger 2 was deferred for thirty seconds. Why?
 
 # %%
-late = ("replication.started", "replication.deferred", "recovery.started", "ledger.closed")
-for event in trace.events[marked(trace)[0].seq :]:
-    if event.kind in (*late, "ensemble.set", "replication.done") and event.ledger == 2:
-        print(f"{event.time_us / 1e6:7.3f} s  {describe(event)}")
+late = "replication.started", "replication.deferred", "recovery.started", "ledger.closed"
+print(repair_of(trace, 2, *late, "ensemble.set", "replication.done"))
 
 # %% [markdown]
 # An open ledger may still have a writer. At its next add, the writer notices that the bookie is gone and

@@ -20,11 +20,28 @@ minor_threshold = 0.2  # frequent minor compactions rewrite logs below this
 major_threshold = 0.8  # rare major compactions rewrite logs below this
 
 # %%
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.storage.entry_log import log_ids, log_name
-from labkit.system.storage.garbage import deleted_ledgers, logs_to_compact, read_log_metadata
-from labkit.views.widgets.log_usage import LogBar, LogUsage
+from math import isinf
+
+from labkit.course.lessons import (
+    DEFECTS,
+    TWO_LOGS,
+    CrashMapView,
+    bookie_with_logs,
+    bytes_on_disk,
+    check,
+    collect_garbage,
+    compact_logs,
+    compare,
+    cost_of_compaction,
+    crash_map,
+    garbage_bytes,
+    hint,
+    hours_until_freed,
+    log_usage,
+    parameters,
+    predict,
+    steps_that_free_space,
+)
 
 parameters("10", globals())
 
@@ -34,29 +51,8 @@ parameters("10", globals())
 # Two topics write to one bookie, one to ledger 5 and the other to ledger 6. Here each flush of the memtable fills one entry log with 20 entries. In production, a log grows to 1 GiB and contains entries of thousands of ledgers.
 
 # %%
-bookie, next_id = OneBookie(), {5: 0, 6: 0}
-store = bookie.store
-for percent in living_percent:
-    for slot in range(20):
-        ledger = 5 if 5 * slot < percent else 6
-        bookie.add((ledger, next_id[ledger]), payload_size=60)
-        next_id[ledger] += 1
-    bookie.commit()
-    bookie.flush()
-
-
-# %%
-def logs(existing):
-    disk = bookie.machine.ledgers[0]
-    found = [read_log_metadata(disk, log_id) for log_id in log_ids(disk)]
-    return LogUsage([LogBar(log_name(m.log_id), m.ledger_bytes) for m in found], existing)
-
-
-def bytes_on_disk():
-    return sum(bar.total_bytes for bar in logs({5, 6}).bars)
-
-
-logs(existing={5, 6})
+bookie = bookie_with_logs(living_percent)
+log_usage(bookie, existing={5, 6})
 
 # %% [markdown]
 # The last message of the second topic has been acknowledged, its backlog is zero, and Pulsar deletes ledger 6.
@@ -71,18 +67,18 @@ predict("bytes freed by the deletion", 0)
 # end
 
 # %%
-before = bytes_on_disk()
+before = bytes_on_disk(bookie)
 existing = {5}  # the ledgers that are left in the metadata store
-compare("bytes freed by the deletion", before - bytes_on_disk())
+compare("bytes freed by the deletion", before - bytes_on_disk(bookie))
 
 # %%
-logs(existing)
+log_usage(bookie, existing)
 
 # %% [markdown]
 # To delete a ledger, Pulsar deletes one znode in the metadata store, ZooKeeper. It sends no request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
 
 # %%
-len(bookie.read(6, 0)), store.ledger_ids()
+len(bookie.read(6, 0)), bookie.store.ledger_ids()
 
 # %% [markdown]
 # ## 2 · Collect
@@ -99,14 +95,10 @@ predict("logs deleted without compaction", living_percent.count(0))
 # end
 
 # %%
-deleted = deleted_ledgers(store.ledger_ids(), existing)
-empty = store.garbage.collect(deleted)
-for log_id in empty:
-    store.garbage.remove_log(log_id)
-compare("logs deleted without compaction", len(empty))
+compare("logs deleted without compaction", len(collect_garbage(bookie, existing)))
 
 # %%
-logs(existing)
+log_usage(bookie, existing)
 
 # %% [markdown]
 # So a single small ledger that still exists keeps a whole log on disk. And a quiet topic that retains its messages for weeks, or whose consumer is offline, shares its logs with every busy topic on the bookie.
@@ -149,17 +141,10 @@ check("garbage.dropped", asks_first, must_pass=False)
 #
 # A log that is mostly garbage is **compacted**: its live entries are appended to the current log, and then the old log is deleted. A **minor** compaction runs often and rewrites only nearly empty logs. A **major** compaction runs rarely and rewrites more logs.
 
-
 # %%
-def compact(threshold):
-    for log_id in logs_to_compact(store.garbage.logs, threshold):
-        copied = sum(batch.size_bytes for batch in store.garbage.compact(log_id, 1000))
-        store.garbage.remove_log(log_id)
-        print(f"{log_name(log_id)}: entries of {copied} bytes copied")
-
-
-compact(minor_threshold)
-logs(existing)
+for name, copied in compact_logs(bookie, minor_threshold).items():
+    print(f"{name}: entries of {copied} bytes copied")
+log_usage(bookie, existing)
 
 # %% [markdown]
 # Each entry takes 100 bytes in a log, including its length word. **Predict.** You run a major compaction next. How many bytes of garbage are left?
@@ -173,26 +158,19 @@ predict("garbage after the major compaction", sum(20 - p // 5 for p in rest) * 1
 # end
 
 # %%
-compact(major_threshold)
-living = sum(bar.living_bytes(existing) for bar in logs(existing).bars)
-compare("garbage after the major compaction", bytes_on_disk() - living)
+for name, copied in compact_logs(bookie, major_threshold).items():
+    print(f"{name}: entries of {copied} bytes copied")
+compare("garbage after the major compaction", garbage_bytes(bookie, existing))
 
 # %%
-logs(existing)
+log_usage(bookie, existing)
 
 # %% [markdown]
 # A log above the threshold keeps its garbage until more of its entries have been deleted. Why not use a threshold of 1? Because then every live byte would have to be rewritten. Here are twenty logs, from empty to 95 % live:
 
 # %%
-from labkit.system.storage.garbage import EntryLogMetadata
-
-twenty = [EntryLogMetadata(i, 100, {5: 5 * i}) for i in range(20)]
 for threshold in (0.1, minor_threshold, 0.5, major_threshold, 1.0):
-    chosen = logs_to_compact(twenty, threshold)
-    copied = sum(5 * i for i in chosen)
-    last = 5 * chosen[-1] if chosen else 0
-    total = f"{len(chosen):>2} logs, {copied:>3} bytes copied"
-    print(f"{threshold}: {total}; the last log copies {last} to free {100 - last}")
+    print(f"{threshold}: {cost_of_compaction(threshold)}")
 
 # %% [markdown]
 # ### Your turn: which logs are worth compacting?
@@ -219,11 +197,6 @@ check("garbage.worth", my_worth)
 # A bookie has two logs with entries of two ledgers. One ledger is deleted, and the bookie collects garbage and compacts. Each row is a disk operation, and the machine crashes just before it. Each column says what happens to the unsynced data (lesson 04).
 
 # %%
-from labkit.course.exercises.garbage import TWO_LOGS
-from labkit.views.widgets.crash_map import CrashMapView
-from labkit.worlds.sim.crash_map.crash_map import crash_map
-from labkit.worlds.sim.variants.storage_variants import DEFECTS
-
 CrashMapView(crash_map(TWO_LOGS))
 
 # %% [markdown]
@@ -243,8 +216,7 @@ predict("to lose an entry", "process")
 # %%
 defect = DEFECTS["log removed before its copies are synced"]
 hasty = crash_map(TWO_LOGS, store_factory=defect.store_factory)
-by_a_kill = any(found.variant.name == "kept" for found in hasty.failures())
-compare("to lose an entry", "process" if by_a_kill else "power")
+compare("to lose an entry", "power" if hasty.losing_crashes() == "power" else "process")
 
 # %%
 CrashMapView(hasty)
@@ -286,28 +258,7 @@ check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)], must_pass=False
 # Each step has its own timer. These are the timers of a topic and of a bookie with default settings:
 
 # %%
-from labkit.system.bookie.garbage_collection import GarbageConfig
-from labkit.views.widgets.step_list import Step, Steps
-
-config = GarbageConfig()
-tick_h = config.gc_wait_time_ms / 3_600_000
-minor_h = config.minor_compaction_interval_s / 3600
-major_h = config.major_compaction_interval_s / 3600
-minor, major = config.minor_compaction_threshold, config.major_compaction_threshold
-
-# %%
-rollover = "full, or 4 h old; at least 10 min old"
-hourly, daily = (f"{hours:.0f} h after a collection" for hours in (minor_h, major_h))
-Steps(
-    [
-        Step("every message is acknowledged"),
-        Step("the ledger is closed", rollover, "managedLedger...Rollover...Minutes"),
-        Step("its metadata is deleted", "up to 2 min, and retention", "the broker's timer"),
-        Step("logs without live entries are deleted", f"up to {60 * tick_h:.0f} min", "gcWaitTime"),
-        Step(f"logs below {minor:.0%} live are compacted", hourly, "minorCompactionInterval"),
-        Step(f"logs below {major:.0%} live are compacted", daily, "majorCompactionInterval"),
-    ]
-)
+steps_that_free_space()
 
 # %% [markdown]
 # **Predict.** Half of a log's data is still live. How many hours can it take, after the metadata has been deleted, until the log's garbage is gone? Round to one decimal. A compaction starts at the first collection after its interval has elapsed.
@@ -319,26 +270,14 @@ predict("hours until half a log's garbage is gone", round(24 + 1 / 6, 1))
 # predict("hours until half a log's garbage is gone", None)
 # end
 
-
 # %%
-def within_h(usage):
-    if usage == 0:
-        return tick_h
-    if usage < minor:
-        return tick_h + minor_h
-    if usage < major:
-        return tick_h + major_h
-    return float("inf")
-
-
-compare("hours until half a log's garbage is gone", round(within_h(0.5), 1))
+compare("hours until half a log's garbage is gone", round(hours_until_freed(0.5), 1))
 
 # %%
 for percent in living_percent:
-    hours = within_h(percent / 100)
-    is_never = hours == float("inf")
-    when = "not before more of it is deleted" if is_never else f"within {hours:.1f} h"
-    print(f"{percent:>3} % live: {when}")
+    hours = hours_until_freed(percent / 100)
+    never = "not before more of it is deleted"
+    print(f"{percent:>3} % live: {never if isinf(hours) else f'within {hours:.1f} h'}")
 
 # %% [markdown]
 # Add the time needed for copying (`compactionRateByEntries`, or `compactionRateByBytes`) and everything that happens *before* the metadata is deleted. Pulsar deletes whole ledgers, so the ledger that a topic is writing to is kept even if all of it has been acknowledged. A ledger is closed at 50,000 entries, 2 GiB or 4 hours, but never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`). This was the explanation for #12942. After that, retention must allow the deletion, which a timer checks every 2 minutes.

@@ -19,7 +19,7 @@
 # |---|---|
 # | **M1** | A MessageID has four parts: `ledgerId:entryId:partition:batchIndex` |
 # | **M2** | The partition is -1 if the topic has no partitions |
-# | **M3** | The batch index is -1 if the message was not sent in a batch; a batch of one has index 0 |
+# | **M3** | The batch index is the position of a message in its batch; section 1 asks what it is without a batch |
 # | **M4** | A partition is a chain of ledgers. Only the newest one is open, and only this partition writes to it |
 # | **M5** | Within a ledger, entry ids count up from 0 without holes |
 # | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages are stored in a new one |
@@ -35,23 +35,47 @@ redeliveries = 3  # messages that arrive twice,
 lost_entries = 2  # and entries that never arrive
 
 # %%
-import time
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
-# %%
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producing.producer import Batching
-from labkit.system.topic.topic import Topic
-from labkit.views.spark import charts, flights, ledgers, publishing, streams, trace_charts, traces
-from labkit.views.spark.faults import plant_faults
-from labkit.views.spark.picture import message_id_picture
-from labkit.views.spark.session import spark_session
-from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.course.lessons import (
+    causes_of_rollovers,
+    charts,
+    check,
+    compare,
+    entries_of_both_kinds,
+    entries_of_one_message,
+    faults_in,
+    flights,
+    full_batches,
+    hint,
+    ids_parsed_wrong,
+    incomplete_batches,
+    keys_in_two_partitions,
+    ledgers,
+    load_run,
+    message_id_picture,
+    newest_and_a_thousand_back,
+    parameters,
+    predict,
+    publishing,
+    recorded_trace,
+    repair_chart,
+    repairs_since_kill,
+    rollovers_by_reason,
+    smallest_batch_indexes,
+    spark_session,
+    streams,
+    timed,
+    topics_in,
+    topics_with_varying_ledgers,
+    trace_charts,
+    traces,
+    violations_in_pandas,
+    with_faults,
+    without_a_last_entry,
+    without_exception,
+)
 
 parameters("12", globals())
 
@@ -66,39 +90,7 @@ parameters("12", globals())
 # | `flights-batched` | as fast as possible, in batches of at most 100 messages or 10 ms | at 50 entries |
 
 # %%
-assert source in ("sample", "live"), f"source must be 'sample' or 'live', got {source!r}"
-
-
-# %%
-async def record(client, name, batching, entries_per_ledger):
-    config = ManagedLedgerConfig(max_entries_per_ledger=entries_per_ledger)
-    topic = await Topic.create(client, name, partitions=3, config=config)
-    producer = topic.producer("timetable", batching=batching)
-    await flights.publish(producer, flights.flight_events(message_count))
-    await producer.close()
-    messages = await flights.collect(topic.consumer(), name)
-    await topic.close()
-    chains = await flights.ledger_chains(topic, name, range(3))
-    return messages, chains, await flights.segments(client, chains)
-
-
-# %%
-async def record_all():
-    async with LocalCluster(bookies=5, traced=False) as cluster:
-        client = await cluster.connect()
-        single = await record(client, "flights-single", None, 1_000)
-        batched = await record(client, "flights", Batching(max_messages=20), 50)
-    return map(pa.concat_tables, zip(single, batched, strict=True))
-
-
-# %%
-if source == "sample":
-    messages = pq.read_table(flights.SAMPLE)[:message_count]
-    chains, segments = map(pq.read_table, (flights.SAMPLE_LEDGERS, flights.SAMPLE_SEGMENTS))
-else:
-    messages, chains, segments = await record_all()
-    messages = messages.set_column(0, "seq", [range(messages.num_rows)])
-
+messages, chains, segments = await load_run(source, message_count)
 messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])[:5].to_pandas()
 
 # %% [markdown]
@@ -145,12 +137,7 @@ spark = spark_session("12-messageid-streams")
 
 # %%
 stream = spark.createDataFrame(messages).cache()
-stream.groupBy("topic").agg(
-    fn.count("*").alias("messages"),
-    fn.count_distinct("ledger", "entry").alias("entries"),
-    fn.count_distinct("ledger").alias("ledgers"),
-    fn.count_distinct("partition").alias("partitions"),
-).orderBy("topic").toPandas()
+topics_in(stream)
 
 # %% [markdown]
 # ## 1 · Four numbers from a string
@@ -160,17 +147,12 @@ stream.groupBy("topic").agg(
 # take four to five times as long, because every row would have to be sent to a Python process and back.
 
 # %%
-ids = spark.createDataFrame(flights.message_ids(messages[:20_000]))
-parsed = streams.parse_message_ids(ids)
+parsed = streams.parse_message_ids(spark.createDataFrame(flights.message_ids(messages[:20_000])))
 parsed.orderBy("seq").limit(3).toPandas()
 
 # %%
-wrong = parsed.join(
-    stream.select("seq", *streams.ID_PARTS), ["seq", *streams.ID_PARTS], "left_anti"
-)
-counterexample = wrong.orderBy("seq").limit(1).toPandas()
-assert counterexample.empty, f"parsed numbers differ from the client's:\n{counterexample}"
-print("Every id has four parts, which are the client's four numbers (M1).")
+rule = "Every id has four parts, which are the client's four numbers (M1)."
+print(without_exception(rule, ids_parsed_wrong(parsed, stream)))
 
 # %% [markdown]
 # **Predict.** What is the smallest batch index from a producer that does not batch, and from one that does?
@@ -183,15 +165,10 @@ my_smallest = {"no batches": -1, "batches": 0}
 predict("smallest batch index", my_smallest)
 
 # %%
-kind = fn.when(fn.col("topic") == "flights-single", "no batches").otherwise("batches")
-smallest = stream.groupBy(kind.alias("kind")).agg(fn.min("batch_index").alias("least")).collect()
-compare("smallest batch index", {row.kind: row.least for row in sorted(smallest, reverse=True)})
+compare("smallest batch index", smallest_batch_indexes(stream))
 
 # %%
-entries = stream.groupBy("topic", "ledger", "entry").agg(
-    fn.count("*").alias("messages"), fn.min("batch_index").alias("first_index")
-)
-entries.where("messages = 1").groupBy("topic", "first_index").count().orderBy("topic").toPandas()
+entries_of_one_message(stream)
 
 # %% [markdown]
 # Each of these entries contains one message. But a batch with a single message is still a batch, and its
@@ -199,10 +176,8 @@ entries.where("messages = 1").groupBy("topic", "first_index").count().orderBy("t
 # never has ids of both kinds:
 
 # %%
-mixed = stream.groupBy("ledger", "entry").agg(fn.collect_set("batch_index").alias("indexes"))
-mixed = mixed.where("array_contains(indexes, -1) and size(indexes) > 1").limit(1).toPandas()
-assert mixed.empty, f"an entry has both kinds of batch index (M3):\n{mixed}"
-print("No entry has both -1 and other batch indexes (M3).")
+rule = "No entry has both -1 and other batch indexes (M3)."
+print(without_exception(rule, entries_of_both_kinds(stream)))
 
 # %% [markdown]
 # ## 2 · A partition is a chain of ledgers
@@ -212,8 +187,7 @@ print("No entry has both -1 and other batch indexes (M3).")
 # from run to run, so tests of this notebook do not compare them.)
 
 # %% tags=["nbval-ignore-output"]
-shown_topic = messages["topic"][-1].as_py()
-shown = stream.where(fn.col("topic") == shown_topic)
+shown = stream.where(fn.col("topic") == messages["topic"][-1].as_py())
 charts.ledger_chains(ledgers.messages_per_ledger(shown).toPandas())
 
 # %% [markdown]
@@ -222,9 +196,8 @@ charts.ledger_chains(ledgers.messages_per_ledger(shown).toPandas())
 # other.
 
 # %%
-shared = ledgers.shared_ledgers(stream).limit(1).toPandas()
-assert shared.empty, f"a ledger holds messages of two streams (M4):\n{shared}"
-print("Every ledger belongs to one partition of one topic (M4).")
+rule = "Every ledger belongs to one partition of one topic (M4)."
+print(without_exception(rule, ledgers.shared_ledgers(stream)))
 
 # %% [markdown]
 # ## 3 · Entry ids increase and start over
@@ -299,9 +272,8 @@ packed = streams.with_position(stream).select("ledger", "entry", "batch_index", 
 packed.orderBy("position").limit(3).toPandas()
 
 # %%
-found = streams.order_violations(stream).orderBy("seq").limit(1).toPandas()
-assert found.empty, f"this message arrived after one with a greater id:\n{found}"
-print("Every partition arrived in the order of its ids.")
+rule = "Every partition arrived in the order of its ids."
+print(without_exception(rule, streams.order_violations(stream).orderBy("seq")))
 
 # %% [markdown]
 # ## 4 · Break it
@@ -327,20 +299,16 @@ my_counts = {
 predict("what the report counts", my_counts)
 
 # %%
-planted = {"swaps": swaps, "redeliveries": redeliveries, "lost_entries": lost_entries}
-faulty_messages = plant_faults(messages, **planted, seed=12)
+faulty_messages = with_faults(messages, swaps, redeliveries, lost_entries)
 faulty = spark.createDataFrame(faulty_messages).cache()
 report = streams.stream_report(faulty).drop("batch_sizes").orderBy("topic", "partition").toPandas()
 report
 
 # %%
-faults = ["order_violations", "duplicates", "missing_entries"]
-compare("what the report counts", {fault: int(report[fault].sum()) for fault in faults})
+compare("what the report counts", faults_in(report))
 
 # %%
-counted = report[faults].sum().tolist()
-expected = [swaps + redeliveries, redeliveries, lost_entries]
-assert counted == expected, f"{faults}: {expected} planted, {counted} found"
+assert [*faults_in(report).values()] == [swaps + redeliveries, redeliveries, lost_entries]
 print("All that was planted was found, and nothing else.")
 
 # %% [markdown]
@@ -406,10 +374,7 @@ my_holes = 0
 predict("holes without the last entry", my_holes)
 
 # %%
-ledger, count = ledgers.rollovers(stream).orderBy("ledger").select("ledger", "entries").first()
-is_last = (fn.col("ledger") == ledger) & (fn.col("entry") == count - 1)
-shortened = stream.where(~is_last)
-assert stream.where(is_last).count() > 0, "no entry was dropped: choose an existing entry"
+shortened, ledger = without_a_last_entry(stream)
 compare("holes without the last entry", streams.missing_entries(shortened).count())
 
 # %% [markdown]
@@ -437,23 +402,10 @@ my_topic = "flights-paced" if source == "sample" else "none"
 predict("the topic with varying numbers of entries", my_topic)
 
 # %%
-lengths = ledgers.rollovers(stream).groupBy("topic").agg(fn.collect_set("entries").alias("entries"))
-varying = [row.topic for row in lengths.where("size(entries) > 1").collect()]
-compare("the topic with varying numbers of entries", ", ".join(varying) or "none")
+compare("the topic with varying numbers of entries", topics_with_varying_ledgers(stream))
 
 # %%
-configured = {"flights-paced": (None, 4_000), "flights-single": (1_000, None)}
-configured |= {"flights-batched": (50, None), "flights": (50, None)}
-limits = spark.createDataFrame(
-    [(topic, entries, None, age_ms) for topic, (entries, age_ms) in configured.items()],
-    "topic string, max_entries long, max_size_bytes long, max_age_ms long",
-)
-reasons = ledgers.rollover_reasons(stream, closed, limits)
-reasons.groupBy("topic", "reason").agg(
-    fn.count("*").alias("rollovers"),
-    fn.min("entry_count").alias("fewest_entries"),
-    fn.max("entry_count").alias("most_entries"),
-).orderBy("topic").toPandas()
+rollovers_by_reason(stream, closed)
 
 # %% [markdown]
 # The interesting case would be a ledger that was *neither full nor old*. It would mean that an add failed,
@@ -469,8 +421,7 @@ reasons.groupBy("topic", "reason").agg(
 # same limit of 100 messages. Which of them has fuller batches, and why?
 
 # %% tags=["nbval-ignore-output"]
-sizes = publishing.batch_size_distribution(stream).withColumnRenamed("entries", "count")
-charts.batch_histogram(sizes.orderBy("topic", "batch_size").toPandas())
+charts.batch_histogram(full_batches(stream))
 
 # %% [markdown]
 # The topic whose messages were published as fast as possible has fuller batches, because they fill up
@@ -479,22 +430,15 @@ charts.batch_histogram(sizes.orderBy("topic", "batch_size").toPandas())
 # batches contain a single message.
 
 # %%
-torn = publishing.batch_sizes(stream).where("arrived != batch_size").limit(1).toPandas()
-assert torn.empty, f"messages inside a batch are missing:\n{torn}"
-seen = stream.where("batch_index >= 0").groupBy("ledger", "entry")
-seen = seen.agg(fn.max("batch_size").alias("stated"), (fn.max("batch_index") + 1).alias("seen"))
-cut = seen.where("stated != seen").limit(1).toPandas()
-assert cut.empty, f"a batch has more messages than arrived:\n{cut}"
-print("Every batch is complete and has the size stated by its producer (M7).")
+rule = "Every batch is complete and has the size stated by its producer (M7)."
+print(without_exception(rule, incomplete_batches(stream)))
 
 # %% [markdown]
 # The producer also chose the partition, by hashing the key (the airline). All messages with the same key
 # must be in one partition of a topic, or their order would be lost:
 
 # %%
-scattered = stream.groupBy("topic", "key").agg(fn.count_distinct("partition").alias("partitions"))
-assert scattered.where("partitions > 1").count() == 0, "a key is in two partitions"
-print("Every key is in one partition.")
+print(without_exception("Every key is in one partition.", keys_in_two_partitions(stream)))
 
 # %% [markdown]
 # ## 7 · When were messages published, and when could they be read?
@@ -532,13 +476,7 @@ publishing.visible_latency(stream).orderBy("topic").toPandas() if source == "sam
 # count:
 
 # %%
-newest_first = Window.partitionBy("topic", "partition").orderBy(fn.desc("position"))
-counted_back = streams.with_position(stream).withColumn("back", fn.row_number().over(newest_first))
-text = fn.concat_ws(":", *streams.ID_PARTS)
-counted_back.where("back in (1, 1000)").groupBy("topic", "partition").agg(
-    fn.max(fn.when(fn.col("back") == 1, text)).alias("newest"),
-    fn.max(fn.when(fn.col("back") == 1000, text)).alias("a_thousand_back"),
-).orderBy("topic", "partition").toPandas()
+newest_and_a_thousand_back(stream)
 
 # %% [markdown]
 # A thousand messages are ten entries in one topic and a thousand entries in another, and they may extend into
@@ -599,27 +537,20 @@ charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(segments)).toPanda
 # copies, and for how long? Which bookies create the new copies?
 
 # %% tags=["nbval-ignore-output"]
-events = spark.createDataFrame(pq.read_table(flights.SAMPLE_TRACE)).cache()
-killed_us = events.where("kind = 'node.killed'").agg(fn.min("time_us")).first()[0]
-marks = traces.underreplicated_ledgers(events).toPandas()
-trace_charts.repair(marks, traces.copies_made(events).toPandas(), killed_us)
+events = spark.createDataFrame(recorded_trace()).cache()
+repair_chart(events)
 
 # %% [markdown]
 # For some seconds nobody notices, because the dead bookie's session has not expired. Then the auditor marks
 # all of its ledgers, and each worker repairs one at a time. (They were configured to copy slowly.)
 
 # %%
-since_kill = [
-    fn.round((fn.col(name) - killed_us) / 1e6, 2).alias(name.replace("_us", "_s"))
-    for name in ("marked_us", "started_us", "done_us")
-]
-repairs = traces.repairs(events).select("ledger", *since_kill, "worker", "copies")
-repairs.orderBy("ledger").toPandas()
+repairs_since_kill(events)
 
 # %%
 lives = traces.ledger_life_cycles(events).cache()
-never_repaired = lives.where("marked_us is not null and repaired_us is null").count()
-assert never_repaired == 0, f"{never_repaired} ledgers still lack copies"
+never_repaired = lives.where("marked_us is not null and repaired_us is null")
+without_exception("Every marked ledger was repaired.", never_repaired)
 lives.groupBy("state").count().orderBy("state").toPandas()
 
 # %% tags=["nbval-ignore-output"]
@@ -631,8 +562,7 @@ trace_charts.life_cycles(lives.toPandas())
 # trace says why:
 
 # %%
-rolled = events.where("kind = 'ledger.rolled'")
-rolled.groupBy(fn.col("detail").alias("cause")).count().orderBy("cause").toPandas()
+causes_of_rollovers(events)
 
 # %% [markdown]
 # No ledger failed, although two of them used the bookie that died: their writer replaced it in the ensemble
@@ -644,19 +574,10 @@ rolled.groupBy(fn.col("detail").alias("cause")).count().orderBy("cause").toPanda
 # Run the same check in pandas, on the same rows in memory. (Timings vary from run to run and are not
 # compared.)
 
-
 # %% tags=["nbval-ignore-output"]
-def violations_in_pandas(frame) -> int:
-    position = frame.ledger * 2**40 + frame.entry * 2**12 + frame.batch_index + 1
-    earlier = position.groupby([frame.topic, frame.partition]).shift()
-    return int((position < earlier).sum())
-
-
 frame = faulty_messages.to_pandas()
 for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violations(faulty).count()):
-    start = time.perf_counter()
-    answer = ask()
-    print(f"{answer} violations in {time.perf_counter() - start:.2f} s")
+    print(timed(ask))
 
 # %% [markdown]
 # The first line is for pandas, the second one for Spark. With so few rows, pandas is much faster, even if

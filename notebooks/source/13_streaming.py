@@ -24,29 +24,35 @@ dies = "b1"  # b0, b1 or b2
 rows_per_trigger = 90  # maximum number of rows in a micro-batch
 
 # %%
-import asyncio
-import json
-import tempfile
-from itertools import islice
 from pathlib import Path
 
-import pandas as pd
-import pyarrow as pa
 from pyspark.sql import functions as fn
 
-from labkit.course.lessons import check, compare, hint, parameters, predict, start
-
-# %%
-from labkit.system.client.context import ClientConfig
-from labkit.system.client.placement.placement import in_name_order
-from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.producing.producer import Batching
-from labkit.system.topic.topic import Topic
-from labkit.views.spark import flights, gaps, streams
-from labkit.views.spark.picture import message_id_picture
-from labkit.views.spark.session import spark_session
-from labkit.views.widgets.step_list import Step, Steps
-from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.course.lessons import (
+    GAPS,
+    STATE_STORE,
+    GapDetector,
+    LiveFlights,
+    LocalCluster,
+    NotedQuery,
+    check,
+    committed,
+    compare,
+    ensembles_in,
+    error_of,
+    finished,
+    hint,
+    in_thread,
+    offset_table,
+    parameters,
+    picture_of_middle,
+    planned,
+    predict,
+    row_count,
+    spark_session,
+    start,
+    steps_of_a_micro_batch,
+)
 
 parameters("13", globals())
 
@@ -57,15 +63,7 @@ parameters("13", globals())
 # checkpoint. Here are the steps of micro-batch 7, and the effect of a crash at each step:
 
 # %%
-Steps(
-    [
-        Step("commits/6 is written"),
-        Step("offsets/7 is written: the end of batch 7", "crash here: batch 7 is planned again"),
-        Step("its rows are read from the bookies", "crash here: it is repeated with the same rows"),
-        Step("the sink stores them", "crash here: it is repeated, some rows are already stored"),
-        Step("commits/7 is written", "crash here: it is repeated, all rows are already stored"),
-    ]
-)
+steps_of_a_micro_batch()
 
 # %% [markdown]
 # ## A running topic
@@ -77,25 +75,9 @@ Steps(
 
 # %%
 cluster = await start(LocalCluster(4, traced=False))
-client = await cluster.connect(
-    "owner", placement=in_name_order, config=ClientConfig(explicit_lac_interval_ms=100)
-)
-config = ManagedLedgerConfig(max_entries_per_ledger=12)
-topic = await Topic.create(client, "flights", partitions=2, config=config)
-producer = topic.producer("timetable", batching=Batching(max_messages=10, max_delay_ms=60_000))
-
-# %%
-events = flights.flight_events(message_count + 60)
-published = []
-
-
-async def publish(count):
-    """Send the next flights, and collect the ids in their receipts."""
-    published.extend(await flights.publish(producer, list(islice(events, count))))
-
-
-await publish(message_count // 3)
-print(f"{len(published)} messages are stored, the last one as {published[-1]}")
+flights = await LiveFlights.create(cluster, message_count + 60)
+await flights.publish(message_count // 3)
+print(f"{len(flights.published)} messages are stored, the last one as {flights.published[-1]}")
 
 # %% [markdown]
 # ## Read it once
@@ -112,40 +94,24 @@ spark = spark_session("13-streaming")
 options = {"zookeeper": cluster.zookeeper, "topic": "flights"}
 
 
-async def in_thread(call):
-    """Run a blocking Spark call in a thread, so that the notebook's cluster can continue."""
-    return await asyncio.to_thread(call)
-
-
 def read():
     """Load every message that can be read now; the table does not change afterwards."""
     return spark.read.format("bookkeeper").options(**options).load()
 
 
 # %%
-async def visible():
-    """Wait until the newest message can be read, and return all messages."""
-    async with asyncio.timeout(110):
-        while await in_thread(read().count) < len(published):
-            await asyncio.sleep(0.1)
-    return read()
-
-
-table = await visible()
+table = await flights.visible(read)
 shown = table.select("partition", "ledger", "entry", "batch_index", "key", "ensemble", "write_set")
 await in_thread(shown.orderBy("partition", "ledger", "entry", "batch_index").limit(3).toPandas)
 
 # %% [markdown]
-# Why do you have to wait until the newest message is *visible*? It has been stored and confirmed, and its
-# producer has received the receipt. But a reader may only read up to LastAddConfirmed, which bookies learn
-# from the *next* entry (lesson 06). If there is no next entry, the topic's owner sends LastAddConfirmed
-# separately after a while, as an explicit LAC.
+# `in_thread` runs a blocking call of Spark in a thread, so that the notebook's cluster can continue. `flights.visible` waits until the newest message can be read. Why do you have to wait? It is stored and confirmed, and its producer
+# has the receipt. But a reader may only read up to LastAddConfirmed, which bookies learn from the *next*
+# entry (lesson 06). If there is no next entry, the owner sends LastAddConfirmed after a while, as an explicit
+# LAC.
 
 # %%
-order = ["partition", "ledger", "entry", "batch_index"]
-rows = (await in_thread(table.select("topic", *order).toPandas)).sort_values(order)
-rows["seq"] = range(len(rows))
-message_id_picture(pa.Table.from_pandas(rows), seq=len(rows) // 2)
+await picture_of_middle(table)
 
 # %% [markdown]
 # ## Read it as a stream, in micro-batches
@@ -158,13 +124,12 @@ message_id_picture(pa.Table.from_pandas(rows), seq=len(rows) // 2)
 # %%
 my_batches = None
 # solution
-my_batches = -(-len(published) // rows_per_trigger)
+my_batches = -(-len(flights.published) // rows_per_trigger)
 # end
 predict("micro-batches", my_batches)
 
 # %%
-folder = tempfile.TemporaryDirectory(prefix="labkit-stream-")
-checkpoint, sink = Path(folder.name) / "checkpoint", Path(folder.name) / "sink"
+checkpoint, sink = flights.folder / "checkpoint", flights.folder / "sink"
 
 
 def query(**trigger):
@@ -177,27 +142,15 @@ def query(**trigger):
 
 
 # %%
-def committed(folder):
-    """Return the numbers of a query's committed micro-batches."""
-    return sorted(int(path.name) for path in (folder / "commits").glob("[0-9]*"))
-
-
-def row_count():
-    """Return the number of rows in the sink."""
-    return spark.read.parquet(str(sink)).count()
-
-
-q = query(availableNow=True)
-await in_thread(q.awaitTermination)
-assert q.exception() is None, q.exception()
+await finished(query(availableNow=True))
 compare("micro-batches", len(committed(checkpoint)))
 
 # %%
-print(f"micro-batches {committed(checkpoint)}, {await in_thread(row_count)} rows")
+print(f"micro-batches {committed(checkpoint)}, {await row_count(spark, sink)} rows")
 
 # %% [markdown]
-# The assertion at the end of such a cell matters. A query runs in the background, so if it fails, no cell
-# shows the error. `q.exception()` returns the error, or None.
+# A query runs in the background, so if it fails, no cell shows the error. `finished` waits for the end of a
+# query and then raises the error that `q.exception()` returns, if there is one.
 
 # %% [markdown]
 # ## Open the checkpoint
@@ -206,19 +159,10 @@ print(f"micro-batches {committed(checkpoint)}, {await in_thread(row_count)} rows
 # are read. `commits/` has a file for each micro-batch whose sink has finished.
 
 # %%
-for name in ("offsets", "commits"):
-    print(name, sorted(path.name for path in (checkpoint / name).glob("[0-9]*")))
-
+print(f"offsets {planned(checkpoint)}, commits {committed(checkpoint)}")
 
 # %%
-def offsets():
-    """Return the end offset of each micro-batch, which is the last line of its file."""
-    files = sorted((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
-    lines = {int(file.name): file.read_text(encoding="utf-8").splitlines() for file in files}
-    return {number: json.loads(last) for number, (*_, last) in lines.items()}
-
-
-pd.DataFrame.from_dict(offsets(), orient="index")
+offset_table(checkpoint)
 
 # %% [markdown]
 # An offset contains one MessageID for each partition. You cannot subtract ids to get the number of messages
@@ -236,11 +180,8 @@ my_meaning = "last delivered"
 predict("the meaning of an offset", my_meaning)
 
 # %%
-newest = offsets()[max(offsets())]
-stored = {str(p): max(i for i in published if i.partition == p) for p in (0, 1)}
-print({p: f"offset {newest[p]}, last message {stored[p]}" for p in newest})
-is_last = all(newest[p].split(":")[:2] == str(stored[p]).split(":")[:2] for p in newest)
-compare("the meaning of an offset", "last delivered" if is_last else "first not delivered")
+print(flights.offsets_and_last_messages(checkpoint))
+compare("the meaning of an offset", flights.meaning_of_offsets(checkpoint))
 
 # %% [markdown]
 # So an offset is the id of the last delivered message of each partition. If all messages of an entry have
@@ -259,42 +200,23 @@ compare("the meaning of an offset", "last delivered" if is_last else "first not 
 q = query(processingTime="500 milliseconds")
 
 
-async def caught_up(query):
-    """Wait until the sink has every message, and raise an error if the query fails."""
-    async with asyncio.timeout(110):
-        while await in_thread(row_count) < len(published) and query.isActive:
-            await asyncio.sleep(0.2)
-    assert query.exception() is None, query.exception()
-
-
 # %%
-await publish(message_count // 3)
-await caught_up(q)
+await flights.publish(message_count // 3)
+await flights.caught_up(q, spark, sink)
 await cluster.kill(dies)
-await publish(message_count // 3)
-await caught_up(q)
+await flights.publish(message_count // 3)
+await flights.caught_up(q, spark, sink)
 print(f"{dies} is {'up' if cluster.is_up(dies) else 'dead'}; the query is active: {q.isActive}")
 
 # %% [markdown]
 # The writer put the fourth bookie into the ensemble and continued (lesson 07). The readers asked another
 # bookie of the write set. Was every message delivered exactly once?
 
+# %%
+await flights.gaps_and_duplicates(spark, sink)
 
 # %%
-def gaps_and_duplicates():
-    """Compare the sink with the producer's receipts."""
-    delivered = spark.read.parquet(str(sink)).select(*streams.ID_PARTS).collect()
-    ids = [":".join(map(str, row)) for row in delivered]
-    missing = set(map(str, published)) - set(ids)
-    return {"missing": len(missing), "duplicates": len(ids) - len(set(ids)), "rows": len(ids)}
-
-
-await in_thread(gaps_and_duplicates)
-
-# %%
-assert gaps_and_duplicates() == {"missing": 0, "duplicates": 0, "rows": len(published)}
-ensembles = spark.read.parquet(str(sink)).select(fn.array_join("ensemble", " ").alias("ensemble"))
-ensembles.distinct().orderBy("ensemble").toPandas()
+await ensembles_in(spark, sink)
 
 # %% [markdown]
 # ## Stop and resume
@@ -313,53 +235,24 @@ predict("rows after the restart", my_rows)
 
 # %%
 q.stop()
-before = await in_thread(row_count)
-await publish(60)
-await visible()
-q = query(availableNow=True)
-await in_thread(q.awaitTermination)
-assert q.exception() is None, q.exception()
-compare("rows after the restart", await in_thread(row_count) - before)
+before = await row_count(spark, sink)
+await flights.publish(60)
+await flights.visible(read)
+await finished(query(availableNow=True))
+compare("rows after the restart", await row_count(spark, sink) - before)
 
 # %%
-assert gaps_and_duplicates() == {"missing": 0, "duplicates": 0, "rows": len(published)}
-print("Exactly the new messages: no gaps and no duplicates.")
+await flights.gaps_and_duplicates(spark, sink)
 
 # %% [markdown]
 # ## Crash between sink and commit
 #
-# This is the worst moment: a micro-batch is in the sink, and the driver dies before it writes the commit.
-# Here, the sink of a second query only records the number of each batch and how many rows it has. It writes
-# these records to a file, because with Spark Connect, the function runs in the server.
+# This is the worst moment: a micro-batch is in the sink, and the driver dies before it writes the commit. The
+# sink of the second query here only records the number of each batch and how many rows it has.
 
 # %%
-noted, notes_file = Path(folder.name) / "noted", Path(folder.name) / "notes"
-
-
-def note(rows, number):
-    """Append one line per call: the batch number and the number of rows."""
-    with notes_file.open("a", encoding="utf-8") as file:
-        file.write(f"[{number}, {rows.count()}]\n")
-
-
-def notes():
-    """Return a pair of batch number and row count for each call of the sink."""
-    return [tuple(json.loads(line)) for line in notes_file.read_text(encoding="utf-8").splitlines()]
-
-
-# %%
-async def note_all():
-    """Run the query on everything that is available."""
-    stream = spark.readStream.format("bookkeeper").options(**options)
-    writer = stream.option("maxRowsPerTrigger", 300).load().writeStream.foreachBatch(note)
-    q = writer.option("checkpointLocation", str(noted)).trigger(availableNow=True).start()
-    await in_thread(q.awaitTermination)
-    assert q.exception() is None, q.exception()
-
-
-# %%
-await note_all()
-print(notes())
+noted = NotedQuery(spark, options, flights.folder)
+print(await noted.run())
 
 # %% [markdown]
 # Now you delete the newest commit from the checkpoint, which produces exactly the state after such a crash,
@@ -370,16 +263,12 @@ print(notes())
 # %%
 my_notes = None
 # solution
-my_notes = [notes()[-1]]
+my_notes = [noted.batches()[-1]]
 # end
 predict("batches after the crash", my_notes)
 
 # %%
-newest, before = notes()[-1][0], len(notes())
-(noted / "commits" / str(newest)).unlink()
-(noted / "commits" / f".{newest}.crc").unlink(missing_ok=True)
-await note_all()
-compare("batches after the crash", notes()[before:])
+compare("batches after the crash", await noted.crash_before_commit())
 
 # %% [markdown]
 # The sink receives the last batch again, with the same number and the same rows, because the offset had been
@@ -461,24 +350,17 @@ check("streaming.gaps", step)
 # run. Continue below these messages.
 
 # %%
-for name, value in gaps.STATE_STORE.items():
-    spark.conf.set(name, value)
-first, second, *_ = sorted({i.ledger_id for i in published if i.partition == 0})
-other = min(i.ledger_id for i in published if i.partition == 1)
-lost = [(first, 2), (first, 3), (first, 7), (second, 0), (other, 1)]
-is_lost = fn.concat_ws(":", "ledger", "entry").isin([f"{ledger}:{entry}" for ledger, entry in lost])
+spark.conf.set(*STATE_STORE)
+is_lost = fn.concat_ws(":", "ledger", "entry").isin(flights.five_entries())
 
 # %% tags=["talkative"]
 seen = spark.readStream.format("bookkeeper").options(**options)
 seen = seen.option("maxRowsPerTrigger", rows_per_trigger).load().where(~is_lost)
 lanes = seen.select("partition", "ledger", "entry").groupBy("partition")
-detector = gaps.GapDetector()
-found = lanes.transformWithStateInPandas(detector, gaps.GAPS, outputMode="Append", timeMode="None")
-states = Path(folder.name) / "states"
-q = found.writeStream.format("memory").queryName("gaps")
-q = q.option("checkpointLocation", str(states)).trigger(availableNow=True).start()
-await in_thread(q.awaitTermination)
-assert q.exception() is None, q.exception()
+found = lanes.transformWithStateInPandas(GapDetector(), GAPS, outputMode="Append", timeMode="None")
+states = str(flights.folder / "states")
+writer = found.writeStream.format("memory").queryName("gaps").option("checkpointLocation", states)
+await finished(writer.trigger(availableNow=True).start())
 
 # %%
 counted = spark.table("gaps").groupBy("partition").agg(fn.sum("missing").alias("missing"))
@@ -488,7 +370,7 @@ counted.orderBy("partition").toPandas()
 # The state outlives the query. You can read it like a table, with one position per partition.
 
 # %%
-state = spark.read.format("statestore").option("stateVarName", gaps.STATE).load(str(states))
+state = spark.read.format("statestore").option("stateVarName", "last").load(states)
 state.select("key.partition", "value.ledger", "value.entry").orderBy("partition").toPandas()
 
 # %% [markdown]
@@ -498,12 +380,7 @@ state.select("key.partition", "value.ledger", "value.entry").orderBy("partition"
 
 # %%
 wrong = spark.readStream.format("bookkeeper").options(**options).option("topic", "fligths").load()
-q = wrong.writeStream.format("noop").option("checkpointLocation", f"{folder.name}/wrong").start()
-while q.isActive:
-    await asyncio.sleep(0.1)
-assert q.exception() is not None
-lines = str(q.exception()).splitlines()
-print(next(line for line in reversed(lines) if "fligths" in line).partition(" in the cluster")[0])
+print(await error_of(wrong, flights.folder))
 
 # %% [markdown]
 # ## What the real system does
@@ -558,5 +435,4 @@ print(next(line for line in reversed(lines) if "fligths" in line).partition(" in
 
 # %%
 spark.stop()
-await cluster.stop()
-folder.cleanup()
+await flights.stop()

@@ -27,16 +27,29 @@ fault_count = 2  # faults in each of these runs
 # %%
 from dataclasses import replace
 
-from labkit import Cluster, Game, On, Recover, Scenario, Write, run
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.timeline import timeline
-from labkit.system.check import broken, check_all
-from labkit.system.check.promises.durability import AcknowledgedIsDurable
-from labkit.worlds.sim.explore.counterexamples import counterexample
-from labkit.worlds.sim.explore.scenarios.storm import storm
-from labkit.worlds.sim.explore.search import search
-from labkit.worlds.sim.explore.shrink import shrink
-from labkit.worlds.sim.variants.variants import VARIANTS
+from labkit.course.lessons import (
+    VARIANTS,
+    Cluster,
+    Game,
+    On,
+    Recover,
+    Scenario,
+    Write,
+    broken,
+    check,
+    check_all,
+    compare,
+    counterexample,
+    first_loss,
+    hint,
+    parameters,
+    predict,
+    range_of_seed,
+    run,
+    shrink,
+    storm,
+    timeline,
+)
 
 parameters("14", globals())
 
@@ -54,8 +67,7 @@ scenario = Scenario(
     limit_s=2.0,
 )
 stormy = storm(scenario, 3, fault_count, horizon_ms=20)
-for fault in stormy.faults:
-    print(fault)
+print(*stormy.faults, sep="\n")
 print("two runs are identical:", run(stormy).digest == run(stormy).digest)
 
 # %%
@@ -94,24 +106,15 @@ my_seed = "below 10" if variant == "recovery trusts one bookie" else "10 or more
 predict("the first seed that loses an entry", my_seed)
 
 # %%
-durable = [AcknowledgedIsDurable]
 storms = [storm(scenario, seed, fault_count, horizon_ms=20) for seed in range(seed_count)]
-
-
-def first_loss(name):
-    found = search(storms, variant=name, checks=durable, jobs=1, on_progress=lambda *_: None)
-    return found.first
-
-
-found = first_loss(variant)
+found = first_loss(storms, variant)
 if found is None:
     print(f"{variant}: nothing lost with {seed_count} seeds")
 else:
     print(f"{variant}: seed {found.scenario.seed}\n{found.reason}")
 
 # %%
-size = "none" if found is None else "below 10" if found.scenario.seed < 10 else "10 or more"
-compare("the first seed that loses an entry", size)
+compare("the first seed that loses an entry", range_of_seed(found))
 
 # %% [markdown]
 # ## Shrink the run
@@ -155,7 +158,7 @@ for name in (
     "no fencing on recovery reads",
     "",
 ):
-    loss = first_loss(name)
+    loss = first_loss(storms, name)
     result = f"seed {loss.scenario.seed}" if loss else f"0 of {seed_count}"
     print(f"{result:>8}  {name or 'the real protocol'}")
 
@@ -172,8 +175,7 @@ for name in (
 
 # %%
 smallest = counterexample("fence not persisted")
-for part in (*smallest.workload, *smallest.faults, *smallest.decisions):
-    print(repr(part))
+print(*map(repr, (*smallest.workload, *smallest.faults, *smallest.decisions)), sep="\n")
 
 # %%
 timeline(smallest, other=replace(smallest, variant=""), promise="AcknowledgedIsDurable")

@@ -23,13 +23,18 @@ records_per_ledger = 4  # commits before the offset store starts a new ledger
 chunk_bytes = 100  # bytes of a snapshot in one entry
 
 # %%
-from labkit.course.lessons import check, compare, hint, parameters, predict
-from labkit.course.runs.broken_runs import sentences
-from labkit.course.runs.uses import stories
-from labkit.course.runs.uses.edit_log import TAKE_OVER
-from labkit.course.runs.uses.offset_store import newest
-from labkit.course.runs.uses.snapshot_store import removable
-from labkit.views.widgets import SpaceTime
+from labkit.course.lessons import (
+    TAKE_OVER,
+    SpaceTime,
+    check,
+    compare,
+    hint,
+    newest,
+    parameters,
+    predict,
+    sentences,
+    stories,
+)
 
 parameters("15", globals())
 

@@ -17,22 +17,33 @@ payload_size = 20
 # %%
 from dataclasses import replace
 
-from labkit.course.lessons import compare, parameters, predict
-from labkit.course.runs.one_bookie import OneBookie
-from labkit.course.runs.timeline import timeline
+from labkit.course.lessons import (
+    DEFECTS,
+    ONE_ADD,
+    Add,
+    BookieInside,
+    Checkpoint,
+    Commit,
+    CrashMapView,
+    OneBookie,
+    XRay,
+    add_in_groups,
+    compare,
+    crash_map,
+    entries_lost_first,
+    entry_log_bytes,
+    every_order,
+    index_bytes,
+    journal_bytes,
+    parameters,
+    predict,
+    records_replayed,
+    timeline,
+    track,
+)
 
 # %%
-from labkit.course.workshop import begin, check, hint, play, step
-from labkit.course.workshop.bookie.common_trials import ONE_ADD
-from labkit.course.workshop.step import track
-from labkit.system.model.byte_region import Piece
-from labkit.system.storage.xray import entry_log_spans, index_spans, journal_spans
-from labkit.views.widgets import BookieInside, XRay
-from labkit.views.widgets.crash_map import CrashMapView
-from labkit.worlds.sim.crash_map.crash_map import crash_map
-from labkit.worlds.sim.explore.orders.every_order import every_order
-from labkit.worlds.sim.settings.bookie_script import Add, Checkpoint, Commit
-from labkit.worlds.sim.variants.storage_variants import DEFECTS
+from labkit.course.workshop import begin, check, hint, step
 
 parameters("16", globals())
 
@@ -80,12 +91,7 @@ print(my_file.name)
 step("bookie", 1)
 
 # %%
-journal = bookie.machine.journals[0]
-spans = tuple(journal_spans(journal, 1))
-ends = bookie.store.journals[0].synced.offset
-shown = tuple(span for span in spans if span.offset >= 512 and span.offset + span.size <= ends)
-data = journal.open("current/1.txn").read(512, ends - 512)
-XRay(Piece("journal", "current/1.txn", 512, data, shown, ends))
+XRay(journal_bytes(bookie, start=512))
 
 # %% [markdown]
 # Records follow each other, and padding fills each group up to the next block of 512 bytes. While another thread writes one group to disk, the records of the next group arrive. So `append` and `seal` must be fast and must not touch the disk, while `write` may be slow.
@@ -100,14 +106,7 @@ predict("bytes written for 64 adds", 1024 + 7 * 512)
 # end
 
 # %%
-grouped = OneBookie()
-before = len(grouped.machine.journals[0].controller.operations)
-for first in range(0, 64, 8):
-    grouped.add(*((5, first + number) for number in range(8)))
-    grouped.commit()
-done = grouped.machine.journals[0].controller.operations[before:]
-written = sum(operation.size for operation in done if operation.kind == "write")
-compare("bytes written for 64 adds", written)
+compare("bytes written for 64 adds", add_in_groups(64, 8).bytes_written)
 
 # %% [markdown]
 # The key record pushes the first group into a second block: 44 + 8 · 60 = 524 bytes. Every other group fits into one block. With groups of one, each add would take a whole block, and all of them together would take 32,768 bytes.
@@ -163,10 +162,7 @@ check("bookie", 2, my_file, seeds=seed_count)
 step("bookie", 3)
 
 # %%
-disk = bookie.machine.ledgers[0]
-log = disk.open("current/0.log")
-spans = tuple(span for span in entry_log_spans(disk, 0) if span.offset >= 1024)
-XRay(Piece("entry log", "current/0.log", 1024, log.read(1024, log.size()), spans, log.size()))
+XRay(entry_log_bytes(bookie))
 
 # %% [markdown]
 # After the header of 1024 bytes, each entry is preceded by its length. A location points to the entry, not to its length. `read_entry` must not trust the bytes that it reads: a location may point to another entry, and a damaged length field may say two gigabytes.
@@ -183,9 +179,7 @@ check("bookie", 3, my_file, seeds=seed_count)
 step("bookie", 4)
 
 # %%
-index = disk.open("current/0/5/5.idx")
-spans = tuple(span for span in index_spans(disk, 5) if span.offset + span.size <= 1024)
-XRay(Piece("index", "current/0/5/5.idx", 0, index.read(0, 1024), spans, index.size()))
+XRay(index_bytes(bookie, 5, 1024))
 
 # %% [markdown]
 # The header contains the ledger's master key, whether the ledger is fenced, and its explicit LAC. The slots follow, eight bytes for each entry id. The name of a new file must be made durable, just like its contents, and so must the names of its parent directories.
@@ -220,7 +214,7 @@ predict("lost when the mark is taken late", [1])
 
 # %%
 late = crash_map(busy, store_factory=DEFECTS["mark taken after the flush"].store_factory)
-compare("lost when the mark is taken late", [entry.number for entry in late.smallest().cell.lost])
+compare("lost when the mark is taken late", entries_lost_first(late))
 
 # %% [markdown]
 # Write the two functions for the mark and the class `Checkpoint`, then run their check:
@@ -259,8 +253,7 @@ predict("records replayed", 3)
 # end
 
 # %%
-replayed = [event.size for event in died.trace.events if event.kind == "journal.replayed"]
-compare("records replayed", sum(replayed))
+compare("records replayed", records_replayed(died))
 
 # %% [markdown]
 # A replay may itself be interrupted by a crash, so applying a record twice or ten times must have the same effect as applying it once.

@@ -17,19 +17,24 @@ dies_after = 3  # number of confirmed entries when a bookie or a writer dies: 3 
 # %%
 from dataclasses import replace
 
-from labkit.course.lessons import compare, parameters, predict
-from labkit.course.runs.timeline import timeline
+from labkit.course.lessons import (
+    At,
+    Crash,
+    On,
+    Recover,
+    SpaceTime,
+    compare,
+    every_order,
+    parameters,
+    predict,
+    run,
+    runs,
+    timeline,
+    track,
+)
 
 # %%
-from labkit.course.workshop import begin, check, hint, play, step
-from labkit.course.workshop.client import runs
-from labkit.course.workshop.step import track
-from labkit.views.widgets.space_time import SpaceTime
-from labkit.worlds.sim.explore.orders.every_order import every_order
-from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash
-from labkit.worlds.sim.settings.triggers import At, On
-from labkit.worlds.sim.workload.steps import Recover
+from labkit.course.workshop import begin, check, hint, step
 
 parameters("17", globals())
 

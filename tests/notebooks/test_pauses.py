@@ -32,7 +32,7 @@ LESSON_TIMEOUT_S = 3600
 ARTIFACTS = Path(__file__).parents[1] / "artifacts" / "pauses"
 TOUCHES = {
     "00-tour.ipynb": r"await|^view$",
-    "solutions/11-topics.ipynb": r"admin\(|\bsend\(|consumer\.|client\.|chain\(|await cluster",
+    "solutions/11-topics.ipynb": r"broker\.|consumer\.|OneBroker",
     "solutions/12-messageid-streams.ipynb": r"await record|message_id_picture|stream_report",
     "solutions/13-streaming.ipynb": r"await |spark\.",
 }

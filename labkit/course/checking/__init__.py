@@ -6,6 +6,7 @@
     cases                  hundreds of generated test cases; the smallest failing one is shown
     generated_cases        generates the cases from a seed, and shrinks a failing one
     forked_check           runs a trial in a forked copy of the process that can be killed
+    progress               says how long a check has been running, if it takes over a second
     hints_and_predictions  `hint`, `predict` and `compare`, whose state is kept in the kernel
     record                 saves predictions and hints to a file if the learner agrees
     parameters             the allowed range of each lesson parameter

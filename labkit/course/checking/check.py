@@ -23,6 +23,7 @@ from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.exercise import Exercise, RaisedThereError, Refused, find
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.parameters import case_seed
+from labkit.course.checking.progress import progress_line
 from labkit.system.model.missing_part import MissingPart
 from labkit.views.widgets.view import NBGRADER
 
@@ -54,7 +55,8 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
     that papermill or a build fails. Raises `NoSuchExerciseError` for an unknown name.
     """
     exercise = find(name).with_cases_of(case_seed())
-    card = _open_card(name) if learner is None else _judge(exercise, learner)
+    with progress_line(name):
+        card = _open_card(name) if learner is None else _judge(exercise, learner)
     if must_pass is None:
         must_pass = must_pass_by_default()
     if must_pass and not card.passed:

@@ -4,11 +4,21 @@ read.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
-from labkit.course.runs.cluster_trial import ClusterTrial, client_with, counterexample_at, must_hold
+from labkit.course.runs.cluster_trial import (
+    ClusterTrial,
+    client_with,
+    failures,
+    counterexample_at,
+    must_hold,
+    run_with,
+)
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.context import ClientConfig
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import NO_ENTRY_ID
@@ -279,3 +289,18 @@ def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[i
         for e in trace.events
         if (e.node, e.kind) == (reader, "read.done") and e.entry in pushed
     }
+
+
+def tailing_delays(write: Write, explicit_lac_interval_ms: int) -> str:
+    """Follow a writer, and return a line for each entry: how long after its push it was read.
+
+    0 is for no explicit LAC. Steps that failed have a line, too.
+    """
+    config = ClientConfig(explicit_lac_interval_ms=explicit_lac_interval_ms)
+    scenario = Scenario(Cluster(3), (write, Tail(0, write.entries)))
+    followed = run_with(scenario, client=partial(BookKeeper, config=config))
+    delays = (
+        f"entry {entry_id} was read {delay_ms:5.1f} ms after it was pushed"
+        for entry_id, delay_ms in read_delays_ms(followed).items()
+    )
+    return "\n".join(f"   {line}" for line in (*delays, *failures(followed)))

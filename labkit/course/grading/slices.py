@@ -50,7 +50,7 @@ def needed_code(cells: list[str]) -> list[ast.Module]:
         statements: list[ast.stmt] = []
         for statement in reversed(tree.body):
             if is_check or _names(statement, ast.Store) & wanted:
-                statements.insert(0, statement)
+                statements.insert(0, statement if is_check else _needed_part(statement, wanted))
                 wanted |= _names(statement, ast.Load)
         if statements:
             kept.insert(0, ast.Module(statements, type_ignores=[]))
@@ -63,6 +63,16 @@ def _parse(cell: str) -> ast.Module | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Python raises the last two for code that is nested too deeply.
         return None
+
+
+def _needed_part(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
+    """Return the statement, without the names of an import that are not wanted.
+
+    A lesson imports all of labkit's names at once, and some of them take seconds.
+    """
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        statement.names = [each for each in statement.names if _bound_by(each) in wanted]
+    return statement
 
 
 def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:
@@ -80,5 +90,9 @@ def _bound(node: ast.AST) -> set[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return {each.asname or each.name.partition(".")[0] for each in node.names}
+        return set(map(_bound_by, node.names))
     return set()
+
+
+def _bound_by(imported: ast.alias) -> str:
+    return imported.asname or imported.name.partition(".")[0]

@@ -1,17 +1,15 @@
 """Questions about one bookie's storage."""
 
-from dataclasses import replace
 from random import Random
 
 from labkit.course.inventory.question import Item
 from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.model.entry import decode_entry
 from labkit.system.model.errors import BKDigestMatchException, StorageDamagedException
 from labkit.system.storage.entry_log import log_ids, log_name
 from labkit.system.storage.garbage import deleted_ledgers
-from labkit.worlds.sim.settings.bookie_script import CONFIG, DIGEST, entry_bytes
+from labkit.worlds.sim.settings.bookie_script import entry_bytes
 
-_LARGE_LOGS = replace(CONFIG, log_size_limit=1 << 20)
+_LARGE_LOG = 1 << 20
 
 
 def who_notices(random: Random) -> Item:
@@ -26,8 +24,7 @@ def who_notices(random: Random) -> Item:
     file.write(last_at, bytes([written[-1] ^ 1]))
     nobody, right = "Nobody.", "Nobody."
     try:
-        stored = bookie.read(ledger, entry)
-        decode_entry(stored, DIGEST, ledger, entry)
+        bookie.payload(ledger, entry)
     except StorageDamagedException:
         right = "The bookie."
     except BKDigestMatchException:
@@ -70,7 +67,7 @@ def power_cut(random: Random) -> Item:
 
 def log_files(random: Random) -> Item:
     ledgers, entries = random.sample(range(3, 9), 2)
-    bookie = OneBookie(_LARGE_LOGS)
+    bookie = OneBookie(log_size_limit=_LARGE_LOG)
     for entry in range(entries):
         bookie.add(*((ledger, entry) for ledger in range(ledgers)))
         bookie.commit()
@@ -114,7 +111,7 @@ def replay(random: Random) -> Item:
 
 def freed(random: Random) -> Item:
     kept, deleted = random.sample(range(3, 15), 2)
-    bookie = OneBookie(_LARGE_LOGS)
+    bookie = OneBookie(log_size_limit=_LARGE_LOG)
     ids = [(5, number) for number in range(kept)] + [(6, number) for number in range(deleted)]
     bookie.add(*ids, payload_size=1000)
     bookie.commit()

@@ -7,16 +7,20 @@
     notebook_cluster   starts a notebook's cluster, and stops the one that it started before
     slides             assigns each cell its slide type, so that a lesson can be shown as a talk
 
-Learners use only the names below. An exercise never judges the learner's function in isolation:
-its trial puts the function in place of labkit's own and runs the real code, where possible with a
-crash at every disk operation. A refusal shows the smallest case in which a rule is broken.
+A lesson imports all of labkit's names from here; `__init__.pyi` lists them. Code that a learner
+need not read is a function in `labkit.course.runs`, whose name says what it shows or measures.
+
+An exercise never judges the learner's function in isolation: its trial puts the function in place
+of labkit's own and runs the real code, where possible with a crash at every disk operation. A
+refusal shows the smallest case in which a rule is broken.
 
 To add a lesson:
   1. Write `labkit/course/exercises/<lesson>.py`, with a trial for each exercise. The learner's
      function should be as small as one decision (see `labkit.course.checking.exercise`).
-  2. Write `notebooks/source/NN_name.py`. Cells start with `# %%` or `# %% [markdown]` (with the
-     text as comments), followed by `tags=["..."]` if needed. `build` explains the tags and the
-     two versions.
+  2. Write `notebooks/source/NN_name.py`, with at most sixty lines of code that are not the
+     learner's, and add the names that it uses to `__init__.pyi`. Cells start with `# %%` or
+     `# %% [markdown]` (with the text as comments), followed by `tags=["..."]` if needed. `build`
+     explains the tags and the two versions.
   3. Explain the likely wrong predictions in `labkit/course/predictions/lesson_NN.py`.
   4. Run `python -m labkit.course.lessons.build NN`, and look at both notebooks.
   5. Write `tests/course/lessons/test_<lesson>.py`, with at least three typical wrong answers per
@@ -31,10 +35,6 @@ the rule; predictions; exercises; what the real system does; questions with fold
 Read `build` and `notebooks/source/01_entry.py` first.
 """
 
-from labkit.course.checking.check import check
-from labkit.course.checking.hints_and_predictions import compare, hint, predict
-from labkit.course.checking.parameters import parameters
-from labkit.course.checking.record import record
-from labkit.course.lessons.notebook_cluster import start
+from labkit.lazy_names import names_of
 
-__all__ = ["check", "compare", "hint", "parameters", "predict", "record", "start"]
+__getattr__, __dir__ = names_of(__name__)

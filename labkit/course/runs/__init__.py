@@ -1,6 +1,8 @@
 """Runs of the real system that lessons and exercises share.
 
     trial, one_bookie       a bookie on a simulated disk; the learner's code under every crash
+    bookie_files            the bytes of one bookie's files, and what lessons count in them
+    flush_runs              when bookies flush on their own, and what they replay
     cluster_trial, do_step  the learner's code inside the simulated cluster
     znodes                  the contents of the metadata store at given moments
     timeline, timeline_messages   shows a run in the timeline; finds the message to lose or delay
@@ -8,11 +10,14 @@
     recorded                writes a run as Python that repeats it
     open_run                opens the link to a run in the view, and at the moment, of the link
     broken_runs             shows a run that broke a promise in other views
-    written_entries         lesson 06: when a writer's entries were acknowledged and confirmed
-    ensemble_runs, recovery_runs, repair_trial   scenarios and trials of lessons 07 to 09
-    ledger_race             lesson 10: a bookie collects garbage while a client creates a ledger
-    topic_world, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
+    written_entries         when a writer's entries were acknowledged and confirmed, and their end
+    quorum_runs             lesson 05: where entries are, and how many bookies may fail
+    ensemble_runs, recovery_runs, repair_runs, repair_trial   runs and trials of lessons 07 to 09
+    ledger_race, garbage_runs   lesson 10: ledgers, logs and garbage of one bookie
+    topic_world, one_broker, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
     stream_trial, stored_batches   lessons 12 and 13: streaming jobs, and the files that they store
+    recorded_stream         lesson 12: a recorded run, and what its messages and its trace show
+    live_flights            lesson 13: a topic in a real cluster, and the queries that read it
     uses/                   lesson 15: a write-ahead log, an offset store, a snapshot store
 
 Read `trial` and `cluster_trial` first.

@@ -4,17 +4,20 @@ A run is shown as sentences, as a list of lost entries or, if it broke a promise
 diagram or the recovery view.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
 from labkit.course.runs.open_run import FixedRun
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.system.check import Verdict
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.space_time import SpaceTime
+from labkit.worlds.sim.explore.search import Finding, search
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE
+from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 
 LINE = 80
@@ -94,3 +97,18 @@ def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
             indent = " " * len(time)
             lines += wrap(describe(event), LINE, initial_indent=time, subsequent_indent=indent)
     return "\n".join(lines)
+
+
+def first_loss(storms: Iterable[Scenario], variant: str) -> Finding | None:
+    """Run the storms in order until one loses a confirmed entry, and return what was found."""
+    durable = [AcknowledgedIsDurable]
+    found = search(storms, variant=variant, checks=durable, jobs=1, on_progress=lambda *_: None)
+    return found.first
+
+
+def range_of_seed(found: Finding | None) -> str:
+    """Return whether the seed of a finding is "below 10" or "10 or more", or "none"."""
+    seed = None if found is None else found.scenario.seed
+    if seed is None:
+        return "none"
+    return "below 10" if seed < 10 else "10 or more"

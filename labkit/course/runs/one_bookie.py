@@ -4,11 +4,12 @@ The methods perform the steps of `labkit.system.bookie` synchronously and in the
 memtable, journal, one sync per group, flush, crash and restart.
 """
 
+from dataclasses import replace
 from itertools import count
+from typing import Any
 
 from labkit.system.model.byte_region import Piece
-from labkit.system.model.entry import NO_ENTRY_ID, encode_explicit_lac
-from labkit.system.storage.config import StorageConfig
+from labkit.system.model.entry import NO_ENTRY_ID, decode_entry, encode_explicit_lac
 from labkit.system.storage.entry_locations import locate_entry
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
@@ -31,12 +32,14 @@ TICK_US = 1000
 
 
 class OneBookie:
-    def __init__(self, config: StorageConfig = CONFIG, name: str = "b0") -> None:
+    """A bookie whose storage has these settings (fields of `StorageConfig`)."""
+
+    def __init__(self, **settings: Any) -> None:
         self.trace = TraceLog()
         self.machine = new_machine(DiskController())
-        self._config = config
+        self._config = replace(CONFIG, **settings)
         ticks = count(TICK_US, TICK_US)
-        self._recorder = Recorder(name, lambda: next(ticks))
+        self._recorder = Recorder("b0", lambda: next(ticks))
         self._recorder.listen(self._take)
         self._waiting: list[tuple[int, int, str, int]] = []
         self._start()
@@ -85,11 +88,27 @@ class OneBookie:
         self._recorder.record("read.served", ledger_id, entry_id, detail=source)
         return data
 
+    def payload(self, ledger_id: int, entry_id: int) -> bytes:
+        """Return the entry's payload, as a client reads it.
+
+        Raises the same errors as `read`, and `BKDigestMatchException`.
+        """
+        return decode_entry(self.read(ledger_id, entry_id), DIGEST, ledger_id, entry_id).payload
+
     def crash(self, keep: Keep = lost) -> None:
         """Cut the power; `keep` decides which unsynced writes survive."""
         self._waiting = []
         self._recorder.record("node.killed")
         self.machine = self.machine.after_crash(keep)
+
+    def crash_before_sync(self, keep: Keep = lost) -> None:
+        """Write the journal, and cut the power just before its sync."""
+        crashed = []
+        self.machine.journals[0].controller.watch = lambda operation: crashed.append(
+            self.machine.after_crash(keep)
+        )
+        self.commit()
+        self.machine = crashed[-1]
 
     def restart(self) -> None:
         self._start()

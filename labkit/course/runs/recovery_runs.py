@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from labkit.worlds.sim.explore.scenarios.storm import storm
-from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Partition, Pause
+from labkit.worlds.sim.scenario.faults import BitRot, Crash, Delay, Fault, Partition, Pause
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
@@ -103,3 +103,16 @@ def storms() -> Iterator[Scenario]:
         readers = Recover(when=At(10.0)), Recover(client="s", when=At(11.0))
         steps = Write(0, 12, *sizes, window=6), *readers
         yield storm(Scenario(Cluster(5), steps), seed, fault_count=3)
+
+
+def damaged_copy() -> Scenario:
+    """Entries 2 and 3 are on b0 and b1 only; b1's copies are damaged and b0 is slow to respond."""
+    write = Write(entries=4, window=1, close=False)
+    faults: tuple[Fault, ...] = (
+        Partition(("w",), ("b2",), when=On("add.pushed", 3)),
+        Crash("w", when=At(18.0)),
+        Crash("b1", down_ms=50.0, when=At(300.0)),
+        *(BitRot("b1", "entry log", part / 20, At(400.0)) for part in range(20)),
+        Delay("b0", "r", 5.0),
+    )
+    return Scenario(Cluster(3), (write, Recover(when=At(500.0))), faults)

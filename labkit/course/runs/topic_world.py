@@ -7,12 +7,16 @@ async def send(node):                             runs on a client's node, with 
 in_a_cluster(send)                                returns the result of `send`
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from labkit.course.runs.do_step import Do
 from labkit.system.model.message_id import MessageId
 from labkit.system.model.message_location import Lineage
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.producing.producer import Batching
+from labkit.system.topic.topic import Topic
 from labkit.views.shell.folders import BookieFolders, Directory, open_data_folder
 from labkit.views.shell.lineage import find_lineage
 from labkit.worlds.live.processes.cluster import LocalCluster
@@ -35,6 +39,43 @@ def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies
     run(Scenario(Cluster(bookies), (step,), ends_in_power_cut=False, limit_s=_LIMIT_S))
     result: T = step.result()
     return result
+
+
+def lineage_of_order(chosen: int, batch_size: int, entries_per_ledger: int) -> Lineage:
+    """Send orders in batches to two partitions in turn, and return where one of them is stored."""
+
+    async def send(node: ClientNode) -> Lineage:
+        config = ManagedLedgerConfig(5, 3, 2, max_entries_per_ledger=entries_per_ledger)
+        topic = await Topic.create(node.client, "orders", partitions=2, config=config)
+        producer = topic.producer("shop", batching=Batching(max_messages=batch_size))
+        count = 2 * (batch_size * entries_per_ledger + 2)
+        ids = await asyncio.gather(*(producer.send(b"order %d" % n) for n in range(count)))
+        await asyncio.sleep(1)  # Let the bookies flush.
+        return await lineage_of(node, ids[chosen])
+
+    return in_a_cluster(send, bookies=5)
+
+
+def ids_of_a_quiet_topic(max_age_s: int, max_bytes: int, min_age_s: int) -> list[MessageId]:
+    """Send twelve orders, one every ten seconds, and return their ids.
+
+    A ledger is full at that age or size, but not before it is `min_age_s` old.
+    """
+
+    async def send(node: ClientNode) -> list[MessageId]:
+        config = ManagedLedgerConfig(
+            max_ledger_age_ms=max_age_s * 1000,
+            max_ledger_size_bytes=max_bytes,
+            min_ledger_age_ms=min_age_s * 1000,
+        )
+        topic = await Topic.create(node.client, "quiet", partitions=0, config=config)
+        producer, ids = topic.producer("shop"), []
+        for number in range(12):
+            ids.append(await producer.send(b"order %d" % number))
+            await asyncio.sleep(10)
+        return ids
+
+    return in_a_cluster(send)
 
 
 async def lineage_of(node: ClientNode, message_id: MessageId) -> Lineage:

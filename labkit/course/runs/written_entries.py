@@ -47,3 +47,34 @@ def written_entries(trace: Trace, writer: str = "w") -> dict[int, WrittenEntry]:
             confirmed = event.entry
             entries[confirmed].confirmed_ms = (event.time_us - began_us) / 1000
     return entries
+
+
+def lac_read(trace: Trace) -> int:
+    """Return the LastAddConfirmed that the reader r learned last."""
+    return [e.entry for e in trace.events if e.node == "r" and e.kind == "lac.read"][-1]
+
+
+def last_confirmed(trace: Trace) -> int:
+    """Return the last entry that was confirmed to the writer w."""
+    return max(e.entry for e in trace.events if e.node == "w" and e.kind == "lac.advanced")
+
+
+def closed_at(trace: Trace) -> int:
+    """Return the last entry of the first ledger that was closed."""
+    return next(event.entry for event in trace.events if event.kind == "ledger.closed")
+
+
+def end_of_ledger(trace: Trace) -> str:
+    """Return where the ledger ends: "before", "at" or "after" the last entry confirmed to w."""
+    end, last = closed_at(trace), last_confirmed(trace)
+    return "before" if end < last else "at" if end == last else "after"
+
+
+def ledger_of_new_owner(trace: Trace) -> str:
+    """Return whether the messages after the owner's death continue its ledger ("continue") or are
+    in a "new ledger".
+    """
+    died = next(event.seq for event in trace.events if event.kind == "node.killed")
+    receipts = [event for event in trace.events if event.kind == "message.acked"]
+    after = next(event for event in receipts if event.seq > died)
+    return "continue" if after.ledger == receipts[0].ledger else "new ledger"

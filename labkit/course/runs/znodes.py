@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from labkit.system.metadata.ledger_layout import LedgerLayout
+from labkit.system.metadata.ledger_layout import LAYOUTS, LedgerLayout
 from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
 from labkit.system.model.byte_region import Piece
 from labkit.system.model.ledger import LedgerMetadata, decode_ledger_metadata
@@ -11,7 +11,9 @@ from labkit.system.model.ledger_spans import ledger_metadata_spans
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.triggers import START, Moment
+from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.settings.triggers import START, At, Moment
+from labkit.worlds.sim.workload.steps import Write
 
 _MAX_TEXT = 46
 
@@ -102,3 +104,11 @@ def znodes_of(
     looks = [ReadZnodes(f"look{number}", when, root) for number, when in enumerate(moments)]
     run(replace(scenario, workload=(*scenario.workload, *looks)))
     return [Znodes(look.found) for look in looks]
+
+
+def ledger_paths(layout: str) -> list[str]:
+    """Return the paths of three ledgers with this ledger manager."""
+    writes = [Write(n, 1, ensemble=3, client=f"w{n}", when=At(50)) for n in range(3)]
+    scenario = Scenario(Cluster(3), (SetLayout(LAYOUTS[layout]), *writes))
+    (znodes,) = znodes_of(scenario, [At(200)])
+    return [path for path in znodes.nodes if path.rpartition("/")[2].startswith("L00")]

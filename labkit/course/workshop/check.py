@@ -23,6 +23,7 @@ from labkit.course.checking.check import (
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.hints_and_predictions import next_hint
+from labkit.course.checking.progress import progress_line
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.runs.trial import CrashCounterexample
 from labkit.course.workshop.files import (
@@ -67,7 +68,8 @@ def check(
     requested = found.step(number)
     path = Path(file or found.file_name)
     is_new = create_if_missing(found.skeleton, path)
-    card = _run_step(found, requested, path, seeds)
+    with progress_line(f"{name}, step {number}"):
+        card = _run_step(found, requested, path, seeds)
     if is_new:
         card = replace(card, message=f"Created {path} for your code.\n{card.message}")
     if must_pass is None:

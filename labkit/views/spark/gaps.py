@@ -24,11 +24,11 @@ StepFunction = Callable[[Position | None, Position], tuple[Position, int]]
 
 STATE = "last"
 GAPS = "partition int, entries long, missing long"
-STATE_STORE = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    )
-}
+STATE_STORE = (
+    "spark.sql.streaming.stateStore.providerClass",
+    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+)
+"""The name and the value of Spark's setting."""
 
 
 def step(last: Position | None, entry: Position) -> tuple[Position, int]:

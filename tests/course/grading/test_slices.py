@@ -20,6 +20,14 @@ def test_only_what_an_answer_needs_is_run() -> None:
     )
 
 
+def test_of_an_import_only_the_names_that_an_answer_needs_are_imported() -> None:
+    cells = (
+        "from lab import (check, picture, session)\nimport math, time",
+        "check('a.b', math.sqrt)",
+    )
+    assert run_of(*cells) == "from lab import check\nimport math\ncheck('a.b', math.sqrt)"
+
+
 def test_a_cell_that_is_not_python_is_left_out() -> None:
     assert run_of("def f(:", "check('a.b', None)") == "check('a.b', None)"
 

@@ -20,11 +20,10 @@ TOPIC = "flights-single"
 
 @pytest.fixture
 def state_store(spark: SparkSession) -> Iterator[None]:
-    for name, value in gaps.STATE_STORE.items():
-        spark.conf.set(name, value)
+    name, value = gaps.STATE_STORE
+    spark.conf.set(name, value)
     yield
-    for name in gaps.STATE_STORE:
-        spark.conf.unset(name)
+    spark.conf.unset(name)
 
 
 @pytest.fixture(scope="module")

@@ -176,6 +176,13 @@ class CrashMap:
         """Return the first unsafe cell in script order, or None if all cells are safe."""
         return next(self.failures(), None)
 
+    def losing_crashes(self) -> str:
+        """Return the crashes that lose something: "process", "power", "both" or "none"."""
+        by_a_kill = {found.variant.keep is fate.kept for found in self.failures()}
+        if len(by_a_kill) != 1:
+            return "both" if by_a_kill else "none"
+        return "process" if by_a_kill.pop() else "power"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the map as JSON-like data for a diagram; repeated parts become list indices."""
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
