@@ -43,7 +43,7 @@ from labkit.course.lessons import (
 )
 
 # %%
-from labkit.course.workshop import begin, check, hint, step
+from labkit.course.workshop import begin, check, hint, play, step
 
 parameters("16", globals())
 

@@ -34,7 +34,7 @@ from labkit.course.lessons import (
 )
 
 # %%
-from labkit.course.workshop import begin, check, hint, step
+from labkit.course.workshop import begin, check, hint, play, step
 
 parameters("17", globals())
 

@@ -12,8 +12,8 @@ from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import (
     ClusterTrial,
     client_with,
-    failures,
     counterexample_at,
+    failures,
     must_hold,
     run_with,
 )
