@@ -156,8 +156,7 @@ class Game(Play):
     def _open(self, number: int, *, is_faulty: bool = True) -> None:
         self.number, self.level, self.is_faulty = number, LEVELS[number - 1], is_faulty
         self.used_solution = False
-        self.branches, self._undone = [], []
-        self.show(play(self.level.faulty if is_faulty else self.level.scenario))
+        self.begin(play(self.level.faulty if is_faulty else self.level.scenario))
 
 
 def _choice(name: str, label: str, value: str, options: list[list[str]]) -> Message:

@@ -311,6 +311,11 @@ class PlayView(PlayingView):
         if play.moves and all(play.moves != each.moves for each in self.branches):
             self.branches.append(play)
 
+    def begin(self, played: Any) -> None:
+        """Show another run, and forget all branches and undone moves."""
+        self.branches, self._undone = [], []
+        self.show(played)
+
     def show(self, played: Any, at: int | None = None) -> None:
         """Show a run, opened at its event `at` or, by default, at its last event."""
         before = {verdict.name for verdict in self.played.broken}
