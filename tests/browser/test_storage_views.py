@@ -30,11 +30,11 @@ def views(request: pytest.FixtureRequest, lab: JupyterLab) -> Notebook:
 def test_a_crash_is_seen_and_the_replay_fills_the_memtable(views: Notebook) -> None:
     view = views.page.locator(".lk-scene").first
     titles = view.locator(".lk-picture title")
-    view.get_by_role("button", name="Go to: bookie-1 was killed").click()
-    expect(titles.filter(has_text="bookie-1: down")).to_have_count(1)
+    view.get_by_role("button", name="Go to: b0 was killed").click()
+    expect(titles.filter(has_text="b0: down")).to_have_count(1)
     expect(titles.filter(has_text="was in the memtable when")).to_have_count(3)
     view.screenshot(path=ARTIFACTS / f"bookie-inside-{views.theme}-killed.png")
-    view.get_by_role("button", name="Go to: bookie-1 replayed its journal").click()
+    view.get_by_role("button", name="Go to: b0 replayed its journal").click()
     expect(titles.filter(has_text="back in the memtable")).to_have_count(2)
     view.get_by_role("slider", name="Moment of the run").press("End")
     expect(titles.filter(has_text=re.compile("in the memtable$"))).to_have_count(1)
@@ -52,7 +52,7 @@ def test_an_entry_is_lit_in_all_its_places_and_described_in_words(views: Noteboo
 def test_arrow_keys_move_in_the_bookie_and_do_not_reach_jupyterlab(views: Notebook) -> None:
     view, keyboard = views.page.locator(".lk-scene").first, views.page.keyboard
     cell_count = views.cells.count()
-    view.get_by_role("button", name="Go to: bookie-1 was killed").click()
+    view.get_by_role("button", name="Go to: b0 was killed").click()
     views.page.mouse.move(0, 0)
     view.locator("[data-kin='r1.txn-512']").focus()
     where = view.locator(".lk-details")

@@ -25,7 +25,7 @@ def bookie() -> OneBookie:
 
 
 def state_of(bookie: OneBookie) -> BookieState:
-    return fold_bookie(bookie.trace.events, "bookie-1")
+    return fold_bookie(bookie.trace.events, "b0")
 
 
 def memtable(state: BookieState) -> list[str]:
@@ -67,7 +67,7 @@ def test_during_a_flush_an_entry_is_in_memtable_and_entry_log(bookie: OneBookie)
     bookie.flush()
     events = bookie.trace.events
     first = next(event.seq for event in events if event.kind == "entry_log.written")
-    assert memtable(fold_bookie(events, "bookie-1", first + 1))[0] == "7/0 written"
+    assert memtable(fold_bookie(events, "b0", first + 1))[0] == "7/0 written"
 
 
 def test_a_crash_loses_the_memtable_and_leaves_unsynced_records_unsure(bookie: OneBookie) -> None:
@@ -88,7 +88,7 @@ def test_replay_brings_back_what_is_behind_the_mark_and_nothing_else(bookie: One
     bookie.restart()
     events = bookie.trace.events
     replay = next(event.seq for event in events if event.kind == "journal.replayed")
-    assert memtable(fold_bookie(events, "bookie-1", replay + 1)) == ["7/2 replayed", "8/2 replayed"]
+    assert memtable(fold_bookie(events, "b0", replay + 1)) == ["7/2 replayed", "8/2 replayed"]
     state = state_of(bookie)
     assert memtable(state) == []
     assert stored(state, "2.log") == [(7, 2), (8, 2)]
@@ -124,7 +124,7 @@ def test_a_sync_of_an_entry_covers_the_fence_before_it_and_none_behind_it(
     bookie.commit()
     events = bookie.trace.events
     synced = next(e.seq for e in events if e.kind == "journal.synced" and e.entry == 2)
-    assert records(fold_bookie(events, "bookie-1", synced + 1))[-3:] == [
+    assert records(fold_bookie(events, "b0", synced + 1))[-3:] == [
         "8/fence synced",
         "7/2 synced",
         "7/fence written",
@@ -138,7 +138,7 @@ def test_replay_puts_no_fence_into_the_memtable(bookie: OneBookie) -> None:
     bookie.restart()
     events = bookie.trace.events
     replay = next(event.seq for event in events if event.kind == "journal.replayed")
-    assert len(memtable(fold_bookie(events, "bookie-1", replay + 1))) == 4
+    assert len(memtable(fold_bookie(events, "b0", replay + 1))) == 4
 
 
 @pytest.mark.parametrize(
@@ -157,5 +157,5 @@ def test_a_read_is_found_where_the_store_found_it_until_the_next_event(
 
 def test_a_log_that_begins_in_the_middle_of_a_life_can_be_folded() -> None:
     for kind in KINDS:
-        event = Event(0, 0, "bookie-1", kind, -1, 7, 0, "", "1.txn", 512, 1, "")
-        assert fold_bookie([event], "bookie-1").state
+        event = Event(0, 0, "b0", kind, -1, 7, 0, "", "1.txn", 512, 1, "")
+        assert fold_bookie([event], "b0").state

@@ -21,7 +21,7 @@ def bands(bookie: OneBookie, kind: str | None = None, which: int = 0) -> dict[st
     """Return the bands by title, right after the event of that kind, or at the end."""
     events = bookie.trace.events
     places = [event.seq + 1 for event in events if event.kind == kind]
-    state = fold_bookie(events, "bookie-1", places[which] if kind else None)
+    state = fold_bookie(events, "b0", places[which] if kind else None)
     return {band.title: band for band in bands_of(state, PAGE_SIZE)}
 
 
@@ -130,10 +130,9 @@ def test_the_view_stands_at_the_moment_asked_for(bookie: OneBookie) -> None:
     events = bookie.trace.events
     crash = next(event.seq for event in events if event.kind == "node.killed")
     assert repr(BookieInside(bookie.trace, upto=crash + 1)) == (
-        "bookie-1, down: 3 in the memtable, 12 in the journal, 4 in entry logs,"
-        " LastLogMark 1.txn 1536"
+        "b0, down: 3 in the memtable, 12 in the journal, 4 in entry logs, LastLogMark 1.txn 1536"
     )
-    assert repr(BookieInside(bookie.trace)).startswith("bookie-1, up: 1 in the memtable")
+    assert repr(BookieInside(bookie.trace)).startswith("b0, up: 1 in the memtable")
 
 
 def test_all_places_of_an_entry_have_the_same_kin(bookie: OneBookie) -> None:
