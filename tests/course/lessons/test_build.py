@@ -1,6 +1,7 @@
 """Tests that one source produces two notebooks, which differ only where the source says so."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,9 @@ def test_what_a_cell_prints_before_or_after_a_picture_is_one_output() -> None:
     assert [output.get("text") for output in outputs] == ["a\nb\n", None, "c\n"]
 
 
+IMPORT = re.compile(r"(?m)(?<= import )\([^()]*\)")
+
+
 @pytest.mark.slow
 def test_the_way_to_show_charts_reaches_the_kernel_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PLOTLY_RENDERER", raising=False)
@@ -83,8 +87,9 @@ def test_the_way_to_show_charts_reaches_the_kernel_alone(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("source", sorted(SOURCES.glob("*.py")), ids=lambda s: s.stem)
 def test_a_lesson_has_short_cells_and_no_solution_for_the_learner(source: Path) -> None:
     cells = [c for c in parse(source.read_text(), "p", "learner").cells if c.cell_type == "code"]
-    shown = [cell.source for cell in cells if not cell.source.startswith(("import ", "from "))]
-    assert max(len(source.splitlines()) for source in shown) <= 15
+    # An import counts as one line, however many names it lists; JupyterLab folds its cell.
+    sources = [IMPORT.sub("", cell.source) for cell in cells]
+    assert max(len(source.splitlines()) for source in sources) <= 15
     assert "# solution" not in "".join(cell.source for cell in cells)
 
 

@@ -3,6 +3,7 @@
 The views and lessons need only those dependencies that labkit declares for the browser.
 """
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -13,6 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from labkit.course.lessons.build import SOURCES
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Recover, Write
@@ -87,7 +89,7 @@ import sys
 sys.modules |= dict.fromkeys({absent!r})  # importing one of them fails
 
 import labkit.views.widgets
-from labkit.course.lessons import check
+from labkit.course.lessons import {names}
 from labkit.course.checking.exercise import find
 from labkit.course.exercises import break_protocol, garbage, journal, last_log_mark, quorums
 """
@@ -97,4 +99,14 @@ from labkit.course.exercises import break_protocol, garbage, journal, last_log_m
 def test_pictures_and_lessons_need_only_what_labkit_depends_on_in_a_browser() -> None:
     absent = absent_in_a_browser()
     assert {"jupyterlab", "pandas", "pyarrow", "pyspark"} <= absent
-    output_of(LESSONS.format(absent=absent))
+    texts = [source.read_text(encoding="utf-8") for source in SOURCES.glob("[0-9][0-9]_*.py")]
+    imports = (
+        node
+        for text in texts
+        if "in a browser tab as well" in text
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ImportFrom) and node.module == "labkit.course.lessons"
+    )
+    names = sorted({alias.name for node in imports for alias in node.names})
+    assert "crash_map" in names
+    output_of(LESSONS.format(absent=absent, names=", ".join(names)))
