@@ -31,7 +31,7 @@ _MINUTES = {
 }
 """Time limit of each family."""
 _QUIET_WITHIN_S = 180
-"""How long each family waits for an idle machine.  The Makefile mentions the sum of all times."""
+"""How long each family waits for an idle machine. The Makefile mentions the sum of all times."""
 
 
 def main() -> int:

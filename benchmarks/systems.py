@@ -36,7 +36,7 @@ _DEFAULTS: tuple[tuple[str, object], ...] = (
     ("flushInterval", 10_000),
     ("maxPendingAddRequestsPerThread", 1_000_000),
 )
-"""BookKeeper's defaults, with two exceptions.  Journal backups would only fill the disk.  The limit
+"""BookKeeper's defaults, with two exceptions. Journal backups would only fill the disk. The limit
 on pending adds is raised because the slowest of three bookies falls behind if two acknowledgements
 are enough: with the default of 10,000, BookKeeper's bookie would reject adds, and its client would
 fail; labkit's bookie leaves them in the socket.

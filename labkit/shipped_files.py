@@ -22,7 +22,7 @@ def shipped(name: str) -> Path:
 def copy_notebooks(folder: Path) -> int:
     """Copy notebooks that do not exist in `folder` yet; return how many were copied.
 
-    Existing files are never overwritten, because they may contain the user's work.  Raises
+    Existing files are never overwritten, because they may contain the user's work. Raises
     `OSError`.
     """
     source = shipped("notebooks")
@@ -38,7 +38,7 @@ def copy_notebooks(folder: Path) -> int:
 
 
 def put_whole(target: Path, data: bytes) -> None:
-    """Write a new file atomically, and create its directory if needed.  Raises `OSError`.
+    """Write a new file atomically, and create its directory if needed. Raises `OSError`.
 
     A partial file must never remain, because it would be mistaken for the user's work.
     """

@@ -1,8 +1,8 @@
 """Autorecovery automatically replaces lost copies of entries.
 
 An instance of autorecovery (`daemon.AutoRecovery`) runs in every bookie process, unless
-autorecovery is disabled there, or in a process of its own.  Each instance runs a replication worker
-and takes part in the election of the auditor.  Instances communicate only through nodes in the
+autorecovery is disabled there, or in a process of its own. Each instance runs a replication worker
+and takes part in the election of the auditor. Instances communicate only through nodes in the
 metadata store.
 
     auditor    a bookie leaves     wait for `lostBookieRecoveryDelay` (0 by default), or not at all
@@ -31,14 +31,14 @@ Terms:
     lost               a bookie whose ledgers an audit has marked
     under-replicated   a fragment with missing copies, or a ledger with such a fragment
     mark, lock         nodes in the metadata store; a ledger is marked first, then locked by a
-                       worker.  If the lock is released, or its holder dies, the mark remains.
+                       worker. If the lock is released, or its holder dies, the mark remains.
     index              a bookie's position in the ensemble of a fragment
     silence            a period during which the metadata store did not respond; after a silence, a
                        grace period must pass before the list of bookies is settled (can be trusted)
     rw                 replication worker, in the names of BookKeeper's settings
 
 The last fragment of an open ledger belongs to its writer, which replaces a failed bookie at its
-next add.  If the writer has not done so within `openLedgerRereplicationGracePeriod`, the worker
+next add. If the writer has not done so within `openLedgerRereplicationGracePeriod`, the worker
 recovers the ledger, which fences the writer and closes the ledger, so that it can be repaired.
 
 Invariants:
@@ -51,9 +51,9 @@ Invariants:
  5. A bookie does not delete its copies of a ledger whose metadata lists the bookie, or is about to
     list it (`overreplicated`).
 
-An instance uses one metadata session, which owns its vote and its locks.  If the session is lost,
+An instance uses one metadata session, which owns its vote and its locks. If the session is lost,
 or if it is unknown whether a request was carried out, the instance stops and its owner starts a new
-one.  Any other error stops the instance and the bookie in the same process.
+one. Any other error stops the instance and the bookie in the same process.
 
 Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `metadata_silence`,
 `missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`, `checker`,
@@ -62,17 +62,17 @@ Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `met
 
 Differences from BookKeeper:
   - After the metadata store has been silent, no bookie counts as lost for ten seconds or two
-    session timeouts, whichever is longer.  An auditor never counts the bookie in its own process
+    session timeouts, whichever is longer. An auditor never counts the bookie in its own process
     as lost.
   - A new auditor also applies the lost-bookie delay to bookies that left before its election, and
     gives a grace period to bookies that lost their sessions at the same time as the previous
     auditor.
-  - A bookie receives only the entries that striping assigns to it.  The worker reads the next
+  - A bookie receives only the entries that striping assigns to it. The worker reads the next
     entries (in one request, if every bookie has all entries) while earlier ones are being stored.
     If there are too few bookies, it repairs as much as it can, and a bookie that lost copies may
     get them back.
   - A worker that could not repair a ledger retries as soon as a bookie registers.
-  - Checks verify digests.  A check that tests only a percentage of a fragment's entries takes them
+  - Checks verify digests. A check that tests only a percentage of a fragment's entries takes them
     from all parts of the fragment (BookKeeper takes none from the last part).
   - All fragments of an open ledger except the last count as closed, no matter which
     LastAddConfirmed the bookies report, because a new segment begins after LastAddConfirmed.

@@ -11,8 +11,8 @@ from labkit.system.model.ledger import LedgerMetadata
 def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) -> float | None:
     """Return when to mark the ledgers of missing bookies, or None if no bookie is missing.
 
-    `missing` maps each missing bookie to the time from which its absence is measured.  A single
-    bookie may be restarting, so it has `delay_s` to come back.  Two or more count as lost at once,
+    `missing` maps each missing bookie to the time from which its absence is measured. A single
+    bookie may be restarting, so it has `delay_s` to come back. Two or more count as lost at once,
     because an entry may have only one copy left; the delay does not help if two bookies restart
     together.
     """

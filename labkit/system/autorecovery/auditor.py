@@ -1,4 +1,4 @@
-"""The auditor, which marks ledgers with missing copies.  A cluster has one auditor.
+"""The auditor, which marks ledgers with missing copies. A cluster has one auditor.
 
     a bookie leaves       mark its ledgers after the lost-bookie delay (0 by default), or at once if
                           another bookie is also missing
@@ -8,10 +8,10 @@
     if configured         compare the ensembles of closed ledgers with the rack policy
     the delay is written  audit at once, if the delay was set to 0 or to its current value
 
-The intervals are the defaults of `config`.  While a bookie is missing, all periodic checks wait,
+The intervals are the defaults of `config`. While a bookie is missing, all periodic checks wait,
 because they would mark the bookie's ledgers before it counts as lost.
 
-If the metadata store stops responding for a while, sessions of running bookies may expire.  After
+If the metadata store stops responding for a while, sessions of running bookies may expire. After
 such a silence, the auditor discards an audit that was in progress, and no bookie counts as lost
 before the end of a grace period (`metadata_silence`).
 

@@ -47,7 +47,7 @@ class LedgerChecker:
         self._underreplicated_indexes = underreplicated_indexes
 
     async def check(self, ledger: LedgerView) -> list[UnderreplicatedFragment]:
-        """Return the fragments with missing copies.  Raises `MetadataUnavailableError`.
+        """Return the fragments with missing copies. Raises `MetadataUnavailableError`.
 
         If the metadata store was silent during the check, missing copies are checked again, because
         the client could not look up bookies.
@@ -74,7 +74,7 @@ class LedgerChecker:
         """Return the fragments to check, without the last one if nothing was written to it.
 
         Even if the last fragment of an open ledger has no confirmed entry, its first entry may have
-        been written.  The fragment is checked as if it ended with this entry, unless every bookie
+        been written. The fragment is checked as if it ended with this entry, unless every bookie
         that should have the entry responds that it does not exist.
         """
         *others, last = fragments_of(ledger.metadata, ledger.last_confirmed)

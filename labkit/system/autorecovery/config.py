@@ -20,18 +20,18 @@ class AutoRecoveryConfig:
     a sliding window, and its default of 100 comes from Pulsar's `conf/bookkeeper.conf`.
 
     Auditor: An interval of 0 turns a periodic check off, but the bookie check always runs once when
-    an auditor is elected.  `lost_bookie_recovery_delay_s` is used only if the metadata store has no
-    delay yet.  The check of a fragment reads the first and the last entry from each bookie, and
+    an auditor is elected. `lost_bookie_recovery_delay_s` is used only if the metadata store has no
+    delay yet. The check of a fragment reads the first and the last entry from each bookie, and
     `auditor_ledger_verification_percentage` percent of its other entries.
 
     If `min_num_racks_per_write_quorum` is above 0, new copies are spread over racks, and the
-    auditor's placement check reports closed ledgers whose copies are not spread in this way.  With
+    auditor's placement check reports closed ledgers whose copies are not spread in this way. With
     `repaired_placement_policy_not_adhering_bookie_enabled`, the worker moves such copies.
 
     Worker: Up to `rereplication_entry_batch_size` entries are stored at a time, and up to twice as
-    many are read in advance.  `replication_rate_by_bytes` limits the bytes stored per second, added
-    up over all targets (-1: no limit).  An open ledger with missing copies is recovered, which
-    fences its writer, after `open_ledger_rereplication_grace_period_ms`.  A ledger that still has
+    many are read in advance. `replication_rate_by_bytes` limits the bytes stored per second, added
+    up over all targets (-1: no limit). An open ledger with missing copies is recovered, which
+    fences its writer, after `open_ledger_rereplication_grace_period_ms`. A ledger that still has
     missing copies after a repair remains locked for up to
     `lock_release_of_failed_ledger_grace_period_ms`; after an error, the worker pauses for
     `rw_rereplicate_backoff_ms`.

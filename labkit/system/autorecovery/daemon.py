@@ -37,7 +37,7 @@ class Rules:
 class AutoRecovery:
     """A replication worker and a candidate for auditor, which share a metadata session.
 
-    The session, which belongs to `client`, owns the candidate's vote and the worker's locks.  An
+    The session, which belongs to `client`, owns the candidate's vote and the worker's locks. An
     error that leaves their state unknown ends the instance; its owner then starts a new one in a
     new session.
     """
@@ -53,8 +53,8 @@ class AutoRecovery:
         own_bookie: str = "",
         follows_silence: bool = False,
     ) -> None:
-        """`name` identifies this instance in its vote and locks.  No other instance may share
-        `client`.  `own_bookie` is the bookie in whose process this instance runs.
+        """`name` identifies this instance in its vote and locks. No other instance may share
+        `client`. `own_bookie` is the bookie in whose process this instance runs.
         `follows_silence` means that the metadata store may have been silent just before, so that
         sessions of running bookies may have expired.
         """

@@ -27,7 +27,7 @@ _VOTE = "V_"
 async def win_election(store: MetadataStore, bookie_id: str) -> bool:
     """Cast a vote and wait until it is the oldest one, which makes this instance the auditor.
 
-    Return whether the cluster has had an earlier auditor.  Raises `MetadataUnavailableError` if the
+    Return whether the cluster has had an earlier auditor. Raises `MetadataUnavailableError` if the
     vote was deleted because its session was lost.
     """
     election = AutoRecoveryPaths(store.location).election

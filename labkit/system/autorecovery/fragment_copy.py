@@ -5,7 +5,7 @@
     entries at a         many are        targets that should
     time                 being stored    have it
 
-The next entries are read while the previous ones are stored.  An entry that was read on its own,
+The next entries are read while the previous ones are stored. An entry that was read on its own,
 not as part of a batch, is stored as soon as it arrives if the window has room, so that a slow
 bookie does not delay entries from other bookies.
 
@@ -50,7 +50,7 @@ async def copy_fragment(
 ) -> None:
     """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
-    Return when every target has stored all its copies durably.  Raises `EntryUnreadableException`,
+    Return when every target has stored all its copies durably. Raises `EntryUnreadableException`,
     or the first error that a target reported; nothing more is sent after that.
     """
     window = CopyWindow(config)
@@ -90,7 +90,7 @@ class FragmentReader:
     def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
         """Start reading the next entries, from `first` on, that a target should have.
 
-        Return None if there are no such entries.  The task returns at least one entry, or raises
+        Return None if there are no such entries. The task returns at least one entry, or raises
         `EntryUnreadableException`.
         """
         left = range(first, self._underreplicated.fragment.last + 1)

@@ -1,6 +1,6 @@
 """Determines which copies a ledger should have, which of them to check, and which are missing.
 
-A fragment is the part of a ledger that a single ensemble stores.  The bookie at an ensemble index
+A fragment is the part of a ledger that a single ensemble stores. The bookie at an ensemble index
 stores the entries whose write sets contain that index.
 
 In BookKeeper: `client/LedgerFragment.java`, `client/LedgerChecker.java`,
@@ -21,7 +21,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 class Fragment:
     """Entries `first` to `last` of a ledger, stored on the bookies of `ensemble`.
 
-    An empty fragment has `last` = `first` - 1.  No client can add to a `closed` fragment.
+    An empty fragment has `last` = `first` - 1. No client can add to a `closed` fragment.
     """
 
     first: int
@@ -88,7 +88,7 @@ def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw)
 
     These are the first and the last entry that the bookie should have, and random entries between
     them: the range is divided into equal parts, as many as `percentage` percent of its entries, and
-    a random entry of each part is tested if the bookie should have it.  (BookKeeper skips the last
+    a random entry of each part is tested if the bookie should have it. (BookKeeper skips the last
     part.)
     """
     first, last = fragment.first_stored(index), fragment.last_stored(index)
@@ -113,7 +113,7 @@ def underreplicated_indexes(
 ) -> tuple[int, ...]:
     """Return the ensemble indexes of the bookies whose copies must be replaced.
 
-    `failures` maps an ensemble index to the errors with which its bookie responded.  Unregistered
+    `failures` maps an ensemble index to the errors with which its bookie responded. Unregistered
     bookies are always included, even if they should have no entry: if one remained in the metadata,
     every audit would mark the ledger again.
     """
@@ -130,7 +130,7 @@ def replace_bookies(
     """Return the metadata with bookies of a segment replaced, or None if there is nothing to
     replace.
 
-    `replaced` maps old bookies to new ones.  Raises `BKMetadataVersionException` if another client
+    `replaced` maps old bookies to new ones. Raises `BKMetadataVersionException` if another client
     has already put one of the new bookies into the segment.
     """
     segments = {segment.first_entry_id: segment for segment in metadata.segments}

@@ -1,7 +1,7 @@
 """Decides when the metadata store's list of bookies can be trusted again after a silence.
 
 If the metadata store hangs for longer than the session timeout, sessions of running bookies expire
-in arbitrary order, and those bookies eventually re-register.  So after each silence, bookies have a
+in arbitrary order, and those bookies eventually re-register. So after each silence, bookies have a
 grace period in which to re-register.
 
     store hangs        resumes                    settled
@@ -77,7 +77,7 @@ class SettledBookies:
         return self._silence.count
 
     async def now(self) -> RegisteredBookies:
-        """Wait until the list can be trusted, and return it.  Raises `MetadataUnavailableError`."""
+        """Wait until the list can be trusted, and return it. Raises `MetadataUnavailableError`."""
         while True:
             await self._silence.wait_until_settled()
             bookies = await self._bookies.now()

@@ -6,7 +6,7 @@
 A bookie periodically reads the metadata of its ledgers, and deletes its copies of a closed ledger
 if no ensemble contains the bookie, unless a worker may be copying the ledger to that bookie again.
 This is possible if the ledger is locked or marked, or if the bookie has just received entries of it
-(the bookie checks this itself).  BookKeeper checks only the lock, so it can delete copies that its
+(the bookie checks this itself). BookKeeper checks only the lock, so it can delete copies that its
 `recover` command has just made without a lock (#4668).
 
 In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).

@@ -75,7 +75,7 @@ class LedgerFragmentReplicator:
     async def choose_targets(self, underreplicated: UnderreplicatedFragment) -> dict[int, str]:
         """Choose a bookie for as many ensemble indexes with missing copies as possible.
 
-        `client/placement` chooses among the writable bookies outside the ensemble.  If there are
+        `client/placement` chooses among the writable bookies outside the ensemble. If there are
         not enough of them, a writable bookie that lost copies gets them back.
         """
         ensemble, watcher = list(underreplicated.fragment.ensemble), self._context.watcher

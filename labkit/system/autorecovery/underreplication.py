@@ -1,6 +1,6 @@
 """Manages the marks of under-replicated ledgers, the locks of workers, and the shared settings.
 
-`paths` lists the nodes.  A mark is deleted only if its version has not changed since it was read
+`paths` lists the nodes. A mark is deleted only if its version has not changed since it was read
 under the lock: if the ledger is marked again during a repair, it is checked again.
 
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
@@ -57,7 +57,7 @@ class UnavailableException(LabkitError):
 class LedgerUnderreplicationManager:
     """Marks and locks ledgers for one instance of autorecovery, whose session owns the locks.
 
-    Invariant: while a ledger is locked here, no other instance holds its lock.  If a call raises
+    Invariant: while a ledger is locked here, no other instance holds its lock. If a call raises
     `MetadataUnavailableError`, it is unknown who holds the lock, and the session must end.
 
     Only one task may wait in `lock_any` or `wait_until_enabled`, so the auditor and the worker of
@@ -78,7 +78,7 @@ class LedgerUnderreplicationManager:
         """The version of each locked ledger's mark as read under the lock; None after `lock`."""
 
     async def prepare(self) -> None:
-        """Create the parent nodes.  Raises `CompatibilityException` if another layout exists."""
+        """Create the parent nodes. Raises `CompatibilityException` if another layout exists."""
         for path, data in (
             (self.paths.layout, encode_layout()),
             (self.paths.ledgers, b""),
@@ -99,7 +99,7 @@ class LedgerUnderreplicationManager:
     async def mark(self, ledger_id: int, bookies: Sequence[str]) -> bool:
         """Mark a ledger whose copies on these bookies are missing.
 
-        `bookies` is empty if copies only need to be moved to other racks.  Return whether the mark
+        `bookies` is empty if copies only need to be moved to other racks. Return whether the mark
         is new or lists more bookies than before.
         """
         path = self.paths.mark(ledger_id)
@@ -151,7 +151,7 @@ class LedgerUnderreplicationManager:
     async def lock_any(self) -> int:
         """Wait for a marked ledger that nobody has locked, lock it and return its id.
 
-        Marks are visited in random order, so that workers rarely try the same ledger.  In
+        Marks are visited in random order, so that workers rarely try the same ledger. In
         BookKeeper: `getLedgerToRereplicate`.
         """
         while True:
@@ -208,7 +208,7 @@ class LedgerUnderreplicationManager:
     async def unmark_and_release(self, ledger_id: int) -> bool:
         """Delete the mark of a ledger that was locked with `lock_any`, and release its lock.
 
-        If the ledger has been marked again since, keep the mark and return False.  In BookKeeper:
+        If the ledger has been marked again since, keep the mark and return False. In BookKeeper:
         `markLedgerReplicated`.
         """
         version = self._held[ledger_id]

@@ -16,7 +16,7 @@ T = TypeVar("T")
 class WatchedNodes:
     """Caches the result of each request until the watch that was set by the request fires.
 
-    `changed` is set whenever a cached result becomes invalid.  To wait for a change, clear
+    `changed` is set whenever a cached result becomes invalid. To wait for a change, clear
     `changed`, read, and then wait for `changed`; each task that waits needs its own `WatchedNodes`.
     """
 

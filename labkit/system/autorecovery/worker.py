@@ -3,12 +3,12 @@
     1. Lock a marked ledger.
     2. Check its copies, and repair each closed fragment with missing copies.
     3. If the last fragment of an open ledger needs a repair, keep the lock and give the writer 30 s
-       (`openLedgerRereplicationGracePeriod`) to replace the bookies.  If that does not help,
-       recover the ledger, which fences the writer and closes the ledger.  Release the lock; the
+       (`openLedgerRereplicationGracePeriod`) to replace the bookies. If that does not help,
+       recover the ledger, which fences the writer and closes the ledger. Release the lock; the
        mark remains, and the next repair copies the last fragment.
     4. If no copy is missing any longer, move copies to other racks (if configured, and if the rack
        policy requires it), delete the mark, and release the lock.
-    5. Otherwise keep the lock for 9.4 s, then release it.  This delay doubles after each
+    5. Otherwise keep the lock for 9.4 s, then release it. This delay doubles after each
        unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends as
        soon as a bookie registers.
     6. If the metadata or LastAddConfirmed cannot be read, release the lock at once, because another
@@ -49,7 +49,7 @@ _MAX_REMEMBERED = 2000
 def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
     """Return how long a ledger remains locked after `failures` (>= 1) unsuccessful repairs.
 
-    After the first one, the delay is 1/32 of `grace_period_ms`.  It doubles after each further one,
+    After the first one, the delay is 1/32 of `grace_period_ms`. It doubles after each further one,
     and reaches the whole period after the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
     """
     return grace_period_ms >> max(0, _SHORTER_DELAYS + 1 - failures)
@@ -93,7 +93,7 @@ class ReplicationWorker:
         """For each ledger and first entry of a fragment, an entry that could not be read."""
 
     async def run(self) -> None:
-        """Repair ledgers forever.  After an error, it is unknown which locks this worker holds, so
+        """Repair ledgers forever. After an error, it is unknown which locks this worker holds, so
         the session must end.
         """
         while True:

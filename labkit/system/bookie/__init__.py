@@ -8,7 +8,7 @@
              responses, with one write per connection (group commit)
 
 A bookie's port accepts two protocols; the first frame of a connection determines which one the
-connection uses.  Version 2, which busy clusters use, has only adds and reads.  Version 3 has more
+connection uses. Version 2, which busy clusters use, has only adds and reads. Version 3 has more
 operations on the same store:
 
     deferred add   the response is sent after the write, before the sync
@@ -17,20 +17,20 @@ operations on the same store:
     explicit LAC   a LastAddConfirmed that is written to the journal without an entry
     queries        which entries of a ledger are stored here, and how much disk space is free
 
-Requests and responses are handled in batches, without a task or future per entry.  Adds are
-processed on arrival.  All other requests share a limited amount of time in each iteration of the
-event loop; if there are too many of them, the clients are served in turn.  A bookie stops reading
+Requests and responses are handled in batches, without a task or future per entry. Adds are
+processed on arrival. All other requests share a limited amount of time in each iteration of the
+event loop; if there are too many of them, the clients are served in turn. A bookie stops reading
 from a client that does not read its responses.
 
 Invariants:
-  - No add, fencing read or explicit LAC is acknowledged before its journal record is durable.  The
+  - No add, fencing read or explicit LAC is acknowledged before its journal record is durable. The
     only exception is adds with deferred sync.
   - A bookie responds "no such ledger" or "no such entry" only if that is certain; every other
     failure to read is reported as an I/O error.
 
-A bookie notices that a ledger was deleted when it collects garbage.  From then on, it rejects every
+A bookie notices that a ledger was deleted when it collects garbage. From then on, it rejects every
 add to the ledger, even during recovery, as if the ledger were fenced, and responds "no such ledger"
-to all other requests.  As in BookKeeper, a writer whose ledger was deleted may still receive
+to all other requests. As in BookKeeper, a writer whose ledger was deleted may still receive
 acknowledgements
   - before the next collection (`gcWaitTime`), if the ledger is not fenced;
   - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
@@ -38,9 +38,9 @@ acknowledgements
   - from a bookie that has restarted since it collected the ledger, unless its journal still
     contains the fence, or from any bookie seven days after the last request for the ledger.
 
-A full disk does not count as a failed disk.  A checkpoint that runs out of space is retried, and
-the bookie is read-only until it succeeds.  Any other failure of a checkpoint, and every failure of
-the journal, ends the process, because the contents of the failed disk are unknown.  Compactions
+A full disk does not count as a failed disk. A checkpoint that runs out of space is retried, and
+the bookie is read-only until it succeeds. Any other failure of a checkpoint, and every failure of
+the journal, ends the process, because the contents of the failed disk are unknown. Compactions
 write before they free space, so they are suspended while the ledger directories are full or almost
 full, as in BookKeeper.
 
@@ -48,13 +48,13 @@ Differences from BookKeeper:
   - A bookie remembers all ledgers that it has collected; BookKeeper remembers only those that its
     process has written, fenced or replayed.
   - A bookie that deletes its over-replicated copies of a ledger keeps the master key and the fence
-    until the ledger is deleted.  BookKeeper forgets them, and rejects adds only for seven days or
+    until the ledger is deleted. BookKeeper forgets them, and rejects adds only for seven days or
     until the bookie is restarted.
   - Garbage is collected only while the metadata store contains the cluster that the bookie's cookie
     names; BookKeeper mistakes a store that has lost its data for an empty cluster.
   - One thread serves all clients in turn; BookKeeper has thread pools with bounded queues
-    (`maxPendingReadRequestsPerThread`).  If there are too many long polls, some receive a response
-    early.  A batch read returns at most 1,000 entries.
+    (`maxPendingReadRequestsPerThread`). If there are too many long polls, some receive a response
+    early. A batch read returns at most 1,000 entries.
   - A bookie keeps appending to an entry log in an almost full directory, and switches to another
     directory only when that one is full.
   - A read-only bookie accepts high-priority adds as long as its journal has space

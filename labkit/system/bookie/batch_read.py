@@ -17,7 +17,7 @@ MAX_ENTRIES = 1000
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """Read entries until one does not fit or cannot be read.  If the first entry cannot be read,
+    """Read entries until one does not fit or cannot be read. If the first entry cannot be read,
     raise the error of `read`, which is a method of the bookie.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id

@@ -87,7 +87,7 @@ class Channel:
 class Batch:
     """Responses to a batch of requests on one channel.
 
-    `responses` can be sent immediately.  `deferred` adds wait until they are written to the
+    `responses` can be sent immediately. `deferred` adds wait until they are written to the
     journal; `adds` and `others` (fences, explicit LACs, forces) wait until the journal is synced.
     `cost` is the cost of all requests except adds.
     """
@@ -123,7 +123,7 @@ class Batch:
 
 @dataclass(slots=True)
 class _CostRelease:
-    """Takes the place of a connection in a `Pending` that is queued after a response.  It subtracts
+    """Takes the place of a connection in a `Pending` that is queued after a response. It subtracts
     the response's cost.
     """
 

@@ -1,6 +1,6 @@
 """Flushes the memtable to disk when the memtable is full or the flush interval has elapsed.
 
-A checkpoint that runs out of disk space is retried after the next interval.  Until it succeeds, the
+A checkpoint that runs out of disk space is retried after the next interval. Until it succeeds, the
 entries remain readable in memory, their journal files are kept, and the bookie accepts no more
 adds.
 After any other disk failure, the contents of the disk are unknown, so the bookie stops.
@@ -44,7 +44,7 @@ class Checkpoints:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Checkpoint forever.  Raises `OSError` if the disk fails."""
+        """Checkpoint forever. Raises `OSError` if the disk fails."""
         while True:
             self._interval.begin()
             await self._wanted.wait()

@@ -1,9 +1,9 @@
 """Group commit: responses wait for the journal sync that covers their records.
 
 While one group of records is being written, the next one is collected, so groups grow with the
-load.  (By default, BookKeeper waits two milliseconds for more adds; here, that is optional.)
+load. (By default, BookKeeper waits two milliseconds for more adds; here, that is optional.)
 
-Responses to adds with deferred sync are sent after the write, before the sync.  A group that
+Responses to adds with deferred sync are sent after the write, before the sync. A group that
 contains only such adds is not synced until another request needs a sync or the journal file ends.
 
 In BookKeeper: `bookie/Journal.java` (run, ForceWriteThread).
@@ -39,7 +39,7 @@ class Sink(Protocol):
 class Pending(NamedTuple):
     """Responses that may be sent once their journal records are durable.
 
-    `records` contains the bodies of the journal records, one per entry.  The records are contiguous
+    `records` contains the bodies of the journal records, one per entry. The records are contiguous
     in the journal that these ledgers share, and the first one is at `mark`.
     """
 

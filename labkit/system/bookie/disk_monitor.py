@@ -40,11 +40,11 @@ class DiskConfig:
     """Settings of the disk monitor, with the names and defaults of `conf/ServerConfiguration.java`.
 
     A directory is full if the usage of its file system (0 to 1) exceeds `disk_usage_threshold`, and
-    almost full if it exceeds `disk_usage_warn_threshold`.  If all directories are full, the bookie
+    almost full if it exceeds `disk_usage_warn_threshold`. If all directories are full, the bookie
     becomes read-only until the usage of one of them falls below `disk_usage_lwm_threshold` (None:
-    the same as `disk_usage_threshold`).  With `read_only_mode_on_any_disk_full_enabled`, one full
-    directory is enough to make the bookie read-only.  Without `read_only_mode_enabled`, the bookie
-    stops instead of becoming read-only.  With `force_read_only_bookie`, it is always read-only.
+    the same as `disk_usage_threshold`). With `read_only_mode_on_any_disk_full_enabled`, one full
+    directory is enough to make the bookie read-only. Without `read_only_mode_enabled`, the bookie
+    stops instead of becoming read-only. With `force_read_only_bookie`, it is always read-only.
 
     Raises `BKIncorrectParameterException`.
     """
@@ -124,7 +124,7 @@ class DiskMonitor:
         self._space = Space.ENOUGH
 
     async def run(self) -> None:
-        """Check forever.  Raises `OSError` if the usage of a directory cannot be read, and
+        """Check forever. Raises `OSError` if the usage of a directory cannot be read, and
         `NoWritableLedgerDirException` if the bookie would have to become read-only, but is not
         allowed to.
         """
@@ -136,7 +136,7 @@ class DiskMonitor:
             self._check_due.clear()
 
     def check(self) -> None:
-        """Check every directory once.  Raises the same errors as `run`."""
+        """Check every directory once. Raises the same errors as `run`."""
         self._checked_usages = self._usages()
         usages = list(self._checked_usages.values())
         self._full = full_directories(usages, self._all_are_full, self._config)

@@ -1,10 +1,10 @@
 """Schedules garbage collections, and limits the rate of compactions.
 
-Each collection removes deleted ledgers.  Some collections also remove over-replicated ledgers, that
+Each collection removes deleted ledgers. Some collections also remove over-replicated ledgers, that
 is, ledgers stored on this bookie whose metadata no longer lists it.
 
 A compaction needs disk space before it frees any, so compactions are suspended when the ledger
-directories are nearly full.  Deleted ledgers and logs without live entries are removed even then.
+directories are nearly full. Deleted ledgers and logs without live entries are removed even then.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
 """
@@ -43,12 +43,12 @@ class GarbageConfig:
     """Settings of garbage collection, with the names and defaults of
     `conf/ServerConfiguration.java`.
 
-    A log is compacted if the live fraction of its bytes is below a threshold.  Minor compactions
-    are frequent and have a low threshold; major compactions are rare and have a high one.  An
-    interval of 0 disables that kind of compaction.  Over-replicated ledgers are removed every
-    `gc_overreplicated_ledger_wait_time_ms` (0: never).  Compactions copy at most
+    A log is compacted if the live fraction of its bytes is below a threshold. Minor compactions
+    are frequent and have a low threshold; major compactions are rare and have a high one. An
+    interval of 0 disables that kind of compaction. Over-replicated ledgers are removed every
+    `gc_overreplicated_ledger_wait_time_ms` (0: never). Compactions copy at most
     `compaction_rate_by_bytes` bytes per second if `is_throttle_by_bytes` is set, and otherwise at
-    most `compaction_rate_by_entries` entries per second.  With `is_force_gc_allow_when_no_space`,
+    most `compaction_rate_by_entries` entries per second. With `is_force_gc_allow_when_no_space`,
     every collection starts a compaction while space is low.
 
     Raises `BKIncorrectParameterException`.
@@ -153,7 +153,7 @@ class GarbageCollection:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Collect forever.  Raises `OSError` if the disk fails."""
+        """Collect forever. Raises `OSError` if the disk fails."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._config.gc_wait_time_ms / 1000):

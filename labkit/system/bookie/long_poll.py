@@ -28,7 +28,7 @@ class _Poll(NamedTuple):
 
 
 class LongPolls:
-    """Pending long polls.  Each gets exactly one response, unless its connection closes."""
+    """Pending long polls. Each gets exactly one response, unless its connection closes."""
 
     def __init__(self) -> None:
         self._last_number = self._count = 0

@@ -34,7 +34,7 @@ class Bookie:
         on_space: OnSpace,
         disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`write_journals` has one element per journal.  `disk_space` returns the total and free
+        """`write_journals` has one element per journal. `disk_space` returns the total and free
         bytes of the file systems that contain the ledger directories.
         """
         self.disk_space = disk_space
@@ -55,7 +55,7 @@ class Bookie:
         self._read_only = False
 
     async def run(self) -> None:
-        """Serve until cancelled.  Raises `OSError` if a disk fails, and `StorageDamagedException`
+        """Serve until cancelled. Raises `OSError` if a disk fails, and `StorageDamagedException`
         if a checkpoint reads corrupt data; in both cases, the bookie must stop.
         """
         failed: list[BaseException] = []
@@ -80,7 +80,7 @@ class Bookie:
         self._resume_clients()
 
     def accept(self, connection: Connection) -> OnBodies:
-        """Accept a client, and return the callback that receives its frames.  The first frame
+        """Accept a client, and return the callback that receives its frames. The first frame
         determines the protocol version.
         """
         channel = self._turns.open(connection)
@@ -146,7 +146,7 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait for space.  On a read-only bookie, which rejects adds, they
+        """Whether clients must wait for space. On a read-only bookie, which rejects adds, they
         never do.
         """
         return self._store.is_overfull and not self._read_only

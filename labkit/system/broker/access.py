@@ -5,8 +5,8 @@
     WaitForExclusive        waits until all connected and all earlier waiting producers have left
     ExclusiveWithFencing    fences all other producers, then gets exclusive access
 
-Each exclusive producer gets the topic's next epoch, which is stored with the managed ledger.  A
-producer that reconnects sends its epoch.  If the topic's epoch is higher by then, another producer
+Each exclusive producer gets the topic's next epoch, which is stored with the managed ledger. A
+producer that reconnects sends its epoch. If the topic's epoch is higher by then, another producer
 has had exclusive access in the meantime, so the reconnecting producer is fenced: it can no longer
 send.
 
@@ -67,7 +67,7 @@ class ProducerAccess:
     async def acquire(self, request: AccessRequest, on_queued: Callable[[], None]) -> None:
         """Wait until the producer has access; call `on_queued` if other producers must leave first.
 
-        The caller must call `release` later, even if this raises an error.  Raises `BrokerError` if
+        The caller must call `release` later, even if this raises an error. Raises `BrokerError` if
         the producer is rejected or fenced, and the same exceptions as `ManagedLedger.set_property`.
         """
         self._check_allowed(request)

@@ -1,7 +1,7 @@
 """Topic lookup, and the topics that this broker has loaded.
 
 A topic is opened at the first request if this broker owns its bundle, and closed when the broker
-gives up the bundle.  A topic ends immediately when the broker's metadata session expires, when
+gives up the bundle. A topic ends immediately when the broker's metadata session expires, when
 another owner fences its ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
@@ -53,8 +53,8 @@ class BrokerService:
         authorization: Authorization | None,
         log: Callable[[str], None],
     ) -> None:
-        """`address` is the address that clients connect to.  Without `authenticate`, every client
-        is accepted; without `authorization`, clients may do anything.  `log` is called for each
+        """`address` is the address that clients connect to. Without `authenticate`, every client
+        is accepted; without `authorization`, clients may do anything. `log` is called for each
         request rejected because of a client error.
         """
         self.client = client
@@ -106,7 +106,7 @@ class BrokerService:
         """Return `(broker, True)` with the broker that serves the topic, or `(broker, False)` with
         the one that should own it.
 
-        If `authoritative` is set and no broker owns the topic, this broker acquires it.  Raises
+        If `authoritative` is set and no broker owns the topic, this broker acquires it. Raises
         `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
         is being unloaded, and `MetadataUnavailableError`.
         """
@@ -128,7 +128,7 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        If `create` is set and the configuration allows it, a missing topic is created.  Raises
+        If `create` is set and the configuration allows it, a missing topic is created. Raises
         `BrokerError` if the topic does not exist.
         """
         name = full_topic_name(topic)
@@ -151,7 +151,7 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it exists.  Raises the same exceptions as
+        """Create an empty topic unless it exists. Raises the same exceptions as
         `namespace_policies`.
 
         A topic with the name of a partition is never created by opening it, because the client may
@@ -188,7 +188,7 @@ class BrokerService:
         return topic
 
     async def find_open_topic(self, name: str) -> BrokerTopic | None:
-        """Return the topic, or None if it is not open.  Raises `BrokerError` if another broker
+        """Return the topic, or None if it is not open. Raises `BrokerError` if another broker
         serves it.
         """
         await self._check_owned(name)

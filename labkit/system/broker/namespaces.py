@@ -18,7 +18,7 @@ from labkit.system.topic.names import check_namespace, decode_name
 
 
 async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Return the sorted full names of topics and partitions.  Raises `BrokerError` if `namespace`
+    """Return the sorted full names of topics and partitions. Raises `BrokerError` if `namespace`
     is not a valid `tenant/namespace`.
     """
     names = await _names(store, "/managed-ledgers", namespace)

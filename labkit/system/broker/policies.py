@@ -84,7 +84,7 @@ async def change_policy(
 ) -> None:
     """Replace a policy with the result of `change`, which is called with the current value.
 
-    None stands for an unset policy.  Raises the same exceptions as `namespace_policies` and
+    None stands for an unset policy. Raises the same exceptions as `namespace_policies` and
     `change`.
     """
 

@@ -40,7 +40,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
     """Return the first entry published at that time or later, or the position of the next new one.
 
     This assumes that entries are sorted by publish time, that is, that the producers' clocks are
-    accurate.  Raises the same exceptions as `ManagedLedger.read`.
+    accurate. Raises the same exceptions as `ManagedLedger.read`.
     """
     ledgers = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in ledgers))

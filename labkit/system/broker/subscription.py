@@ -1,6 +1,6 @@
 """A subscription: a cursor, plus a dispatcher while consumers are connected.
 
-The first consumer determines the subscription's type.  Consumers of another type are rejected until
+The first consumer determines the subscription's type. Consumers of another type are rejected until
 all consumers have left.
 
 In Pulsar: `broker/service/persistent/PersistentSubscription.java`.
@@ -94,7 +94,7 @@ class Subscription:
             self._dispatcher.retry()
 
     def add(self, consumer: Consumer, requested: SubscriptionType) -> None:
-        """Add a consumer.  Raises `BrokerError` if it cannot join."""
+        """Add a consumer. Raises `BrokerError` if it cannot join."""
         if self._dispatcher is None:
             self.type, self._dispatcher = requested, self._new_dispatcher(requested)
         elif requested != self.type:
@@ -162,7 +162,7 @@ class Subscription:
     def acknowledge_up_to(self, position: Position, ack_set: Sequence[int]) -> None:
         """Acknowledge everything up to and including this entry or these messages of its batch.
 
-        Clients send (L, -1) for "everything before ledger L".  Raises `BrokerError` if the
+        Clients send (L, -1) for "everything before ledger L". Raises `BrokerError` if the
         subscription type does not allow cumulative acknowledgement.
         """
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):

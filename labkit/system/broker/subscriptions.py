@@ -1,6 +1,6 @@
 """Manages a topic's subscriptions: creates, joins, resets and deletes them.
 
-A durable subscription exists until a client unsubscribes.  A reader's subscription is kept in
+A durable subscription exists until a client unsubscribes. A reader's subscription is kept in
 memory and deleted when its consumer leaves, but not when a seek disconnects the consumer, because
 the reader then subscribes again.
 
@@ -63,7 +63,7 @@ class Subscriptions:
     ) -> tuple[Subscription, Consumer]:
         """Add a consumer to the subscription, which is created if it does not exist.
 
-        `on_disconnected` is called with the consumer's id when the broker disconnects it.  Raises
+        `on_disconnected` is called with the consumer's id when the broker disconnects it. Raises
         `BrokerError`, and the same exceptions as `ManagedLedger.open_cursor`.
         """
         ranges = [(each.start, each.end) for each in command.keySharedMeta.hashRanges]

@@ -42,9 +42,9 @@ TenantInfo = Mapping[str, Any]
 async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress) -> str:
     """Return the name of the broker's cluster, which is created if the store contains none.
 
-    If `wanted` is empty, the only existing cluster is joined.  When a cluster is created, so are
+    If `wanted` is empty, the only existing cluster is joined. When a cluster is created, so are
     the tenants and namespaces of existing topics, because earlier versions of labkit did not store
-    these.  Raises `BKIncorrectParameterException` if `wanted` is not one of the existing clusters.
+    these. Raises `BKIncorrectParameterException` if `wanted` is not one of the existing clusters.
     """
     existing = await clusters(store)
     if existing:

@@ -43,7 +43,7 @@ class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
     A topic ends when it is closed, when an add fails, or when another owner fences its ledgers.
-    Its clients are then disconnected.  Subclasses replace the class attributes to plant bugs.
+    Its clients are then disconnected. Subclasses replace the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -142,7 +142,7 @@ class BrokerTopic:
     async def terminate(self) -> Position:
         """Store the messages received so far, then seal the topic; return its last position.
 
-        Producers can no longer register, but consumers can read the remaining messages.  Raises
+        Producers can no longer register, but consumers can read the remaining messages. Raises
         `BrokerError`, and the same exceptions as `ManagedLedger.terminate`.
         """
         self.check_open()
@@ -159,7 +159,7 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
 
-        If another caller has begun to close the topic, wait for that.  Raises the same exceptions
+        If another caller has begun to close the topic, wait for that. Raises the same exceptions
         as `ManagedLedger.close`.
         """
         if self._closing is None:

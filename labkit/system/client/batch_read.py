@@ -21,7 +21,7 @@ from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest, Opcode, R
 
 
 class BatchReads:
-    """Sends batch reads.  Once a connection has been lost during a batch read, no more are sent,
+    """Sends batch reads. Once a connection has been lost during a batch read, no more are sent,
     because a bookie that does not support them closes the connection.
     """
 
@@ -35,7 +35,7 @@ class BatchReads:
     async def read(
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
-        """Return up to `count` entries of one segment from `first` on.  Return [] if no bookie
+        """Return up to `count` entries of one segment from `first` on. Return [] if no bookie
         returns a batch; the caller must then read single entries.
         """
         end = end_of_segment(metadata, first)

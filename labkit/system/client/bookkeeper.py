@@ -55,7 +55,7 @@ class BookKeeper:
         wall_clock_ms: Callable[[], int],
         config: ClientConfig | None = None,
     ) -> None:
-        """`new_token` returns random numbers in [0, 2**63).  If the response to a create request is
+        """`new_token` returns random numbers in [0, 2**63). If the response to a create request is
         lost, the token in the metadata shows whether this client has created the ledger.
         """
         self.store = store
@@ -144,10 +144,10 @@ class BookKeeper:
     async def open_ledger(
         self, ledger_id: int, *, digest_type: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> LedgerReader:
-        """Return a reader.  If the ledger is not closed, recover it first, which fences its writer.
+        """Return a reader. If the ledger is not closed, recover it first, which fences its writer.
 
         `digest_type` is used only with metadata of version 1, which stores neither the digest type
-        nor the password.  Raises `BKNoSuchLedgerExistsOnMetadataServerException`,
+        nor the password. Raises `BKNoSuchLedgerExistsOnMetadataServerException`,
         `BKUnauthorizedAccessException` for a wrong password, and `BKLedgerRecoveryException` if too
         few bookies respond.
         """
@@ -188,7 +188,7 @@ class BookKeeper:
         return await writable_bookies(self.store)
 
     def close(self) -> None:
-        """Close all connections to bookies.  Open ledgers are not closed."""
+        """Close all connections to bookies. Open ledgers are not closed."""
         self.context.bookie_client.close()
 
     async def _read_metadata(
@@ -196,7 +196,7 @@ class BookKeeper:
     ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
-            # These cannot be checked here.  Bookies reject a wrong password, and if the digest type
+            # These cannot be checked here. Bookies reject a wrong password, and if the digest type
             # is wrong, no digest matches.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:

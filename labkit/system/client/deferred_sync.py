@@ -1,13 +1,13 @@
 """A writer whose bookies acknowledge entries before syncing them, so that fewer syncs are needed.
 
-A bookie acknowledges an entry as soon as it is written, so a power failure may lose it.  Readers
-read only up to LastAddConfirmed, and `close` makes it the last entry.  Therefore LastAddConfirmed
+A bookie acknowledges an entry as soon as it is written, so a power failure may lose it. Readers
+read only up to LastAddConfirmed, and `close` makes it the last entry. Therefore LastAddConfirmed
 does not advance until `force` has made every bookie of the ensemble sync.
 
 A bookie that fails cannot be replaced: it may have lost entries that it acknowledged but never
-synced, and the writer no longer has them.  So the writer ends if a bookie fails.  It also ends if
+synced, and the writer no longer has them. So the writer ends if a bookie fails. It also ends if
 the connection to a bookie was lost between an add and the force, because the bookie may have
-restarted and lost entries.  (BookKeeper does not check this.)
+restarted and lost entries. (BookKeeper does not check this.)
 
 In BookKeeper: `client/api/WriteFlag.java` (DEFERRED_SYNC), `client/ForceLedgerOp.java`.
 """
@@ -63,7 +63,7 @@ class DeferredSyncWriter(LedgerWriter):
     async def force(self) -> None:
         """Make all acknowledged entries durable, and advance LastAddConfirmed to the last of them.
 
-        If this writer has ended, raises the error that ended it.  If a bookie cannot sync, raises a
+        If this writer has ended, raises the error that ended it. If a bookie cannot sync, raises a
         `BKException`; in this case, the next `force` may succeed.
         """
         async with self._force_lock:

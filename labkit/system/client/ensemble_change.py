@@ -93,7 +93,7 @@ class EnsembleChange:
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._given_up: dict[str, None] = {}
-        """An ordered set of all bookies that this writer has tried to replace.  As replacements,
+        """An ordered set of all bookies that this writer has tried to replace. As replacements,
         they are its last choice.
         """
         self._retry_at = 0.0
@@ -133,7 +133,7 @@ class EnsembleChange:
             self.start(at_once=is_blocked)
 
     def start(self, *, at_once: bool = False) -> None:
-        """Start a change.  If one is running, it will also replace the bookies in `failed`.
+        """Start a change. If one is running, it will also replace the bookies in `failed`.
 
         With `at_once`, start it even if a search has just found no replacement.
         """
@@ -215,7 +215,7 @@ class EnsembleChange:
                 shortage = await self._replace(failed)
         except LabkitError as error:
             writer.end(error)
-        # Reset these before sending, because a response may start the next change.  A bookie that
+        # Reset these before sending, because a response may start the next change. A bookie that
         # has not been replaced is recorded again when it fails its next add.
         self._task, self.failed = None, {}
         self.send_to_replacements()
@@ -229,8 +229,8 @@ class EnsembleChange:
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
         """Store an ensemble in which as many failed bookies as possible are replaced.
 
-        Return None if all of them were replaced.  Otherwise, return the error with which the writer
-        ends if it cannot continue without the others.  Raises the errors of `store_ensemble`.
+        Return None if all of them were replaced. Otherwise, return the error with which the writer
+        ends if it cannot continue without the others. Raises the errors of `store_ensemble`.
         """
         writer = self.writer
         while failed:

@@ -1,23 +1,23 @@
 """Counts an acknowledgement only if the bookie cannot have forgotten that the ledger was fenced.
 
 A bookie may forget a fence, because its disks were emptied or restored from a backup, or because it
-does not journal fences.  It then stores the old writer's adds, although a recovery may already have
+does not journal fences. It then stores the old writer's adds, although a recovery may already have
 closed the ledger without them, so that no reader will ever see them.
 
 But a bookie forgets nothing while its process is running, and a connection belongs to one process.
-Recovery stores IN_RECOVERY before it fences the bookies.  So if the metadata was still OPEN after
+Recovery stores IN_RECOVERY before it fences the bookies. So if the metadata was still OPEN after
 the connection had been opened, any fence comes later, and the bookie either honours it or stops
-responding.  The rule:
+responding. The rule:
 
     an acknowledgement counts if the metadata was OPEN after its connection was made
 
 Acknowledgements also count if the connection was made up to 5 ms after the metadata was OPEN,
-because a recovery and a restart of a fenced bookie take longer.  This saves a read of the metadata
+because a recovery and a restart of a fenced bookie take longer. This saves a read of the metadata
 for the first connections of a new ledger.
 
 The check calls `sync` first, because a ZooKeeper server that lags behind the others could still
 return OPEN.  A watch is not enough, because it may report the change after the acknowledgement, and
-neither is the bookie's cookie, which changes only if the disks are emptied.  The metadata is read
+neither is the bookie's cookie, which changes only if the disks are emptied. The metadata is read
 once for each new connection; creating the ledger and each ensemble change also prove that it is
 OPEN.
 
@@ -125,7 +125,7 @@ class FenceCheck:
 
 
 class NoFenceCheck(FenceCheck):
-    """Counts every acknowledgement.  Recovery uses this, because bookies accept its adds despite
+    """Counts every acknowledgement. Recovery uses this, because bookies accept its adds despite
     the fence.
     """
 

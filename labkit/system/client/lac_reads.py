@@ -85,7 +85,7 @@ class LacReads:
     async def _poll(self, lac_before: int, deadline: float, bookie: str) -> LongPollResult:
         """Poll one bookie until it reports progress.
 
-        A bookie that has no entry of the ledger yet rejects polls, so they are retried.  Each poll
+        A bookie that has no entry of the ledger yet rejects polls, so they are retried. Each poll
         is short, because Apache's bookie sometimes forgets a waiting reader.
         """
         loop = asyncio.get_running_loop()
@@ -125,7 +125,7 @@ class LacReads:
 def _asked_in_parallel(
     bookies: Sequence[str], ask: Callable[[str], Awaitable[T]]
 ) -> Iterator[asyncio.Queue[tuple[int, T | BKException]]]:
-    """Ask all bookies, and yield a queue that receives their indices and replies.  On exit, cancel
+    """Ask all bookies, and yield a queue that receives their indices and replies. On exit, cancel
     the requests that are still pending.
     """
     replies: asyncio.Queue[tuple[int, T | BKException]] = asyncio.Queue()

@@ -19,8 +19,8 @@ async def compare_and_set(
 ) -> tuple[bool, LedgerMetadata, int]:
     """Store `wanted` if the stored metadata still is `current`, which has this version.
 
-    Returns whether `wanted` was stored, the metadata that is now stored, and its version.  Raises
-    the errors of `LedgerManager.write`, except `BKMetadataVersionException`.  After
+    Returns whether `wanted` was stored, the metadata that is now stored, and its version. Raises
+    the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
     `MetadataUnavailableError`, it is unknown whether `wanted` was stored.
     """
     try:

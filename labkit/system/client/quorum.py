@@ -7,7 +7,7 @@ There are two rules, which are easily confused:
     absence    an entry was never acknowledged if so many bookies deny having it that fewer than Qa
                can have it; only an explicit denial counts
 
-The denials, in `PROVES_ABSENCE`, are "no such entry" and "no such ledger".  Other errors and
+The denials, in `PROVES_ABSENCE`, are "no such entry" and "no such ledger". Other errors and
 silence prove nothing under either rule (BookKeeper issue 2908).
 
 In BookKeeper: `RoundRobinDistributionSchedule.RRQuorumCoverageSet`, `client/PendingReadOp.java`.
@@ -53,7 +53,7 @@ async def collect_until_covered(
 ) -> dict[int, T | BKException]:
     """Collect responses from the last ensemble, by ensemble index, until they cover it.
 
-    `is_response` decides whether an error counts.  Raises `BKReadException` if too few bookies
+    `is_response` decides whether an error counts. Raises `BKReadException` if too few bookies
     respond.
     """
     ensemble = metadata.segments[-1].ensemble

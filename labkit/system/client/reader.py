@@ -1,6 +1,6 @@
 """Reads a ledger, closed or still being written, without disturbing its writer.
 
-A reader never reads beyond LastAddConfirmed.  It learns LastAddConfirmed from the entries that
+A reader never reads beyond LastAddConfirmed. It learns LastAddConfirmed from the entries that
 bookies store (`read_last_add_confirmed`), from explicit LACs (`read_explicit_last_add_confirmed`),
 from long polls (`read_last_add_confirmed_and_entry`), or from the metadata of a closed ledger.
 
@@ -59,7 +59,7 @@ class LedgerReader:
         """Ask the bookies for LastAddConfirmed, unless the ledger is closed.
 
         Entries carry it, so the newest entry of an open ledger appears confirmed only once the next
-        one has been stored.  Raises `BKReadException` if too few bookies respond.
+        one has been stored. Raises `BKReadException` if too few bookies respond.
         """
         if not await self.check_closed():
             entries = await self.bookie_reads.last_entries(self.metadata)
@@ -68,7 +68,7 @@ class LedgerReader:
 
     async def try_read_last_add_confirmed(self) -> int:
         """Like `read_last_add_confirmed`, but return as soon as one bookie reports progress, so the
-        result may be too low.  Raises `BKReadException` if no bookie responds.
+        result may be too low. Raises `BKReadException` if no bookie responds.
         """
         if await self.check_closed():
             return self.last_add_confirmed
@@ -186,8 +186,8 @@ class LedgerReader:
         """Read entries, beginning with `first`, with one request.
 
         Returns between one and `max_count` entries (0: no limit), with at most `max_size` bytes of
-        payload in total, unless the first entry alone is larger.  If a batch read is not possible,
-        the entries are read one by one.  Raises the errors of `read_entry`.
+        payload in total, unless the first entry alone is larger. If a batch read is not possible,
+        the entries are read one by one. Raises the errors of `read_entry`.
         """
         self._check_readable(first)
         available = self.last_add_confirmed - first + 1

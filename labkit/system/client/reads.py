@@ -1,6 +1,6 @@
 """Reads entries from one bookie, from several at once, or from one after another.
 
-A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger.  A read that
+A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. A read that
 carries the ledger's master key fences the ledger on that bookie before reading; recovery fences a
 ledger by sending the key with its read of the newest entry.
 
@@ -143,10 +143,10 @@ class BookieReads:
 
 
 class SequenceRead:
-    """Reads several entries in parallel.  The bookies of an entry's write set are asked one after
+    """Reads several entries in parallel. The bookies of an entry's write set are asked one after
     another.
 
-    The next bookie is asked once all bookies asked so far have failed.  It is also asked whenever
+    The next bookie is asked once all bookies asked so far have failed. It is also asked whenever
     `speculative_read_timeout_ms` has elapsed, unless one of the bookies asked so far has returned
     another entry during this read: such a bookie is slow, not dead, so the read waits for it.
 

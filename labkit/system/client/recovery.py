@@ -3,19 +3,19 @@
     1  `_mark_in_recovery`  metadata OPEN -> IN_RECOVERY: the writer can no longer change the
                             ensemble
     2  `fence`              fence the bookies of the last ensemble, until the others are too few to
-                            acknowledge an add.  The highest LastAddConfirmed that the fenced
+                            acknowledge an add. The highest LastAddConfirmed that the fenced
                             bookies report is a lower bound for the last entry.
-    3  `_write_back`        read the entries after this lower bound, fencing with each read.  If at
-                            least one bookie has the entry, write it back to its write set.  The
+    3  `_write_back`        read the entries after this lower bound, fencing with each read. If at
+                            least one bookie has the entry, write it back to its write set. The
                             ledger ends before the first entry that cannot have been acknowledged.
     4  `close`              IN_RECOVERY -> CLOSED, with the last entry, the length, and the
                             ensembles that changed during step 3
 
 If a bookie does not respond, the read from it fails with `BKTimeoutException` after
-`request_timeout_s`.  If the responses to a read prove neither that the entry exists nor that it
+`request_timeout_s`. If the responses to a read prove neither that the entry exists nor that it
 cannot have been acknowledged, recovery fails and leaves the ledger IN_RECOVERY.
 
-If the client crashes, the next client that opens the ledger recovers it.  If two clients recover a
+If the client crashes, the next client that opens the ledger recovers it. If two clients recover a
 ledger at the same time, they write back the same entries, and the first one to store CLOSED
 determines the last entry.
 
@@ -79,7 +79,7 @@ class RecoveryEnsembleChange(EnsembleChange):
 class RecoveryWriter(LedgerWriter):
     """Writes recovered entries back; bookies accept its adds despite the fence.
 
-    New ensembles are stored only on close.  Otherwise, another recovery would ask bookies that
+    New ensembles are stored only on close. Otherwise, another recovery would ask bookies that
     never had the entries, and conclude from their denials that the ledger ends there.
     """
 
@@ -124,7 +124,7 @@ class RecoveryWriter(LedgerWriter):
 
     def lac_to_piggyback(self) -> int:
         # Readers must not see what this recovery finds, because another recovery may still close
-        # the ledger at an earlier entry.  BookKeeper's recovery returns its own progress here.
+        # the ledger at an earlier entry. BookKeeper's recovery returns its own progress here.
         return self._lac_before_recovery
 
 
@@ -267,7 +267,7 @@ class LedgerRecovery:
         """Return the length that is stored in the ledger's last entry.
 
         If the entry cannot be read, return the length that the fenced bookies reported, as
-        BookKeeper does.  This length may include entries that were not recovered, or be 0.
+        BookKeeper does. This length may include entries that were not recovered, or be 0.
         """
         if entry_id == NO_ENTRY_ID:
             return 0

@@ -47,12 +47,12 @@ class LedgerWriter:
 
     Invariants: Entries are confirmed in the order of their ids, once they and all earlier entries
     are on disk on `ack_quorum` bookies of their write sets; an acknowledgement counts only if the
-    bookie cannot have forgotten a fence (`fence_check`).  Nothing is confirmed during an ensemble
+    bookie cannot have forgotten a fence (`fence_check`). Nothing is confirmed during an ensemble
     change, so a new segment starts after all confirmed entries.
 
     A failed bookie is replaced immediately, unless the failed add already had Qa acknowledgements
     (then the next `add` starts the replacement), or `delay_ensemble_change` is set and Qa
-    acknowledgements are still possible.  If no writable bookie is left, the writer continues
+    acknowledgements are still possible. If no writable bookie is left, the writer continues
     without a replacement while Qa acknowledgements are possible; BookKeeper's writer fails, unless
     `delayEnsembleChange` is set.
 
@@ -96,9 +96,9 @@ class LedgerWriter:
     def add(self, payload: bytes) -> asyncio.Future[int]:
         """Append an entry; the future resolves to its id once the entry is confirmed.
 
-        This never waits for earlier adds; await `drain` to limit how many are pending.  The future
+        This never waits for earlier adds; await `drain` to limit how many are pending. The future
         fails with a `LabkitError` if this writer can no longer confirm the entry, but a recovery
-        may still keep it.  Raises `BKIncorrectParameterException` if the payload exceeds
+        may still keep it. Raises `BKIncorrectParameterException` if the payload exceeds
         `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer.
         """
         if self.ensemble_change.failed and self.ended_by is None:
@@ -131,7 +131,7 @@ class LedgerWriter:
         return future
 
     async def drain(self) -> None:
-        """Wait until fewer than `max_pending_adds` adds are unconfirmed.  Raises an add's error.
+        """Wait until fewer than `max_pending_adds` adds are unconfirmed. Raises an add's error.
 
         If nothing else limits the number of pending adds, await this before each add.
         """
@@ -141,7 +141,7 @@ class LedgerWriter:
             await asyncio.shield(self.pending[excess].future)
 
     async def all_confirmed(self) -> None:
-        """Wait until all entries pushed so far are confirmed.  Raises an add's error."""
+        """Wait until all entries pushed so far are confirmed. Raises an add's error."""
         if self.pending:
             await asyncio.shield(self.pending[-1].future)
         elif self.ended_by is not None and self.last_add_confirmed < self.last_add_pushed:
@@ -156,13 +156,13 @@ class LedgerWriter:
         return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
-        """Make all acknowledged entries durable.  Without deferred sync, they already are."""
+        """Make all acknowledged entries durable. Without deferred sync, they already are."""
 
     async def close(self) -> None:
         """Close the ledger with LastAddConfirmed as its last entry, even if it is IN_RECOVERY: the
         recovery then accepts this last entry.
 
-        Unconfirmed adds fail with `BKLedgerClosedException`, so await them first.  Raises
+        Unconfirmed adds fail with `BKLedgerClosedException`, so await them first. Raises
         `BKMetadataVersionException` if another client has closed the ledger at a different entry.
         """
         closed = f"ledger {self.ledger_id} was closed by its writer"
@@ -310,7 +310,7 @@ class LedgerWriter:
             if pending.future.done():
                 continue
             pending.future.set_exception(error)
-            # asyncio logs exceptions that nobody retrieves.  Mark all but the last as retrieved,
+            # asyncio logs exceptions that nobody retrieves. Mark all but the last as retrieved,
             # and the last one, too, if the caller closed the client.
             if pending is not abandoned[-1] or isinstance(error, BKClientClosedException):
                 pending.future.exception()

@@ -11,8 +11,8 @@
     /ledgers/underreplication/       nodes of `labkit.system.autorecovery`
     /bookies                         the rack of each bookie, written by Pulsar's tools
 
-`store` is the port to this tree.  The live world implements it with ZooKeeper, and the simulated
-world with a small store of its own.  All other modules use only the port.
+`store` is the port to this tree. The live world implements it with ZooKeeper, and the simulated
+world with a small store of its own. All other modules use only the port.
 
 Invariants:
   - Every change to a node changes its version, and a client can update a ledger only if it knows
@@ -26,7 +26,7 @@ Invariants:
     no ledger is deleted or marked as under-replicated because it is not listed there.
   - A bookie starts only if it has all the directories that it had when it joined the cluster.
 
-`/ledgers` is the default root.  Not supported: etcd as a metadata store, access control lists.
+`/ledgers` is the default root. Not supported: etcd as a metadata store, access control lists.
 
 Read in this order: `location`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
 `registration`, `bookie_watch`, `cookie`, `racks`.

@@ -15,7 +15,7 @@ from labkit.system.metadata.store import MetadataStore, NoNodeError
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBookies:
-    """Sorted ids of the registered bookies.  A bookie may be in both lists while it changes its
+    """Sorted ids of the registered bookies. A bookie may be in both lists while it changes its
     state.
     """
 
@@ -28,7 +28,7 @@ class RegisteredBookies:
 
 
 class BookieWatch:
-    """Reads the registered bookies and watches them.  Several tasks may call `now`, but only one
+    """Reads the registered bookies and watches them. Several tasks may call `now`, but only one
     task may wait for changes.
     """
 
@@ -52,7 +52,7 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Wait until `now` may return a different result.  Return immediately if it has not been
+        """Wait until `now` may return a different result. Return immediately if it has not been
         called yet.
         """
         if self._writable.is_fresh and self._read_only.is_fresh:

@@ -39,8 +39,8 @@ async def init_cluster(
 ) -> str:
     """Create the cluster's missing nodes, and return its instance id.
 
-    `instance_id`, a new UUID, and `layout` are used only if the cluster has none yet.  The default
-    layout is the one in the metadata store's URI, or else hierarchical.  Raises
+    `instance_id`, a new UUID, and `layout` are used only if the cluster has none yet. The default
+    layout is the one in the metadata store's URI, or else hierarchical. Raises
     `ForeignLayoutError` if the cluster's layout is unknown or is not the requested one.
     """
     location = store.location
@@ -123,7 +123,7 @@ async def format_cluster(
 ) -> None:
     """Delete all ledgers, cookies and marks of the cluster, if there is one, and create a new one.
 
-    All entries are lost.  Raises `ClusterInUseError` if bookies are registered.
+    All entries are lost. Raises `ClusterInUseError` if bookies are registered.
     """
     root = store.location.ledgers_root
     try:

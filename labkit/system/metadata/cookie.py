@@ -1,7 +1,7 @@
 """Cookies identify the bookie and the cluster to which a set of directories belongs.
 
 A bookie starts only if the copies of its cookie in each directory (file `VERSION`) and in the
-metadata store agree.  Otherwise, a bookie whose disk was replaced by an empty one would respond
+metadata store agree. Otherwise, a bookie whose disk was replaced by an empty one would respond
 "no such entry" for entries that it had acknowledged.
 
 When a bookie starts for the first time, it writes the cookie in three steps, so that an interrupted
@@ -91,7 +91,7 @@ async def check_cookie(
     """Check that a bookie has all of its directories; on its first start, write the cookie to them.
 
     `disks` contains the journal directory, followed by the ledger directories in the order of the
-    cookie.  With `allow_expansion`, empty ledger directories may be added.  Raises
+    cookie. With `allow_expansion`, empty ledger directories may be added. Raises
     `InvalidCookieException` if a cookie does not match, and the errors of `refuse_other_storages`.
     """
     refuse_other_storages(disks)
@@ -153,7 +153,7 @@ async def _expand(
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
-    """Return the cookie in the metadata store, if any.  Raises `InvalidCookieException`."""
+    """Return the cookie in the metadata store, if any. Raises `InvalidCookieException`."""
     node = _node(store, bookie_id)
     try:
         data, _ = await store.get(node)
@@ -163,7 +163,7 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
 
 
 async def delete_cookie(store: MetadataStore, bookie_id: str) -> None:
-    """Prevent a bookie from restarting on its old directories.  Raises `NoNodeError`."""
+    """Prevent a bookie from restarting on its old directories. Raises `NoNodeError`."""
     await store.delete(_node(store, bookie_id))
 
 

@@ -3,7 +3,7 @@
     <id folder>/ID-<10 digits>              short ids, below 2147483647
     idgen-long/HOB-<10 digits>/ID-<10 digits>   long ids: the first number is the high 32 bits
 
-Each node is deleted as soon as it has been created, and its number is never reused.  If the layout
+Each node is deleted as soon as it has been created, and its number is never reused. If the layout
 allows long ids, the first client that finds the short ids exhausted creates `idgen-long`, and from
 then on all ids are long.
 

@@ -1,6 +1,6 @@
 """The paths of ledger nodes, as defined by BookKeeper's four ledger managers.
 
-The node LAYOUT names the ledger manager, which never changes.  A ledger's path is its decimal id,
+The node LAYOUT names the ledger manager, which never changes. A ledger's path is its decimal id,
 split into groups of digits, the last of which is preceded by an `L`:
 
     flat               12345 -> L0000012345

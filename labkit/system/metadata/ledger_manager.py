@@ -109,7 +109,7 @@ class LedgerManager:
         await self._delete_empty_parents(path)
 
     async def ids(self) -> list[int]:
-        """Return all ids in ascending order.  Raises `NoClusterError`."""
+        """Return all ids in ascending order. Raises `NoClusterError`."""
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
     async def ids_in(self, instance_id: str) -> list[int]:
@@ -126,7 +126,7 @@ class LedgerManager:
     async def ranges(self) -> AsyncIterator[list[int]]:
         """Yield the ids of all ledgers in ascending order, as one list for each parent node.
 
-        Ledgers created or deleted in the meantime may be missing.  Raises `NoClusterError`.
+        Ledgers created or deleted in the meantime may be missing. Raises `NoClusterError`.
         """
         # Otherwise, a lagging ZooKeeper server could omit new ledgers, and bookies would delete
         # them.

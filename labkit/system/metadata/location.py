@@ -7,7 +7,7 @@
        |              ZooKeeper's servers
        the ledger manager: null (accept the cluster's), flat, hierarchical, longhierarchical
 
-Clusters can share a ZooKeeper ensemble if their paths differ.  All other paths in labkit are
+Clusters can share a ZooKeeper ensemble if their paths differ. All other paths in labkit are
 relative to `chroot`.
 
 In BookKeeper: `meta/zk/ZKMetadataDriverBase.java`, `conf/AbstractConfiguration.java`
@@ -36,7 +36,7 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\s]+)*")
 class MetadataLocation:
     """The ZooKeeper servers and the paths of a cluster's metadata.
 
-    `servers` lists "host:port" items, separated by commas.  `ledgers_root` is relative to `chroot`.
+    `servers` lists "host:port" items, separated by commas. `ledgers_root` is relative to `chroot`.
     If `layout` is set, only a cluster with this layout is accepted.
     """
 

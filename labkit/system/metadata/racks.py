@@ -18,7 +18,7 @@ DEFAULT_RACK = "/default-rack"
 
 
 async def read_racks(store: MetadataStore) -> dict[str, str]:
-    """Return the rack of each listed bookie.  Raises `BKMetadataSerializationException`."""
+    """Return the rack of each listed bookie. Raises `BKMetadataSerializationException`."""
     try:
         data, _ = await store.get(RACKS)
     except NoNodeError:

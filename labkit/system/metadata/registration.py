@@ -1,6 +1,6 @@
 """The bookies of a cluster: which bookies exist, which are running, and where they listen.
 
-A bookie counts as running while its ephemeral node exists.  The node lists the bookie's endpoints.
+A bookie counts as running while its ephemeral node exists. The node lists the bookie's endpoints.
 
 In BookKeeper: `discover/ZKRegistrationManager.java`, `discover/BookieServiceInfoUtils.java`.
 """
@@ -54,7 +54,7 @@ def encode_service_info(endpoints: list[Endpoint]) -> bytes:
 
 
 def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
-    """Return the endpoints in a registration.  If it is empty, use the bookie's id as the address.
+    """Return the endpoints in a registration. If it is empty, use the bookie's id as the address.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -79,7 +79,7 @@ async def register_bookie(
 ) -> None:
     """Register a bookie as writable or read-only until the session of `store` ends.
 
-    The caller must have locked the bookie's directories.  Any existing registration was therefore
+    The caller must have locked the bookie's directories. Any existing registration was therefore
     made by this process or a dead one, and is replaced immediately; BookKeeper waits until it
     expires.
     """

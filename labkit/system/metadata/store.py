@@ -43,7 +43,7 @@ MAX_NODE_BYTES = 1_000_000
 
 
 def check_node(path: str, data: bytes) -> None:
-    """Raise `NodeTooLargeError` if the node is too large.  Stores call this before each write."""
+    """Raise `NodeTooLargeError` if the node is too large. Stores call this before each write."""
     if len(path) + len(data) > MAX_NODE_BYTES:
         raise NodeTooLargeError(
             f"node {path[:200]} with {len(data)} bytes is too large; the limit, including"
@@ -72,8 +72,8 @@ class MetadataStore(Protocol):
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node and its missing ancestors, and return the node's path.  If the node is
-        `sequential`, the store appends a number to the path.  Raises `NodeExistsError`.
+        """Create a node and its missing ancestors, and return the node's path. If the node is
+        `sequential`, the store appends a number to the path. Raises `NodeExistsError`.
         """
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
@@ -99,7 +99,7 @@ class MetadataStore(Protocol):
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
         """Return the sorted names of the children; call `on_change` if they change, or the node is
-        deleted.  Raises `NoNodeError`; in this case, no watch is set.
+        deleted. Raises `NoNodeError`; in this case, no watch is set.
         """
 
     async def sync(self) -> None:
@@ -122,8 +122,8 @@ class MetadataStore(Protocol):
         """Call `action` whenever the store responds after a silence of at least half of
         `session_timeout_s`.
 
-        During such a silence, any session may have expired.  `action` is called before the response
-        that ends the silence is delivered.  Once this method has been called, the store is polled
+        During such a silence, any session may have expired. `action` is called before the response
+        that ends the silence is delivered. Once this method has been called, the store is polled
         so that silences are noticed.
         """
 

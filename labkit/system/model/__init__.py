@@ -1,10 +1,10 @@
 """The system's data model: immutable values, and their encodings as bytes.
 
-Nothing here does I/O or keeps state.  Byte formats are declared as data (`layout`); encoders,
+Nothing here does I/O or keeps state. Byte formats are declared as data (`layout`); encoders,
 decoders and byte views all use the same declaration.
 
 Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `length_prefixed`, `wire`,
 `batch_read`, `wire_v3`, `availability`, `message_id`, `errors`, `settings`, `missing_part`; then
 the modules that label bytes for display: `byte_region`, `protobuf_spans`, `ledger_spans`,
-`message_spans`, `message_location`.  `proto` contains the protobuf messages.
+`message_spans`, `message_location`. `proto` contains the protobuf messages.
 """

@@ -1,7 +1,7 @@
 """Encodes which entries of a ledger a bookie has, for an auditor to compare with the metadata.
 
 With striping, a bookie has `size` entries in a row out of every `period` entries, so a single group
-of 24 bytes can describe the whole ledger.  An irregular gap starts a new group.
+of 24 bytes can describe the whole ledger. An irregular gap starts a new group.
 
 In BookKeeper: `util/AvailabilityOfEntriesOfLedger.java`.
 """
@@ -33,7 +33,7 @@ _LONGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Runs of `size` entries.  The first run starts at entry `first`, the next ones start every
+    """Runs of `size` entries. The first run starts at entry `first`, the next ones start every
     `period` entries, and the last one starts at entry `last`.
     """
 

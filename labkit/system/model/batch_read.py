@@ -1,6 +1,6 @@
 """Batch reads of wire protocol version 2: several entries in one response.
 
-A response contains either an error code or at least one entry.  It ends before the first entry that
+A response contains either an error code or at least one entry. It ends before the first entry that
 does not fit or that the bookie does not have.
 
 In BookKeeper (from 4.17 on): `proto/BatchedReadEntryProcessor.java`.

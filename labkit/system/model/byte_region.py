@@ -9,9 +9,9 @@ from labkit.system.model.layout import Span
 class Piece:
     """A range of bytes, with a span for each field in it.
 
-    `offset` and the offsets of `spans` are relative to the start of `file`.  The first `safe_size`
-    bytes are certain to survive a power failure.  `lined_up` is the offset of a byte that is shown
-    at the start of a row, so that pieces can be compared row by row.  `absent` says why there is no
+    `offset` and the offsets of `spans` are relative to the start of `file`. The first `safe_size`
+    bytes are certain to survive a power failure. `lined_up` is the offset of a byte that is shown
+    at the start of a row, so that pieces can be compared row by row. `absent` says why there is no
     data.
     """
 

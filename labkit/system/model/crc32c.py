@@ -1,6 +1,6 @@
 """CRC32C (Castagnoli), the checksum of entries and of messages.
 
-The google-crc32c package computes it with a CPU instruction.  The package is not available for
+The google-crc32c package computes it with a CPU instruction. The package is not available for
 Python in a browser; there, a lookup table gives the same result, about a thousand times slower.
 """
 

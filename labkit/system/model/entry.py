@@ -1,7 +1,7 @@
 """An entry: the unit that is written, replicated, stored and read.
 
 A client packs a payload once; the same bytes are sent over the wire and stored in the journal and
-the entry log of each bookie in the write set.  The digest covers header and payload; the writing
+the entry log of each bookie in the write set. The digest covers header and payload; the writing
 client computes it, the reading client checks it, and bookies ignore it.
 
 In BookKeeper: `proto/checksum/DigestManager.java`.
@@ -141,7 +141,7 @@ def decode_entry(
 ) -> Entry:
     """Check and decode the entry in `data[start:end]`.
 
-    If `entry_id` is `NO_ENTRY_ID`, any entry of the ledger is accepted.  Raises
+    If `entry_id` is `NO_ENTRY_ID`, any entry of the ledger is accepted. Raises
     `BKDigestMatchException` if the digest or the ids do not match.
     """
     digest_at = start + _HEADER_SIZE

@@ -1,7 +1,7 @@
 """Exception classes.
 
 Clients of a cluster see `BKException` and its subclasses; their names are those of BookKeeper's
-`client/api/BKException.Code`.  `BookieException` and its subclasses are raised inside
+`client/api/BKException.Code`. `BookieException` and its subclasses are raised inside
 a bookie.
 
 "No such entry" proves that a bookie does not have an entry (`PROVES_ABSENCE`); "could not read"

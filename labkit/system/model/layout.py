@@ -1,6 +1,6 @@
 """Byte layouts declared as data: each format is a list of fields.
 
-Encoders and decoders use the layout's `struct`; hex views and lessons use its fields.  All
+Encoders and decoders use the layout's `struct`; hex views and lessons use its fields. All
 integers are signed and big-endian, as everywhere in BookKeeper.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of fixed size.  `code` is its `struct` format: ``q`` is an i64, and ``504x`` is a
+    """A field of fixed size. `code` is its `struct` format: ``q`` is an i64, and ``504x`` is a
     sequence of zeros.
     """
 

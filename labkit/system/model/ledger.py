@@ -7,7 +7,7 @@ There are three format versions:
     3    since 4.9              a length, then protobuf's bytes
 
 Each starts with a line that contains `BookieMetadataFormatVersion`, a tab and the version number.
-New ledgers use version 3.  An update keeps the version that was read, so that the software that
+New ledgers use version 3. An update keeps the version that was read, so that the software that
 created the ledger can still read its metadata.
 
 In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`.
@@ -60,11 +60,11 @@ class LedgerMetadata:
     """Where a ledger's entries are stored, and where it ends if it is closed.
 
     Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
-    bookies; the segments are in ascending order of their first entries.  `last_entry_id` and
+    bookies; the segments are in ascending order of their first entries. `last_entry_id` and
     `length` are meaningful only if the state is CLOSED.
 
-    A client recognizes a ledger that it has created by `c_token`.  `ctime_ms` is the wall-clock
-    time of creation, which only other software stores.  If `has_password` is False (version 1), the
+    A client recognizes a ledger that it has created by `c_token`. `ctime_ms` is the wall-clock
+    time of creation, which only other software stores. If `has_password` is False (version 1), the
     client that opens the ledger must supply the password and the digest type.
     """
 
@@ -87,7 +87,7 @@ class LedgerMetadata:
         return next(s.ensemble for s in reversed(self.segments) if s.first_entry_id <= entry_id)
 
     def closed(self, last_entry_id: int, length: int) -> "LedgerMetadata":
-        """Return the metadata of the closed ledger.  Like every update, this removes the token."""
+        """Return the metadata of the closed ledger. Like every update, this removes the token."""
         state = LedgerState.CLOSED
         return replace(self, state=state, last_entry_id=last_entry_id, length=length, c_token=0)
 
@@ -102,7 +102,7 @@ def check_quorums(ensemble_size: int, write_quorum: int, ack_quorum: int) -> Non
 
 
 def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
-    """Encode the metadata in its format version.  Older versions omit some of the fields."""
+    """Encode the metadata in its format version. Older versions omit some of the fields."""
     header = _VERSION_LINE + b"%d\n" % metadata.format_version
     if metadata.format_version == 1:
         return header + "\n".join(_version_1_lines(metadata)).encode()

@@ -29,7 +29,7 @@ _LARGEST = (1 << 63) - 1
 @dataclass(frozen=True, slots=True)
 class MessageId:
     """Ids within a partition sort in the order in which their messages were stored; the id of a
-    whole entry sorts before the ids of its messages.  Comparing ids from different partitions with
+    whole entry sorts before the ids of its messages. Comparing ids from different partitions with
     `<` raises `TypeError`, unless one of them is `EARLIEST` or `LATEST`.
 
     The id of a chunked message is that of its last chunk; `first_chunk` is that of its first one.

@@ -17,7 +17,7 @@ class ChainLink:
 
 @dataclass(frozen=True, slots=True)
 class EntryCopy:
-    """A bookie's copy of an entry.  `piece` contains the stored bytes, starting with the entry's
+    """A bookie's copy of an entry. `piece` contains the stored bytes, starting with the entry's
     length field, or `piece.absent` says why the copy is missing.
     """
 
@@ -30,8 +30,8 @@ class Lineage:
     """Every step from a message's id to its bytes on the bookies' disks.
 
     `topic` is the full name of the partition, or of a topic that is not partitioned
-    (`partition_count` is 0).  `batch_size` is 0 if the entry is a single message instead of a
-    batch.  In each copy, the message occupies `size` bytes, starting at `offset`.  `copies` are in
+    (`partition_count` is 0). `batch_size` is 0 if the entry is a single message instead of a
+    batch. In each copy, the message occupies `size` bytes, starting at `offset`. `copies` are in
     the order of the write set.
     """
 

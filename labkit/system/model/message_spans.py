@@ -46,7 +46,7 @@ _SINGLE = FieldNames(SingleMessageMetadata.DESCRIPTOR, _NAMES)
 class MessageFrame:
     """The fields of an entry's payload, and the bytes of the selected message.
 
-    `message_count` is 0 if the entry is a single message instead of a batch.  The selected message
+    `message_count` is 0 if the entry is a single message instead of a batch. The selected message
     starts at `offset` and is `size` bytes long; in a batch, this includes the message's metadata.
     """
 

@@ -45,6 +45,6 @@ class Network(Protocol):
     ) -> Connection:
         """Open a connection that calls `on_close` once when it is closed.
 
-        Raises an `OSError`, such as `ConnectionRefusedError` or `TimeoutError`.  If the connection
+        Raises an `OSError`, such as `ConnectionRefusedError` or `TimeoutError`. If the connection
         is closed before this call returns, calls `on_close` and raises `ConnectionResetError`.
         """

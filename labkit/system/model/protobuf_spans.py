@@ -1,6 +1,6 @@
 """Labels the bytes of a protobuf message with field names, for the byte X-ray.
 
-An encoded field starts with a key, which contains the field number and the wire type.  The value
+An encoded field starts with a key, which contains the field number and the wire type. The value
 follows, with a length prefix if it is text, bytes or a message.
 """
 

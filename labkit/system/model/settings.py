@@ -8,7 +8,7 @@
         def __post_init__(self) -> None:
             check_ranges(self)
 
-Each key and range is declared once, next to its field.  The message of `InvalidSettingException`
+Each key and range is declared once, next to its field. The message of `InvalidSettingException`
 names fields; code that reads the settings from a file replaces these names with the file's keys.
 """
 
@@ -26,7 +26,7 @@ _SETTING = "setting"
 class Setting:
     """The configuration file key and the range of a field.
 
-    `key` is "" if a configuration file cannot set the field.  The value in the file is multiplied
+    `key` is "" if a configuration file cannot set the field. The value in the file is multiplied
     by `unit`, for example by 1000 if the file uses seconds and the field uses milliseconds.
     """
 
@@ -80,7 +80,7 @@ def check_ranges(settings: Any) -> None:
 
 
 class Named(NamedTuple):
-    """How an error message refers to a field.  In a rule, `{field}` is replaced with "name is
+    """How an error message refers to a field. In a rule, `{field}` is replaced with "name is
     value", `{field.name}` with the name, and `{field.value}` with the value.
     """
 

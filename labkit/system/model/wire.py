@@ -1,7 +1,7 @@
 """BookKeeper's wire protocol, version 2: the requests from clients and the responses from bookies.
 
-A frame is a length (u32) and a body; this module encodes and decodes bodies.  A body starts with
-one i32 that combines version, opcode and flags.  A response is matched to its request by (ledger,
+A frame is a length (u32) and a body; this module encodes and decodes bodies. A body starts with
+one i32 that combines version, opcode and flags. A response is matched to its request by (ledger,
 entry, opcode).
 
 In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
@@ -222,7 +222,7 @@ def encode_no_authentication() -> bytes:
 
 
 def encode_bad_request(request: BadRequest) -> bytes:
-    # The ids may be undecodable, so return -1 for both.  Clear the flags.
+    # The ids may be undecodable, so return -1 for both. Clear the flags.
     return RESPONSE.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
 
 

@@ -17,7 +17,7 @@ Invariants:
   - A component that fails permanently ends its server.
 
 In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieStateManager.java`,
-`proto/BookieServer.java`.  In BookKeeper, a bookie that cannot re-register shuts down, and an
+`proto/BookieServer.java`. In BookKeeper, a bookie that cannot re-register shuts down, and an
 autorecovery process exits when its session is lost (`AutoRecoveryMain`); in labkit, both start
 another session.
 

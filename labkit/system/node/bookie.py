@@ -99,13 +99,13 @@ class BookieService:
         return self._bookie.accept(connection)
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Check the disks, and register the bookie at these endpoints.  Raises `MetadataError`."""
+        """Check the disks, and register the bookie at these endpoints. Raises `MetadataError`."""
         # Check the disks first: they determine whether the bookie registers as read-only.
         self._monitor.check()
         await self._registration.register(endpoints)
 
     async def run(self) -> None:
-        """Serve until cancelled.  Raises the error of the first component that fails."""
+        """Serve until cancelled. Raises the error of the first component that fails."""
         tasks = [asyncio.create_task(each) for each in self._components()]
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

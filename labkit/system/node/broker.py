@@ -11,7 +11,7 @@ from labkit.system.broker.broker import Broker
 from labkit.system.metadata.store import MetadataError
 
 _STOP_TIMEOUT_S = 8.0
-"""The time to wait for topics to be closed.  Topics that could not be closed by then, because too
+"""The time to wait for topics to be closed. Topics that could not be closed by then, because too
 few bookies responded, are recovered by their next owner.
 """
 
@@ -19,7 +19,7 @@ few bookies responded, are recovered by their next owner.
 async def serve_until_stopped(
     stopped: asyncio.Event, broker: Broker, stop_accepting: Callable[[], None]
 ) -> None:
-    """Run a broker until `stopped` is set or the broker fails.  If it has failed, raise its error;
+    """Run a broker until `stopped` is set or the broker fails. If it has failed, raise its error;
     otherwise, stop accepting clients and close the broker's topics.
     """
     running = asyncio.create_task(broker.run())

@@ -17,7 +17,7 @@ class ServerPorts:
     """The ports of every server.
 
     `begin_session` starts a session with the metadata store; it may raise
-    `MetadataUnavailableError`.  `new_client` creates a client that uses such a session.
+    `MetadataUnavailableError`. `new_client` creates a client that uses such a session.
     """
 
     node: str
@@ -33,9 +33,9 @@ class BookiePorts:
     """The additional ports of a bookie.
 
     `metadata` is the session that owns the bookie's registration, and `instance_id` is the cluster
-    id in the bookie's cookie.  `write_journals` contains one runner per journal of the store;
-    `write_entries` runs flushes and garbage collection.  `disk_space` returns the total and free
-    bytes of the ledger directories.  `warn` logs a message for the bookie's operator.
+    id in the bookie's cookie. `write_journals` contains one runner per journal of the store;
+    `write_entries` runs flushes and garbage collection. `disk_space` returns the total and free
+    bytes of the ledger directories. `warn` logs a message for the bookie's operator.
     """
 
     metadata: MetadataStore

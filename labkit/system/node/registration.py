@@ -19,7 +19,7 @@ class Registration:
     """The ephemeral node that announces a bookie; it belongs to the session of `store`.
 
     Invariants: whenever a session is lost after this object was created, the bookie registers
-    again.  The bookie never registers with any cluster other than that of `instance_id`, because a
+    again. The bookie never registers with any cluster other than that of `instance_id`, because a
     metadata store that has lost its data would assign ledger ids for which this bookie already has
     entries.
 
@@ -47,14 +47,14 @@ class Registration:
         self.listen()
 
     def listen(self) -> None:
-        """Listen for lost sessions.  Call this before the first registration, whose session may be
+        """Listen for lost sessions. Call this before the first registration, whose session may be
         lost, too.
         """
         self._store.on_new_session(self.renew)
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register the bookie for the first time.  Call this right after checking its cookie, which
-        proves that this is the bookie's cluster.  Raises `MetadataError`.
+        """Register the bookie for the first time. Call this right after checking its cookie, which
+        proves that this is the bookie's cluster. Raises `MetadataError`.
         """
         self._endpoints = list(endpoints)
         self._is_due.clear()
@@ -65,7 +65,7 @@ class Registration:
         self._is_due.set()
 
     async def run(self) -> NoReturn:
-        """Register the bookie again after each call of `renew`, and retry until this succeeds.  In
+        """Register the bookie again after each call of `renew`, and retry until this succeeds. In
         the meantime, the bookie keeps serving the clients that already know it.
         """
         while True:

@@ -14,7 +14,7 @@
     start       replay: put the entry of every journal record after LastLogMark into the memtable
                 again
 
-An entry is put into the memtable before its record is appended to the journal.  So if a record has
+An entry is put into the memtable before its record is appended to the journal. So if a record has
 been synced by the time the mark is taken, the flush that follows writes its entry.
 
 All code is synchronous and accesses files through the small `Disk` interface. The file formats are

@@ -37,7 +37,7 @@ class CollectedLedgers:
         self._requested_at_s.update(dict.fromkeys(ledger_ids, self._now_s))
 
     def must_reject(self, ledger_id: int) -> bool:
-        """Return whether requests for the ledger must be rejected.  If so, remember the ledger for
+        """Return whether requests for the ledger must be rejected. If so, remember the ledger for
         another seven days.
         """
         if ledger_id not in self._requested_at_s:

@@ -187,7 +187,7 @@ class Journal:
         return group
 
     def write_and_sync(self, group: JournalGroup) -> None:
-        """Write and sync a group.  Groups must be written in the order in which they were sealed.
+        """Write and sync a group. Groups must be written in the order in which they were sealed.
 
         After `OSError`, the contents of the disk are unknown, so the caller must not write or
         acknowledge anything else.

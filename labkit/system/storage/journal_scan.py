@@ -185,7 +185,7 @@ class JournalScan:
 
 def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[JournalRecord], int]:
     """Return the entries from index `at` on, and the index where they end: either `limit`, or the
-    start of something that is not a complete entry.  `data` starts at offset `base` in the file.
+    start of something that is not a complete entry. `data` starts at offset `base` in the file.
     """
     entries, end = list[JournalRecord](), len(data)
     while at < limit and at + _RECORD_SIZE <= end:
@@ -202,7 +202,7 @@ def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[Journ
 def _is_torn(data: bytes, at: int, base: int) -> bool:
     """Return whether a sector boundary splits the i32 at `at`, and only zeros follow the boundary.
 
-    This happens if a crash cuts off padding within its mask (-0x100).  The remaining bytes of the
+    This happens if a crash cuts off padding within its mask (-0x100). The remaining bytes of the
     mask are zeros, so it looks like a negative length that no writer produces.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE

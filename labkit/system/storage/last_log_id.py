@@ -18,7 +18,7 @@ def read_last_id(disk: Disk) -> int:
         last_id = int(read_if_exists(disk, _PATH, 64).strip(), 16)
     except ValueError:
         last_id = -1
-    # A crash may leave the file torn, because it is not synced.  Then the names of the existing log
+    # A crash may leave the file torn, because it is not synced. Then the names of the existing log
     # files show which ids were used.
     return last_id if 0 <= last_id <= MAX_LOG_ID else -1
 

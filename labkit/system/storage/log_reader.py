@@ -23,7 +23,7 @@ _ZEROS_SIZE = 64 * 1024
 
 
 class EntryLogReader:
-    """An entry log that is open for reading.  Several threads may use it."""
+    """An entry log that is open for reading. Several threads may use it."""
 
     def __init__(self, file: File) -> None:
         self._file = file

@@ -22,7 +22,7 @@ The path of a message:
     retention       picks the ledgers to trim: those that every cursor has passed
 
 A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at a time; all earlier
-ledgers are closed and never change.  The chain and the cursors are stored in the metadata store in
+ledgers are closed and never change. The chain and the cursors are stored in the metadata store in
 Pulsar's own format and updated by compare-and-set; entries have Pulsar's format, too.
 
 To open a partition, an owner
@@ -47,18 +47,18 @@ Invariants:
   redelivered, but none is skipped
 
 Differences from Pulsar: an owner that closes cleanly stores the chain once more, with the end of
-its last ledger.  An owner that opens a partition stores the chain before it creates the new ledger,
-and writes each cursor's node.  A cursor is stored one second after it has moved, whereas Pulsar
-waits for the next acknowledgement or for a minute.  If a ledger has accepted no entry, the owner
-pauses before it creates the next one.  Offloaded ledgers are not supported, but their records in
-the chain are preserved.  As in Pulsar, a crash between two steps may leak a ledger that no chain
+its last ledger. An owner that opens a partition stores the chain before it creates the new ledger,
+and writes each cursor's node. A cursor is stored one second after it has moved, whereas Pulsar
+waits for the next acknowledgement or for a minute. If a ledger has accepted no entry, the owner
+pauses before it creates the next one. Offloaded ledgers are not supported, but their records in
+the chain are preserved. As in Pulsar, a crash between two steps may leak a ledger that no chain
 refers to.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
 
-Read `managed_ledger` and `chain/chain.py` first.  The managed ledger uses `append_queue` and
-`backoff`.  The other modules are `names`, `config`, `messages`, `topic`, `partitions`, `ownership`
-and `deletion`.  The packages are `chain/` (the chain of ledgers), `cursors/` (acknowledgements) and
+Read `managed_ledger` and `chain/chain.py` first. The managed ledger uses `append_queue` and
+`backoff`. The other modules are `names`, `config`, `messages`, `topic`, `partitions`, `ownership`
+and `deletion`. The packages are `chain/` (the chain of ledgers), `cursors/` (acknowledgements) and
 `producing/` (new messages).
 """

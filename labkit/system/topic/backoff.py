@@ -7,7 +7,7 @@ FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 10.0
 """The maximum pause between an owner's ledgers that accept no entry: creating a ledger needs only
 the metadata store, so without pauses an owner would create one after another while registered
-bookies do not respond.  (Pulsar does not pause here; its earlier versions waited 10 s after they
+bookies do not respond. (Pulsar does not pause here; its earlier versions waited 10 s after they
 had failed to create a ledger.)
 """
 

@@ -24,14 +24,14 @@ class ManagedLedgerConfig:
 
     A ledger that every durable cursor has passed is deleted once it was closed more than
     `retention_time_ms` ago, or as soon as the ledgers after it reach `retention_size_bytes`; -1
-    means no limit.  Rollover by age and retention are checked every `check_interval_ms`.
+    means no limit. Rollover by age and retention are checked every `check_interval_ms`.
 
     A cursor is stored at most once per `cursor_persist_interval_ms`, with at most
-    `max_ranges_stored` acknowledged ranges.  If there are more than `max_ranges_in_node`, the state
+    `max_ranges_stored` acknowledged ranges. If there are more than `max_ranges_in_node`, the state
     stays in the cursor's ledger when the cursor is closed.
 
     The default quorums, ages and retention are chosen for lessons, which keep all their data and
-    show rollovers.  Raises `BKIncorrectParameterException` if a value is out of range.
+    show rollovers. Raises `BKIncorrectParameterException` if a value is out of range.
     """
 
     ensemble_size: int = setting(3, "managedLedgerDefaultEnsembleSize")

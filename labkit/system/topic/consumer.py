@@ -140,7 +140,7 @@ class Consumer:
         """Return up to `max_messages` messages from the next partition that has any, in round-robin
         order.
 
-        Return [] if every confirmed message has been received.  Raises the same exceptions as
+        Return [] if every confirmed message has been received. Raises the same exceptions as
         `LedgerReader.read_entry`.
         """
         if max_messages < 1:

@@ -6,7 +6,7 @@
     deleted     the cursors are deleted with their ledgers, then the chain's ledgers, and finally
                 the chain's node
 
-After a crash, the topic is thus intact, marked or deleted.  A ledger is deleted before the node
+After a crash, the topic is thus intact, marked or deleted. A ledger is deleted before the node
 that refers to it, so that a repeated deletion still finds the ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in the same
@@ -44,7 +44,7 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
     """Mark a closed topic for deletion.
 
     If the chain cannot be decoded, raise `DamagedNodeError`, or if `damaged` is set, replace the
-    chain, whose ledgers are then leaked.  Raises `NoNodeError`, and `ManagedLedgerFencedError` if
+    chain, whose ledgers are then leaked. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
     another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)
@@ -59,7 +59,7 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
 
 
 async def unmark(store: MetadataStore, name: str) -> None:
-    """Remove the mark.  Raises the same exceptions as `mark`."""
+    """Remove the mark. Raises the same exceptions as `mark`."""
     path = managed_ledger_path(name)
     data, version = await store.get(path)
     if _MARK in decode_properties(data):

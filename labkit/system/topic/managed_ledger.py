@@ -147,7 +147,7 @@ class ManagedLedger:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
         Raises the error that ended this managed ledger, and the same exceptions as
-        `LedgerWriter.close` and `ChainStore.terminate`.  After an error, only the next owner finds
+        `LedgerWriter.close` and `ChainStore.terminate`. After an error, only the next owner finds
         out whether the chain is terminated.
         """
         async with self._turn:
@@ -179,8 +179,8 @@ class ManagedLedger:
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
         """Push entries, and notify each entry's appender when it is stored or has failed.
 
-        The call waits while too many entries are unconfirmed.  If a ledger is full or fails, its
-        unconfirmed entries are written to the next one.  If no next ledger can be created, or
+        The call waits while too many entries are unconfirmed. If a ledger is full or fails, its
+        unconfirmed entries are written to the next one. If no next ledger can be created, or
         another owner has taken over, these entries fail, and so does every later call.
 
         Raises `BKIncorrectParameterException` if an entry is too large for a frame,
@@ -270,7 +270,7 @@ class ManagedLedger:
     ) -> ManagedCursor:
         """Return the cursor with that name, or a new one that starts at `start`.
 
-        A durable cursor is stored when this returns.  Raises `ManagedLedgerFencedError`,
+        A durable cursor is stored when this returns. Raises `ManagedLedgerFencedError`,
         `MetadataUnavailableError`, and the error that ended this managed ledger.
         """
         self._check_open()

@@ -115,7 +115,7 @@ def replication_clusters(message: bytes) -> list[str]:
     """Return the clusters to which a message must be replicated; [] stands for those of the
     namespace.
 
-    The message must have a valid checksum.  Raises `BKDigestMatchException` if its metadata cannot
+    The message must have a valid checksum. Raises `BKDigestMatchException` if its metadata cannot
     be decoded.
     """
     size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")

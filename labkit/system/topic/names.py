@@ -1,7 +1,7 @@
 """Names of topics, and their paths in the metadata store.
 
-Tenant and namespace names consist of letters, digits and `-=:._`; topic names are unrestricted.  No
-name may be `.` or `..`.  Pulsar does not limit the length of names; labkit limits it so that no
+Tenant and namespace names consist of letters, digits and `-=:._`; topic names are unrestricted. No
+name may be `.` or `..`. Pulsar does not limit the length of names; labkit limits it so that no
 request becomes too large for ZooKeeper.
 
 In Pulsar: `naming/TopicName.java`, `NamedEntity.java`.

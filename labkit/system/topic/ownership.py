@@ -5,11 +5,11 @@
                                                    this range
 
 The topic names of a namespace are hashed with CRC32 onto a ring, which is divided into equal
-bundles.  A broker that receives a lookup for a topic without an owner acquires the topic's whole
-bundle; other brokers then redirect clients to it.  Bundles are never split or moved.
+bundles. A broker that receives a lookup for a topic without an owner acquires the topic's whole
+bundle; other brokers then redirect clients to it. Bundles are never split or moved.
 
-Ownership is a hint, not a lock.  A broker whose session has expired still believes for a while that
-it owns bundles that another broker has acquired, and may keep adding entries.  Topics stay
+Ownership is a hint, not a lock. A broker whose session has expired still believes for a while that
+it owns bundles that another broker has acquired, and may keep adding entries. Topics stay
 consistent because each ledger has a single writer: the next owner's recovery fences the last
 ledger, and the chain's version prevents the old owner from adding another one (`managed_ledger`).
 This module only keeps brokers from fencing each other continually.
@@ -150,7 +150,7 @@ def _decode(data: bytes) -> dict[str, object]:
 
 
 class TopicOwnership:
-    """One broker's view of bundle ownership.  Every call may raise `MetadataUnavailableError`."""
+    """One broker's view of bundle ownership. Every call may raise `MetadataUnavailableError`."""
 
     def __init__(self, store: MetadataStore, me: BrokerAddress, recorder: Recorder) -> None:
         """No other running broker may use the address of `me`, so a node with that address belongs

@@ -2,8 +2,8 @@
 
     {"partitions": 4, "deleted": false, "properties": {...}}
 
-`deleted` is true while the topic is being deleted.  While partitions are being added, a property
-holds the target number of partitions, so that an interrupted change can be repeated.  Unknown
+`deleted` is true while the topic is being deleted. While partitions are being added, a property
+holds the target number of partitions, so that an interrupted change can be repeated. Unknown
 fields are preserved.
 
 In Pulsar: `common/partition/PartitionedTopicMetadata.java`, `NamespaceResources.java`.
@@ -58,6 +58,6 @@ def decode_partitioned_topic(data: bytes) -> PartitionedTopic:
 
 
 async def read_partitioned_topic(store: MetadataStore, name: str) -> tuple[PartitionedTopic, int]:
-    """Return the record and the version of its node.  Raises `NoNodeError`."""
+    """Return the record and the version of its node. Raises `NoNodeError`."""
     data, version = await store.get(partitions_path(name))
     return decode_partitioned_topic(data), version

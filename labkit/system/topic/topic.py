@@ -61,7 +61,7 @@ class Topic:
     ) -> "Topic":
         """Create a topic, or take over an existing one with the same number of partitions.
 
-        With 0 partitions, the topic is not partitioned, and its messages have partition -1.  Raises
+        With 0 partitions, the topic is not partitioned, and its messages have partition -1. Raises
         `BKIncorrectParameterException`, `TopicExistsError`, and the same exceptions as
         `ManagedLedger.open`.
         """
@@ -102,7 +102,7 @@ class Topic:
     def consumer(self, *, after: MessageId | None = None) -> Consumer:
         """Return a consumer that starts at the topic's first message.
 
-        In the partition of `after`, it starts after that message.  Raises
+        In the partition of `after`, it starts after that message. Raises
         `BKIncorrectParameterException` if the topic has no such partition.
         """
         if after is not None:

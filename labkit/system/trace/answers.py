@@ -1,6 +1,6 @@
 """Records of what the calls of a simulated workload returned, kept with the events of the run.
 
-Events contain what the system itself reports, and answers contain what its callers received.  `at`
+Events contain what the system itself reports, and answers contain what its callers received. `at`
 is the number of events recorded before the call returned, so an event happened before the call
 returned if its `seq` is less than `at`.
 """

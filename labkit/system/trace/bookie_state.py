@@ -5,7 +5,7 @@ A copy passes through these states:
     sent -> memtable -> durable (journal synced) -> flushed (entry log and index synced)
 
 A copy is `failed` if the writer receives no acknowledgement, and `lost` if the bookie is killed
-while the copy is only in memory.  If replay finds a journal record that was never synced, the entry
+while the copy is only in memory. If replay finds a journal record that was never synced, the entry
 is flushed, and the events of that flush restore the copy here.
 """
 
@@ -61,7 +61,7 @@ class JournalRecord(NamedTuple):
     state: `written` if it is not synced yet, `synced`, `unsure` if the bookie was killed before the
     sync, or `lost` if replay did not find the record.
     group: the number of the sync that covered the record, counted from 0 for each bookie, or -1.
-    kind: `entry`, `key`, `fence` or `LAC`.  The last three concern the whole ledger, so their entry
+    kind: `entry`, `key`, `fence` or `LAC`. The last three concern the whole ledger, so their entry
     is -1.
     """
 
@@ -249,7 +249,7 @@ class BookieFold:
     @on("journal.key_appended", "journal.fence_appended", "journal.lac_appended")
     def _special_appended(self, event: Event) -> None:
         # A file can contain several such records of a ledger, so use the offset instead of an entry
-        # id.  It is negative, so that it differs from all entry ids.
+        # id. It is negative, so that it differs from all entry ids.
         key = (event.ledger, -event.offset)
         record = JournalRecord(event.ledger, -1, event.offset, kind=_SPECIAL[event.kind])
         self._journals.setdefault(event.file, {})[key] = record

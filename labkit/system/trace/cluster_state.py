@@ -51,7 +51,7 @@ class Read:
 class ClusterState:
     """The bookies and ledgers of a cluster after `event_count` events.
 
-    `time_us` and `sentence` describe the last event.  Bookies are sorted `by_number`, and ledgers
+    `time_us` and `sentence` describe the last event. Bookies are sorted `by_number`, and ledgers
     and entries are sorted by id.
     """
 

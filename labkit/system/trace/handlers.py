@@ -9,7 +9,7 @@ _Method = TypeVar("_Method", bound=Callable[..., None])
 
 
 def on(*kinds: str) -> Callable[[_Method], _Method]:
-    """Mark a method as the handler of these kinds.  Raises `LookupError` if a kind is unknown."""
+    """Mark a method as the handler of these kinds. Raises `LookupError` if a kind is unknown."""
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise LookupError(f"unknown event kind: {', '.join(unknown)}")

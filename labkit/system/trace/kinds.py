@@ -1,6 +1,6 @@
 """The declaration of every kind of event: its sentence, columns, causes and caption.
 
-The cause of an event is the earlier event without which it would not have happened.  BookKeeper's
+The cause of an event is the earlier event without which it would not have happened. BookKeeper's
 wire protocol and file formats have no room for trace ids, so `TraceLog` derives causes from the ids
 that two events share, by the rules in this module.
 """
@@ -26,8 +26,8 @@ class Kind:
     columns: the columns, separated by spaces, that an event of this kind may set.
     causes: rules for finding the cause; the first rule that matches an event wins.
     details: the allowed values of the column `detail`.
-    caption: a template for the short label in a diagram.  If it is "", the event is drawn without a
-    label; if it is None, the event is not drawn.  `#` stands for the entry ids of all events that
+    caption: a template for the short label in a diagram. If it is "", the event is drawn without a
+    label; if it is None, the event is not drawn. `#` stands for the entry ids of all events that
     are drawn together.
     first: an explanation shown beside the first event of this kind in a run, or "".
     """
@@ -61,7 +61,7 @@ _SENT, _PEER = Link.SENT_HERE, Link.FROM_PEER
 _KINDS = (
     Kind("node.started", "{node} is up and serving", caption="starts"),
     # The process was killed, or it exited because of an error, which `error` and `explanation`
-    # describe.  `detail` says what happened to unsynced writes.
+    # describe. `detail` says what happened to unsynced writes.
     Kind(
         "node.killed",
         "{node} was killed: its memory is lost, its files are kept",
@@ -255,7 +255,7 @@ _KINDS = (
         " offset {offset}], not yet synced",
         columns="ledger file offset",
     ),
-    # The record at `offset` is durable; `size` is the number of records in the synced group.  The
+    # The record at `offset` is durable; `size` is the number of records in the synced group. The
     # entry is -1 for a fence or an explicit LAC.
     Kind(
         "journal.synced",
@@ -302,7 +302,7 @@ _KINDS = (
         first="closed: its last entry is fixed",
     ),
     Kind("ledger.deleting", "{node} requests the deletion of ledger {ledger}", columns="ledger"),
-    # This node has deleted the ledger or has found it deleted.  Bookies delete its entries later.
+    # This node has deleted the ledger or has found it deleted. Bookies delete its entries later.
     Kind("ledger.deleted", "ledger {ledger} is deleted", columns="ledger"),
     # The ledger is now IN_RECOVERY.
     Kind(
@@ -393,7 +393,7 @@ _KINDS = (
         "{node} advanced LastLogMark[ to {file}][ at offset {offset}]",
         columns="file offset",
     ),
-    # A bookie does this when it starts.  The position is that at which the journal ended.
+    # A bookie does this when it starts. The position is that at which the journal ended.
     Kind(
         "journal.replayed",
         "{node} replayed its journal[, records: {size}]",

@@ -13,8 +13,8 @@ _Key = tuple[str, int, int, str | tuple[str, str]]
 
 class TraceLog:
     """Events from different processes arrive in bursts and out of order, so the log holds each
-    event back until `settle` is called for its time.  An event that arrives too late is numbered
-    after the settled ones.  `origin_us` is the time on the nodes' clock that becomes time 0.
+    event back until `settle` is called for its time. An event that arrives too late is numbered
+    after the settled ones. `origin_us` is the time on the nodes' clock that becomes time 0.
 
     Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
     """
@@ -54,7 +54,7 @@ class TraceLog:
     def _number(self, rows: Iterable[Event]) -> list[Event]:
         """Append events to the log and return them as stored.
 
-        The cause of an event is the latest earlier event that matches one of its kind's rules.  The
+        The cause of an event is the latest earlier event that matches one of its kind's rules. The
         cause of an event about an entry may be an event about the whole ledger.
         """
         events, on_node, sent_to = self.events, self._on_node, self._sent_to

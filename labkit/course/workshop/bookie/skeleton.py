@@ -1,14 +1,14 @@
 """Your bookie.
 
-Each class below is a step of the track "build a bookie".  Check a step with
+Each class below is a step of the track "build a bookie". Check a step with
 
     from labkit.course.workshop import check
     check("bookie", 1)                      in a notebook
     labkit workshop bookie 1                in a terminal
 
 Write your code wherever NotImplementedError is raised, and do not change the names and parameters.
-For the parts that you have not written yet, labkit uses its own.  All file formats are Apache
-BookKeeper's, so in the end BookKeeper's own tools can read your files.  Numbers in files are
+For the parts that you have not written yet, labkit uses its own. All file formats are Apache
+BookKeeper's, so in the end BookKeeper's own tools can read your files. Numbers in files are
 big-endian.
 
 What you can do with `disk`, and with the `file` that it returns:
@@ -35,7 +35,7 @@ class Journal:
                 groups   each starts at a multiple of 512
     A group:    records  each an i32 (the number of bytes that follow) and its body
                 padding  i32 -0x100, i32 (the number of zeros that follow), zeros up to a multiple
-                         of 512; none if the group already ends there.  If fewer than 8 bytes are
+                         of 512; none if the group already ends there. If fewer than 8 bytes are
                          left, the zeros continue to the end of the next block
 
     While another thread writes a group, records are already appended to the next group.
@@ -81,7 +81,7 @@ class Memtable:
         raise NotImplementedError
 
     def put(self, ledger_id: int, entry_id: int, data: bytes) -> None:
-        """Keep an entry.  If the entry already exists, keep the existing bytes and drop the new
+        """Keep an entry. If the entry already exists, keep the existing bytes and drop the new
         ones.
         """
         raise NotImplementedError
@@ -110,7 +110,7 @@ class Memtable:
 
 
 class EntryLog:
-    """An entry log that is being written.  Its file exists and is empty.
+    """An entry log that is being written. Its file exists and is empty.
 
     The file:   header    1024 bytes: b"BKLO", i32 1, zeros
                 entries   each an i32 (the number of bytes that follow) and its bytes
@@ -139,8 +139,8 @@ class EntryLog:
 def read_entry(file: File, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
     """Return the entry whose bytes start at `offset`.
 
-    Returns None if the entry is incomplete or a different one.  An entry's first 16 bytes are its
-    ledger id and its entry id, two i64.  A corrupt length must not make this function read a whole
+    Returns None if the entry is incomplete or a different one. An entry's first 16 bytes are its
+    ledger id and its entry id, two i64. A corrupt length must not make this function read a whole
     disk.
     """
     raise NotImplementedError
@@ -165,14 +165,14 @@ class Index:
     """
 
     def __init__(self, disk: Disk, path: str, master_key: bytes) -> None:
-        """Create the index of a new ledger.  Nothing is written to disk before the first
+        """Create the index of a new ledger. Nothing is written to disk before the first
         `flush`.
         """
         raise NotImplementedError
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "Index":
-        """Load the index of an existing file.  Raises ValueError for an invalid header.
+        """Load the index of an existing file. Raises ValueError for an invalid header.
 
         A slot truncated by the end of the file was never synced, so it counts as 0.
         """
@@ -195,7 +195,7 @@ class Index:
         folders.
 
         The file of a ledger either has a complete header or does not exist: a ledger's first file
-        is written and synced as `path` + ".new", and then renamed.  Later flushes only write what
+        is written and synced as `path` + ".new", and then renamed. Later flushes only write what
         has changed. If nothing has changed, a flush does nothing, except that the first flush after
         `load` always syncs the file and its folders, because the previous process may have been
         killed between a write and its sync.
@@ -260,7 +260,7 @@ class Checkpoint:
 def records(data: bytes, start: int) -> list[tuple[int, bytes]]:
     """Return the records in a journal file's bytes from the offset `start` on, as (offset, body).
 
-    A length of 0 ends the file, and so does an incomplete record (a torn tail).  A length of -0x100
+    A length of 0 ends the file, and so does an incomplete record (a torn tail). A length of -0x100
     marks padding.
     """
     raise NotImplementedError
@@ -270,20 +270,20 @@ def replay(bookie: Any, disk: Disk, file_id: int, offset: int) -> tuple[int, int
     """Replay the journal from LastLogMark (`file_id`, `offset`) on.
 
     Returns the id of the last journal file and the offset where its records end, or the mark if
-    there are no files.  Raises StorageDamagedException if the mark's file id is not 0 and that file
+    there are no files. Raises StorageDamagedException if the mark's file id is not 0 and that file
     does not exist, because acknowledged entries have been lost.
 
-    A record's body starts with a ledger id and an entry id, two i64.  The entry id determines the
+    A record's body starts with a ledger id and an entry id, two i64. The entry id determines the
     kind of record:
 
         0 or more   an entry; the body is its bytes
-        -0x1000     the ledger's master key: i32 length, key.  This record alone creates nothing;
+        -0x1000     the ledger's master key: i32 length, key. This record alone creates nothing;
                     the ledger is recreated by its first record of another kind
         -0x2000     a fence
         -0x8000     an explicit LAC: i32 length, body
 
     Records of a ledger that has neither an index nor a key record belong to a deleted ledger, so
-    skip them.  A file starts with its header; the first record is at offset 512.
+    skip them. A file starts with its header; the first record is at offset 512.
 
     What you can do with `bookie`:
 

@@ -8,7 +8,7 @@ ledger's metadata with their version; `help(Cluster)` shows the contract of each
 which bookies to ask, how many responses are enough and what an error proves. You can change
 anything in this file except the names and parameters.
 
-`asyncio` works as usual, in simulated time.  A set of strings has a different order in each
+`asyncio` works as usual, in simulated time. A set of strings has a different order in each
 process, so iterate over lists and dictionaries instead; otherwise runs are not reproducible.
 """
 
@@ -136,7 +136,7 @@ async def append_all(
 ) -> None:
     """Add all payloads, with at most `window` of them unconfirmed at a time, and close the ledger.
 
-    Calls `confirmed` with the id of each entry once it is confirmed, in order of the ids.  If an
+    Calls `confirmed` with the id of each entry once it is confirmed, in order of the ids. If an
     add fails, raises that error at once, even while waiting for the next payload, and leaves the
     ledger open.
     """

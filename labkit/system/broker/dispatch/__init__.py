@@ -13,15 +13,15 @@
         delayed         entries that are not due yet
 
 Invariants: A consumer that has no permits, or whose client does not read, receives nothing and does
-not block other consumers.  An entry is pending for at most one consumer.  Acknowledged entries are
-never sent.  Unacknowledged entries are redelivered when their consumer leaves.  No unacknowledged
+not block other consumers. An entry is pending for at most one consumer. Acknowledged entries are
+never sent. Unacknowledged entries are redelivered when their consumer leaves. No unacknowledged
 entry is ever lost, but acknowledged entries may be redelivered after a broker crash, because
 cursors are stored with a delay.
 
 While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery,
 so it picks the consumer for an entry only after the read.
 
-Redelivery counts are kept in memory, for Shared and Key_Shared only.  They count the redeliveries
-that a client has requested, but not those caused by a consumer that has left.  Clients use them for
+Redelivery counts are kept in memory, for Shared and Key_Shared only. They count the redeliveries
+that a client has requested, but not those caused by a consumer that has left. Clients use them for
 their dead letter policy.
 """

@@ -1,8 +1,8 @@
 """One consumer of a subscription: its permits and its unacknowledged entries.
 
-A permit allows the broker to send one message.  Every FLOW adds permits, and an entry uses one
+A permit allows the broker to send one message. Every FLOW adds permits, and an entry uses one
 permit for each message that is sent with it, so the number of permits may become negative.
-Acknowledgements return no permits.  A consumer also receives nothing while its connection's send
+Acknowledgements return no permits. A consumer also receives nothing while its connection's send
 buffer is full, because permits limit the number of messages but not their size.
 
 In Pulsar: `broker/service/Consumer.java`.

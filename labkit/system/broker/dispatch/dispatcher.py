@@ -1,7 +1,7 @@
 """The base class of dispatchers: a task that reads entries while consumers have permits.
 
 The task sleeps until something changes (an entry is confirmed, a FLOW arrives, a consumer joins or
-leaves, an entry must be redelivered), then works in turns until there is nothing left to do.  If an
+leaves, an entry must be redelivered), then works in turns until there is nothing left to do. If an
 entry cannot be read, the task does not skip it but retries with exponential backoff, or earlier if
 a consumer sends a request.
 
@@ -79,7 +79,7 @@ class Dispatcher:
         self._task.cancel()
 
     def add(self, consumer: Consumer) -> None:
-        """Add a consumer.  Raises `BrokerError` if it cannot join."""
+        """Add a consumer. Raises `BrokerError` if it cannot join."""
         raise NotImplementedError
 
     def remove(self, consumer: Consumer) -> None:

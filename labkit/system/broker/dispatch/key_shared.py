@@ -2,7 +2,7 @@
 
     key -> hash (Murmur3, 0 to 65535) -> the consumer whose range contains the hash
 
-Ranges move when consumers join or leave.  To preserve the order within a key, at most one consumer
+Ranges move when consumers join or leave. To preserve the order within a key, at most one consumer
 holds unacknowledged entries of a hash: after a range has moved, its new owner waits until the old
 owner has no more unacknowledged entries of that hash.
 
@@ -52,7 +52,7 @@ class _Range:
 class AutoSplitRanges:
     """Divides the hashes among the consumers.
 
-    A new consumer gets the lower half of the largest range.  When a consumer leaves, its range is
+    A new consumer gets the lower half of the largest range. When a consumer leaves, its range is
     merged into the next one, or into the previous one if there is no next one.
     """
 

@@ -8,7 +8,7 @@ Until it is acknowledged, an entry is in one of these states:
     pending     sent to a consumer that has not acknowledged it yet
 
 A negative acknowledgement moves an entry from pending to waiting, and so does the disconnection of
-its consumer.  Waiting entries take precedence over unread ones.  If key order is preserved, an
+its consumer. Waiting entries take precedence over unread ones. If key order is preserved, an
 entry waits as long as an earlier entry with the same hash waits.
 
 In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
@@ -37,7 +37,7 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 200_000
 """If this many entries are waiting, no unread ones are read for other consumers (Pulsar:
-keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000).  A waiting entry uses 150 to 320
+keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000). A waiting entry uses 150 to 320
 bytes of memory and does not slow down dispatch.
 """
 MAX_DUE_PER_TURN = 1000

@@ -3,13 +3,13 @@
     Exclusive    allows only one consumer
     Failover     allows several, one of which is active; when it leaves, the next one takes over
 
-Failover sorts its consumers by priority (the lowest number first), then by name.  The partitions of
+Failover sorts its consumers by priority (the lowest number first), then by name. The partitions of
 a topic are spread over the consumers with the best priority: of three consumers, the second one is
-active for partitions 1, 4 and 7.  For a topic without partitions, the first consumer is active
+active for partitions 1, 4 and 7. For a topic without partitions, the first consumer is active
 (newer versions of Pulsar choose it by the topic's hash).
 
 The dispatcher does not track the entries that it has sent, so a consumer that becomes active or
-requests redelivery receives all unacknowledged entries.  Redelivery counts stay 0, as in Pulsar.
+requests redelivery receives all unacknowledged entries. Redelivery counts stay 0, as in Pulsar.
 
 In Pulsar: `AbstractDispatcherSingleActiveConsumer.java` (`addConsumer`,
 `pickAndScheduleActiveConsumer`), `PersistentDispatcherSingleActiveConsumer.java`.

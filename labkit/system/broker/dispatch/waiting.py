@@ -5,7 +5,7 @@
     entries         per hash, ordered by position
 
 When the receiver of a hash changes, the hash moves to another queue, so no call scans the waiting
-entries.  The queues are heaps; stale items stay in them until they reach the top.
+entries. The queues are heaps; stale items stay in them until they reach the top.
 
 In Pulsar: `MessageRedeliveryController.java`.
 """

@@ -90,7 +90,7 @@ class Consumers:
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
         """Forget the consumer, unless its own seek disconnected it.
 
-        After a seek, the consumer subscribes again.  If its connection closes before that, its
+        After a seek, the consumer subscribes again. If its connection closes before that, its
         subscription may have to be deleted.
         """
         if not self._seeks_in_progress[consumer_id]:

@@ -1,6 +1,6 @@
 """Handlers for lookups: how many partitions a topic has, and which broker serves it.
 
-A client can ask any broker.  If no broker owns the topic, the client is redirected to the one that
+A client can ask any broker. If no broker owns the topic, the client is redirected to the one that
 the topic's bundle selects, so that bundles are spread over the live brokers; that broker acquires
 the topic when the client asks it.
 

@@ -1,7 +1,7 @@
 """Handlers for producer commands, which register producers, store messages and send receipts.
 
 When a send fails, the producer is closed immediately and its client notified; the client registers
-it again and resends every message without a receipt.  Messages that it sent before the notification
+it again and resends every message without a receipt. Messages that it sent before the notification
 arrived are ignored, so no message overtakes another.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/ServerCnx.java`.

@@ -5,9 +5,9 @@
     deleted     cursors, ledgers, managed ledger, schema
 
 The record of a partitioned topic is first changed to say that the topic is being deleted, so that
-no broker opens a partition.  The broker that owns a partition then closes and marks it.  Nothing is
-deleted before all partitions are marked: if one is in use, all are unmarked.  The record is deleted
-last.  An interrupted deletion is finished by the next request to delete the topic.  If the topic is
+no broker opens a partition. The broker that owns a partition then closes and marks it. Nothing is
+deleted before all partitions are marked: if one is in use, all are unmarked. The record is deleted
+last. An interrupted deletion is finished by the next request to delete the topic. If the topic is
 not partitioned, opening it also finishes the deletion.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartitionedTopicAsync`),
@@ -40,7 +40,7 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None:
     """Delete a topic or partition that this broker serves, with its cursors and ledgers.
 
-    Raises `BrokerError` if it has producers or consumers.  With `force`, they are disconnected, and
+    Raises `BrokerError` if it has producers or consumers. With `force`, they are disconnected, and
     stored state that cannot be decoded is ignored.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
@@ -62,7 +62,7 @@ class PartitionedDeletion:
 
     @classmethod
     async def begin(cls, broker: BrokerService, topic: str) -> "PartitionedDeletion":
-        """Prevent all brokers from opening further partitions.  Raises `BrokerError`."""
+        """Prevent all brokers from opening further partitions. Raises `BrokerError`."""
         record = await _change_record(broker, topic, is_being_deleted=True)
         return cls(broker, topic, record)
 

@@ -2,8 +2,8 @@
 
 Before the partition count is increased, the existing subscriptions are created on the new
 partitions at the earliest position, so that they get every message sent there even if their
-consumers discover the partition much later.  No broker opens a new partition before the count
-includes it.  An interrupted increase is finished by the next one.
+consumers discover the partition much later. No broker opens a new partition before the count
+includes it. An interrupted increase is finished by the next one.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalUpdatePartitionedTopicAsync`).
 """
@@ -51,7 +51,7 @@ class PartitionCountError(BrokerError): ...
 
 
 async def create_topic(broker: BrokerService, topic: str) -> None:
-    """Create a topic or partition that this broker serves.  Raises `BrokerError` if it exists."""
+    """Create a topic or partition that this broker serves. Raises `BrokerError` if it exists."""
     for path in (managed_ledger_path(topic), partitions_path(topic)):
         if await broker.store.exists(path):
             raise BrokerError(ServerError.NotAllowedError, f"topic {topic} already exists")

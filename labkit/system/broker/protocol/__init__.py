@@ -8,5 +8,5 @@
     authorization     what a role is permitted to do
     refusals          responses to unsupported commands
 
-This package does not depend on topics.  Read `connection_state` and `connection` first.
+This package does not depend on topics. Read `connection_state` and `connection` first.
 """

@@ -1,6 +1,6 @@
 """A client's identity and when it expires.
 
-A client authenticates when it connects.  If its credentials expire while it is connected, the
+A client authenticates when it connects. If its credentials expire while it is connected, the
 broker asks for new ones and closes the connection if the client has none.
 
 In Pulsar: `broker/authentication/AuthenticationState.java`.

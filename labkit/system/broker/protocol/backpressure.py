@@ -2,7 +2,7 @@
 
 The broker does not read from a connection while too many of its messages are waiting to be stored,
 too many of its requests are in progress, frames already read are waiting for their turn, or the
-client does not read its responses.  Reading resumes when every count has dropped to half of its
+client does not read its responses. Reading resumes when every count has dropped to half of its
 limit.
 
 In Pulsar: `maxPendingPublishRequestsPerConnection`, `broker/service/ServerCnxThrottleTracker.java`.

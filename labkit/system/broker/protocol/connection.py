@@ -1,6 +1,6 @@
 """A client's connection: dispatches commands to handlers and batches the responses of each turn.
 
-`connection_state` defines which commands a client may send in which state.  Clients choose the ids
+`connection_state` defines which commands a client may send in which state. Clients choose the ids
 of their requests, producers and consumers; the ids are valid for one connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
@@ -49,7 +49,7 @@ _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation
 _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
 """Message bytes that may be sent in one turn: the size of one read."""
 _MAX_FRAMES_PER_TURN = 256
-"""This many frames take a few milliseconds, during which other clients wait.  A lower limit would
+"""This many frames take a few milliseconds, during which other clients wait. A lower limit would
 mean smaller groups of entries for the bookies.
 """
 _PROBE_TIMEOUT_S = 5.0
@@ -59,7 +59,7 @@ Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Called with a command and the message that follows it.
 
 If the handler raises a `LabkitError`, the client gets the error as the response to a request; for
-any other command, the connection is closed.  If the handler returns an awaitable, later commands do
+any other command, the connection is closed. If the handler returns an awaitable, later commands do
 not wait for it.
 """
 Handlers = Mapping[int, Handler]
@@ -356,7 +356,7 @@ class ClientConnection:
     def keep_alive(self) -> None:
         """Ping a silent client, or disconnect it if it did not respond to the last ping.
 
-        This is called periodically.  A client is silent if it has sent nothing since the last call,
+        This is called periodically. A client is silent if it has sent nothing since the last call,
         unless the broker has not read what it sent.
         """
         if self._liveness is Liveness.HEARD or self._is_unread:

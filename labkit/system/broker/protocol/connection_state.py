@@ -15,14 +15,14 @@
     REFUSED          -        yes   yes   -              yes, returns reason   -
     CLOSED           -        -     -     -              -                     -
 
-A client that sends a command that is not allowed in its state is disconnected.  After CONNECT,
+A client that sends a command that is not allowed in its state is disconnected. After CONNECT,
 however, a request of an unknown type gets an ERROR response.
 
 REFUSED exists because Pulsar's C++ client treats an ERROR in response to CONNECT as a broken
-connection and silently reconnects.  A client that failed to authenticate therefore gets CONNECTED,
+connection and silently reconnects. A client that failed to authenticate therefore gets CONNECTED,
 and then the reason in the response to its first request (LOOKUP or PARTITIONED_METADATA).
 
-Independently of these states, a client must show that it is alive.  At each check:
+Independently of these states, a client must show that it is alive. At each check:
 
     HEARD     -> QUIET
     QUIET     -> PINGED, and the broker sends a PING

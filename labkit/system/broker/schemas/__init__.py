@@ -7,6 +7,6 @@
     avro_compatibility   checks whether one Avro schema can read data written with another
     policy               a namespace's schema policies
 
-Schemas are only compared with each other; messages are never validated against a schema.  Read
+Schemas are only compared with each other; messages are never validated against a schema. Read
 `registry` and `checks` first.
 """

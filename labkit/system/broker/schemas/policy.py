@@ -38,7 +38,7 @@ _LEGACY_STRATEGIES = {
 class SchemaPolicy:
     """A namespace's rules for schemas.
 
-    If `allow_auto_update` is set, clients may add schemas.  If `validation_enforced` is set,
+    If `allow_auto_update` is set, clients may add schemas. If `validation_enforced` is set,
     producers of a topic that has a schema must have one, too.
     """
 

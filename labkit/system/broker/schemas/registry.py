@@ -1,8 +1,8 @@
 """The versions of each topic's schema.
 
-All partitions of a topic share its schema.  A producer whose schema is already known gets that
+All partitions of a topic share its schema. A producer whose schema is already known gets that
 version; a new schema must satisfy the namespace's compatibility strategy (`checks`), which is FULL
-by default.  A consumer's schema must be compatible with the topic's.  It is stored only if the
+by default. A consumer's schema must be compatible with the topic's. It is stored only if the
 topic has no schema and is idle.
 
 The numbers of deleted versions are not reused, because messages with these numbers may still be

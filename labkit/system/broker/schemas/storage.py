@@ -6,14 +6,14 @@
 
 A ledger is closed before the locator refers to it, and the locator is updated by compare-and-set:
 if two brokers, Pulsar's or labkit's, add a version concurrently, the slower one deletes its ledger
-and retries.  A crash in between leaves a ledger that no locator refers to, never a locator that
+and retries. A crash in between leaves a ledger that no locator refers to, never a locator that
 refers to a missing ledger.
 
-A deletion is also a version: an entry that is marked as deleted, with an empty hash.  The number of
+A deletion is also a version: an entry that is marked as deleted, with an empty hash. The number of
 a deleted version is therefore never reused, because messages may still be stored with it.
 
 Earlier releases of labkit stored each version in a child of the topic's znode, which was itself
-empty.  Such versions are moved to ledgers when the topic's schemas are first accessed.
+empty. Such versions are moved to ledgers when the topic's schemas are first accessed.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -122,7 +122,7 @@ class SchemaStorage:
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Return None if the version's ledger has been deleted.  Raises `DamagedSchemaError`."""
+        """Return None if the version's ledger has been deleted. Raises `DamagedSchemaError`."""
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)

@@ -101,7 +101,7 @@ class BookieWatcher:
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """Read the rack assignments.  If they are corrupt, raise `BKMetadataSerializationException`
+        """Read the rack assignments. If they are corrupt, raise `BKMetadataSerializationException`
         if the policy is enforced; otherwise, treat every bookie as one without a known rack.
         """
         racks: dict[str, str] = {}

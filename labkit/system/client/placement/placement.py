@@ -24,7 +24,7 @@ def choose_ensemble(
     ensemble_size: int,
     quarantined: Container[str] = (),
 ) -> tuple[str, ...]:
-    """Choose an ensemble.  Quarantined bookies are used only if there are not enough others.
+    """Choose an ensemble. Quarantined bookies are used only if there are not enough others.
 
     Raises `BKNotEnoughBookiesException`.
     """

@@ -7,11 +7,11 @@
     a1 b1 a2 b2   a1 b1 | b1 a2 | a2 b2 | b2 a1    good
 
 The rule: each write set (Qw consecutive bookies of the ensemble) spans at least
-`min_num_racks_per_write_quorum` racks, or Qw racks if Qw is smaller.  If the bookies do not allow
+`min_num_racks_per_write_quorum` racks, or Qw racks if Qw is smaller. If the bookies do not allow
 this, the write sets span as many racks as possible, unless the rule is enforced.
 
 In BookKeeper: `client/RackawareEnsemblePlacementPolicyImpl.java`, which chooses one bookie after
-another and prefers the rack of a failed bookie.  This module tries all combinations of racks, so it
+another and prefers the rack of a failed bookie. This module tries all combinations of racks, so it
 always finds an ensemble that satisfies the rule.
 """
 
@@ -29,7 +29,7 @@ Racks = list[str | None]
 
 @dataclass(frozen=True, slots=True)
 class RackawareEnsemblePlacementPolicy:
-    """Chooses bookies by their racks.  If `enforced`, bookies without a known rack and ensembles
+    """Chooses bookies by their racks. If `enforced`, bookies without a known rack and ensembles
     that break the rule are rejected.
     """
 

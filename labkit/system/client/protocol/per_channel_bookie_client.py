@@ -41,12 +41,12 @@ class PerChannelBookieClient(ABC):
         self.timeout_s = timeout_s
         """Requests fail if they have no response after this time."""
         self.connection_count = 0
-        """The number of connections made.  While it is unchanged, the bookie has not restarted."""
+        """The number of connections made. While it is unchanged, the bookie has not restarted."""
         self.connected_at = 0.0
         """When the last connection was made, in the event loop's time."""
         self.connection: Connection | None = None
         self.outbox: list[bytes] = []
-        """The requests to send, oldest first.  While there is no connection, these are all pending
+        """The requests to send, oldest first. While there is no connection, these are all pending
         requests.
         """
         # Looking up the loop takes a system call.

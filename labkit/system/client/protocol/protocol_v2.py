@@ -1,6 +1,6 @@
 """The client side of protocol version 2: adds and reads.
 
-A response identifies its request only by a key: operation, ledger and entry.  Therefore:
+A response identifies its request only by a key: operation, ledger and entry. Therefore:
 
 - A response belongs to the oldest request with that key that has not timed out.
 - If there is no such request, the response is a late one to a read that has timed out.
@@ -69,7 +69,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     ) -> None:
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._pending: dict[_Key, _Request] = {}
-        """The oldest request with each key.  Either all requests with a key have the FENCE flag, or
+        """The oldest request with each key. Either all requests with a key have the FENCE flag, or
         none of them has it.
         """
         self._second: PerChannelBookieClientV2 | None = None
@@ -198,7 +198,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # Forget requests that were never sent, because they get no response.  Also forget adds,
+            # Forget requests that were never sent, because they get no response. Also forget adds,
             # because a late response to an add cannot be mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
@@ -228,7 +228,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
 
 def _oldest_first(requests: Iterable[tuple[_Key, _Request]]) -> list[tuple[_Key, _Request]]:
-    """Sort requests by deadline.  Of those sent in the same iteration of the event loop, adds come
+    """Sort requests by deadline. Of those sent in the same iteration of the event loop, adds come
     first, because a client writes an entry before it reads the next one.
     """
     return sorted(requests, key=lambda each: (each[1].deadline, each[0][0] != _ADD))

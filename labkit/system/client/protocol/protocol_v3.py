@@ -32,7 +32,7 @@ class DiskSpace(NamedTuple):
 class StoredLac(NamedTuple):
     """The values on a bookie that contain a LastAddConfirmed.
 
-    Both include digests.  A value that the bookie does not have is b"".
+    Both include digests. A value that the bookie does not have is b"".
     """
 
     explicit_lac: bytes

@@ -21,7 +21,7 @@ from labkit.system.storage.index.ledger_index import (
 )
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
-"""A page with few changes takes about 1 KiB of memory.  The size of the memtable limits how many
+"""A page with few changes takes about 1 KiB of memory. The size of the memtable limits how many
 pages have more changes.
 """
 _FLUSHED_TOGETHER = 256

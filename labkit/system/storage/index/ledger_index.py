@@ -101,7 +101,7 @@ class WrittenIndex(NamedTuple):
 
 
 class LedgerIndex:
-    """The index of one ledger.  New locations stay in memory until the next flush; all others are
+    """The index of one ledger. New locations stay in memory until the next flush; all others are
     read from the file on demand.
 
     Invariants: the master key in the header never changes; a location is set only after the entry

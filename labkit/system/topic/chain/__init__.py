@@ -10,5 +10,5 @@
     retention     decides when a ledger is full, and which ledgers to delete
     maintenance   runs maintenance on demand and at intervals
 
-Entries are appended elsewhere, by `managed_ledger`.  Read `chain` and `chain_store` first.
+Entries are appended elsewhere, by `managed_ledger`. Read `chain` and `chain_store` first.
 """

@@ -2,7 +2,7 @@
 it, and parts of some batches.
 
 Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 and 5 of ledger L.  A
-range never spans two ledgers.  Once no unacknowledged entry remains between mark-delete and the
+range never spans two ledgers. Once no unacknowledged entry remains between mark-delete and the
 first range, mark-delete advances to the end of that range, and the range is removed.
 
 For a partly acknowledged batch, a bit mask contains the messages that are *not* acknowledged yet.
@@ -33,7 +33,7 @@ class CursorState:
     """A cursor as it is stored.
 
     `batches` contains a bit mask of the unacknowledged messages of each partly acknowledged batch,
-    with the first message as the lowest bit.  `properties` belong to the mark-delete position.
+    with the first message as the lowest bit. `properties` belong to the mark-delete position.
     """
 
     mark_delete: Position

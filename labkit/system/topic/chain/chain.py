@@ -1,6 +1,6 @@
 """The chain of ledgers as a sequence of positions.
 
-A position is a ledger id and an entry id.  (L, -1) is the position before ledger L's first entry:
+A position is a ledger id and an entry id. (L, -1) is the position before ledger L's first entry:
 acknowledging up to (L, -1) acknowledges nothing in L, so it must not become (L, 0).
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`getNextValidPosition` and related methods).

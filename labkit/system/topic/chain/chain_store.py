@@ -1,7 +1,7 @@
 """Stores a chain of ledgers in the metadata store, and creates and deletes its ledgers.
 
-The chain's node is authoritative.  A ledger is created before it is added to the chain, and removed
-from the chain before it is deleted.  A crash in between can thus leak a ledger to which no chain
+The chain's node is authoritative. A ledger is created before it is added to the chain, and removed
+from the chain before it is deleted. A crash in between can thus leak a ledger to which no chain
 refers, but never leave a chain that refers to a missing ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `MetaStoreImpl.java`.
@@ -45,7 +45,7 @@ properties of the chain such as the deletion mark.
 
 
 async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
-    """Return the chain and its node's version, or [] and -1 if there is no node.  Raises
+    """Return the chain and its node's version, or [] and -1 if there is no node. Raises
     `DamagedNodeError`.
     """
     try:

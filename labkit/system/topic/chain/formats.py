@@ -5,7 +5,7 @@
     a cursor's ledger     PositionInfo in each entry: the complete state, or a part of it
 
 A state that is too large for one entry is split into several consecutive ones, each of which is a
-valid state that acknowledges less.  A reader that does not support parts, such as Pulsar's broker,
+valid state that acknowledges less. A reader that does not support parts, such as Pulsar's broker,
 or that finds only the first ones, therefore redelivers messages but skips none.
 
 A compressed node starts with
@@ -108,26 +108,26 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
 
 
 def decode_terminated(data: bytes) -> Position | None:
-    """Return the last entry of a terminated chain, or else None.  Raises `DamagedNodeError`."""
+    """Return the last entry of a terminated chain, or else None. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     return _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
 
 
 def with_terminated(data: bytes, last: Position) -> bytes:
-    """Mark the chain as terminated after this entry.  Raises `DamagedNodeError`."""
+    """Mark the chain as terminated after this entry. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     info.terminatedPosition.CopyFrom(_nested(last))
     return info.SerializeToString(deterministic=True)
 
 
 def decode_properties(data: bytes) -> dict[str, str]:
-    """Return the properties of the chain.  Raises `DamagedNodeError`."""
+    """Return the properties of the chain. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     return {each.key: each.value for each in info.properties}
 
 
 def with_property(data: bytes, name: str, value: str | None) -> bytes:
-    """Set a property of the chain; None removes it.  Raises `DamagedNodeError`."""
+    """Set a property of the chain; None removes it. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     kept = [each for each in info.properties if each.key != name]
     del info.properties[:]
@@ -177,7 +177,7 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 def encode_position(state: CursorState) -> list[bytes]:
     """Encode the state as entries of a cursor's ledger, usually as a single one.
 
-    The lowest ranges are in the last entry, and the properties in every one.  The highest ranges
+    The lowest ranges are in the last entry, and the properties in every one. The highest ranges
     and batches are omitted if they would exceed the maximum number of entries.
     """
     parts = [_position_info(state)]
@@ -208,7 +208,7 @@ def _position_info(state: CursorState) -> PositionInfo:
 
 
 def count_parts_before(data: bytes) -> int:
-    """Return how many entries before this one belong to its state.  Raises `DamagedNodeError`."""
+    """Return how many entries before this one belong to its state. Raises `DamagedNodeError`."""
     return max(0, _parsed(PositionInfo, data, "the entry of a cursor").partsBefore)
 
 
@@ -221,7 +221,7 @@ def join_parts(parts: Sequence[CursorState]) -> CursorState:
 
 
 def decode_position(data: bytes) -> CursorState:
-    """Decode an entry, whose ranges may also be stored as bit sets.  Raises `DamagedNodeError`."""
+    """Decode an entry, whose ranges may also be stored as bit sets. Raises `DamagedNodeError`."""
     info = _parsed(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),

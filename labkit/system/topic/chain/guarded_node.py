@@ -23,7 +23,7 @@ class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
     If the response to a write is lost, the next call first finds out whether the write was carried
-    out.  Every call may raise `MetadataUnavailableError`.
+    out. Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(self, store: MetadataStore, path: str, description: str) -> None:

@@ -98,7 +98,7 @@ class ManagedCursor:
     def unacknowledged_in_batch(self, position: Position) -> int | None:
         """Return a bit mask of the unacknowledged messages of a partly acknowledged batch.
 
-        The first message is the lowest bit.  Return None for any other entry.
+        The first message is the lowest bit. Return None for any other entry.
         """
         return self._acknowledged.unacknowledged_in_batch(position)
 
@@ -136,7 +136,7 @@ class ManagedCursor:
     ) -> None:
         """Acknowledge everything up to and including the position.
 
-        `properties` replace the cursor's, and are stored together with the position.  Raises the
+        `properties` replace the cursor's, and are stored together with the position. Raises the
         same exceptions as `acknowledge`.
         """
         self._check(position)
@@ -189,7 +189,7 @@ class ManagedCursor:
             self._changes_stored = changes
 
     async def close(self) -> None:
-        """Store the state for the next owner and stop.  Raises the same exceptions as `flush`."""
+        """Store the state for the next owner and stop. Raises the same exceptions as `flush`."""
         async with self._turn:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))

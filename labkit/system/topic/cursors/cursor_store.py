@@ -10,7 +10,7 @@
                   in "closed", so that the previous owner cannot switch to another ledger
 
 A state that is too large for a node stays in the ledger; one that is too large for an entry is
-split into several (`formats.encode_position`).  A node that refers to a ledger repeats the
+split into several (`formats.encode_position`). A node that refers to a ledger repeats the
 mark-delete position and its properties if both fit, and omits both otherwise; in the latter case, a
 cursor that has lost its ledger restarts at the topic's first entry.
 
@@ -50,7 +50,7 @@ MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
 
 
 class CursorStore:
-    """The sole owner of one cursor's node and ledger.  Calls must not overlap.
+    """The sole owner of one cursor's node and ledger. Calls must not overlap.
 
     Every call may raise `ManagedLedgerFencedError` if another owner has taken over the cursor, and
     `MetadataUnavailableError`.
@@ -135,7 +135,7 @@ class CursorStore:
         await self._begin_ledger(state)
 
     async def close(self, state: CursorState) -> None:
-        """Store the state for the next owner.  Raises the same exceptions as `write`."""
+        """Store the state for the next owner. Raises the same exceptions as `write`."""
         state = self._without_excess(state)
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
@@ -162,7 +162,7 @@ class CursorStore:
         try:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            # Either the ledger is lost, or another owner has switched to a new one.  In the latter
+            # Either the ledger is lost, or another owner has switched to a new one. In the latter
             # case, this owner's write of the node will fail.
             return node.state
         last = reader.last_add_confirmed

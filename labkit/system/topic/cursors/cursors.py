@@ -43,7 +43,7 @@ class ManagedCursors:
         return min((cursor.durable_mark_delete for cursor in durable), default=None)
 
     async def recover(self) -> None:
-        """Take over all durable cursors.  Raises the same exceptions as `CursorStore.recover`."""
+        """Take over all durable cursors. Raises the same exceptions as `CursorStore.recover`."""
         try:
             nodes = await self._client.store.children(self._path)
         except NoNodeError:

@@ -1,18 +1,18 @@
 """Deduplication: a message that a producer resends is stored only once.
 
-A producer numbers its messages with increasing sequence ids.  For each producer, a topic keeps two
-marks: the highest sequence id pushed, and the highest one persisted.  A send's sequence id is
+A producer numbers its messages with increasing sequence ids. For each producer, a topic keeps two
+marks: the highest sequence id pushed, and the highest one persisted. A send's sequence id is
 
     above pushed                    new: push it
     up to persisted                 a duplicate: it is already stored
     between persisted and pushed    unsure: an earlier attempt is neither stored nor failed yet
 
 In the last case, the owner must neither store the message nor acknowledge it, and must not accept
-any later message of that producer.  Otherwise, a later message could raise the marks above the
+any later message of that producer. Otherwise, a later message could raise the marks above the
 sequence id of a message that was never stored, and the next resend of that message would be dropped
 as a duplicate.
 
-The marks are rebuilt when a topic is opened.  The cursor `pulsar.dedup` stores the marks together
+The marks are rebuilt when a topic is opened. The cursor `pulsar.dedup` stores the marks together
 with its position, and the entries after that position are replayed.
 
 In Pulsar: `broker/service/persistent/MessageDeduplication.java`.
@@ -93,7 +93,7 @@ class Deduplication:
     ) -> MessageDupStatus:
         """Classify a send, and raise the pushed mark if it is new.
 
-        For a batch, the sequence ids are those of its first and its last message.  All chunks of a
+        For a batch, the sequence ids are those of its first and its last message. All chunks of a
         message share one id; only the chunk that `completes` the message raises the mark.
         """
         if sequence_id <= self._persisted.get(producer, -1):

@@ -29,7 +29,7 @@ _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 @dataclass(frozen=True, slots=True)
 class Batching:
     """Limits of a batch: messages, bytes (including keys, properties and framing), and delay after
-    the first message.  The defaults are Pulsar's.
+    the first message. The defaults are Pulsar's.
     """
 
     max_messages: int = 1000
@@ -157,7 +157,7 @@ class PartitionProducer:
 class Producer:
     """Distributes messages over the partitions of a topic.
 
-    The hash of a message's key selects the partition.  Messages without a key are sent to one
+    The hash of a message's key selects the partition. Messages without a key are sent to one
     partition after another, a batch at a time.
     """
 

@@ -6,13 +6,13 @@
     failed      producers no longer get receipts
 
 A push can take a long time, because the managed ledger may have to roll over between two of its
-entries.  If the first entries are stored or fail before the push ends, this takes effect only after
+entries. If the first entries are stored or fail before the push ends, this takes effect only after
 the push, because only then do its sends count as pushed.
 
-After a producer's send has failed, none of its later ones may be stored.  The producer resends all
+After a producer's send has failed, none of its later ones may be stored. The producer resends all
 messages without a receipt, so a later message would be stored before the failed one or, with
-deduplication, cause the failed one to be dropped as a duplicate.  Hence the first failure stops the
-publisher: all producers are dropped, and any further sends from them are ignored.  The topic is
+deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops the
+publisher: all producers are dropped, and any further sends from them are ignored. The topic is
 then reopened as if by a new owner: recovery finds out which of the unsettled entries are stored,
 and deduplication reads those same entries.
 
