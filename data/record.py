@@ -39,8 +39,8 @@ QUIET_S = 2.0
 class Recording:
     """The settings of one topic.
 
-    They include the number of flights, the batching, when ledgers roll over, and the pace.
-    `followed` says whether the consumer reads during publishing or afterwards.
+    They include the number of flights, the batch settings, the limits at which ledgers roll over,
+    and the pace. `followed` says whether the consumer reads during publishing or afterwards.
     """
 
     topic: str

@@ -314,7 +314,7 @@ for count in (1, 2):
 # %% [markdown]
 # ## Questions
 #
-# <details><summary>Is it safe if the mark is too early? What if it is too late?</summary>
+# <details><summary>Is it safe if the mark is set too early? What if it is too late?</summary>
 #
 # Too early is safe: replay applies some records again and finds that their entries are already stored.
 # If the mark is too late, every entry between the correct position and the mark is lost.

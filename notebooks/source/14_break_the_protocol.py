@@ -77,7 +77,7 @@ timeline(stormy, at=begun[0] if begun else None)
 # %% [markdown]
 # **How to read the timeline.** It opens where `r` starts the recovery. At the top, you see what each client
 # is doing and which entries each bookie has at this moment. Below it, a bar plays the run, with marks where
-# something went wrong. The bottom lists all events and the causes of the selected one. Step with the arrow
+# something went wrong. The list at the bottom shows all events and the causes of the selected one. Step with the arrow
 # keys, play with the space bar, or select an event in the list. The box *What if* injects a fault just after
 # the selected event: the real code runs again, and you see the alternative future next to the original one.
 #
@@ -280,7 +280,7 @@ def answer(found):
 check("break_protocol.answer", answer)
 
 # %% [markdown]
-# This is the bug in #2908: the bookie denies an entry that it cannot read. Look at the event that closes the
+# This is the bug in #2908: the bookie claims not to have an entry that it only cannot read. Look at the event that closes the
 # ledger, and at the responses that recovery had received.
 
 # %% tags=["refused"]

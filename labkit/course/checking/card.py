@@ -49,7 +49,9 @@ _COLOURS = {
 @runtime_checkable
 class Playable(Protocol):
     def view(self) -> object:
-        """Return a picture of the moment at which the promise broke; a `View` is interactive."""
+        """Return a picture of the moment at which the promise was broken. If it is a `View`, it is
+        interactive.
+        """
 
 
 @runtime_checkable

@@ -58,7 +58,7 @@ class Draw:
         return [each for each in options if self.number(0, 1)]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """Return the items in random order; shrinks to the original order."""
+        """Return the items in random order. A failing case shrinks towards the original order."""
         left, mixed = list(items), []
         while left:
             mixed.append(left.pop(self.number(0, len(left) - 1)))
@@ -125,8 +125,8 @@ class _Shrinking(Generic[T]):
         self._steps_left = _SHRINK_STEPS
 
     def remove_numbers(self) -> None:
-        """Remove runs of numbers. Also try decreasing the number before a run, which may be its
-        length.
+        """Remove runs of numbers. Also try to decrease the number that precedes a run, because it
+        may be the length of the run.
         """
         for length in range(8, 0, -1):
             start = 0

@@ -178,7 +178,7 @@ class OneBroker:
 
 
 def receive_all(consumer: Any) -> list[Any]:
-    """Return all messages up to a pause of two seconds."""
+    """Return all messages that arrive before a pause of two seconds."""
     found = []
     try:
         while True:

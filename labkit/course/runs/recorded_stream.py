@@ -98,7 +98,9 @@ def ids_parsed_wrong(parsed: DataFrame, stream: DataFrame) -> DataFrame:
 
 
 def smallest_batch_indexes(stream: DataFrame) -> dict[str, int]:
-    """Return the smallest batch index with "no batches" and with "batches"."""
+    """Return the smallest batch index of messages sent with "no batches" and of those sent in
+    "batches".
+    """
     kind = fn.when(fn.col("topic") == "flights-single", "no batches").otherwise("batches")
     smallest = stream.groupBy(kind.alias("kind")).agg(fn.min("batch_index").alias("least"))
     return {row.kind: row.least for row in sorted(smallest.collect(), reverse=True)}

@@ -45,8 +45,8 @@ class WrongRows:
 
 
 def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) -> pa.Table:
-    """Return a table of messages in order of arrival; without `senders`, producer `p` sent each
-    message once.
+    """Return a table of messages in order of arrival; without `senders`, producer `p` is taken to
+    have sent each message once.
     """
     rows = [
         dict(zip(("topic", "partition", "ledger", "entry", "batch_index"), place, strict=True))

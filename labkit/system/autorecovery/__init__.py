@@ -1,9 +1,9 @@
 """Autorecovery automatically replaces lost copies of entries.
 
-An instance of autorecovery (`daemon.AutoRecovery`) runs in every bookie process, unless
-autorecovery is disabled there, or in a process of its own. Each instance runs a replication worker
-and takes part in the election of the auditor. Instances communicate only through nodes in the
-metadata store.
+An instance of autorecovery (`daemon.AutoRecovery`) runs either in a process of its own or in every
+bookie process in which autorecovery is not disabled. Each instance runs a replication worker and
+takes part in the election of the auditor. Instances communicate only through nodes in the metadata
+store.
 
     auditor    a bookie leaves     wait for `lostBookieRecoveryDelay` (0 by default), or not at all
                                    if two or more bookies are missing; then read the metadata of all

@@ -135,7 +135,7 @@ class EnsembleChange:
     def start(self, *, at_once: bool = False) -> None:
         """Start a change. If one is running, it will also replace the bookies in `failed`.
 
-        With `at_once`, start it even if a search has just found no replacement.
+        With `at_once`, start it even if a search has just failed to find a replacement.
         """
         if self._task is None and (at_once or self._loop.time() >= self._retry_at):
             self._task = self._loop.create_task(self._run())

@@ -47,7 +47,7 @@ class BookieWatch:
             await self._writable.refresh()
             await self._read_only.refresh()
         if not self._writable.exists:
-            raise NoClusterError(f"{self._writable.path} is missing in the metadata store")
+            raise NoClusterError(f"{self._writable.path} is missing from the metadata store")
         writable = tuple(name for name in self._writable.names if name != READ_ONLY_NAME)
         return RegisteredBookies(writable, self._read_only.names)
 

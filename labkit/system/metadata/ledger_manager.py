@@ -154,7 +154,7 @@ class LedgerManager:
             names = await self.store.children(path)
         except NoNodeError:
             if path == self._root:
-                raise NoClusterError(f"{self._root} is missing in the metadata store") from None
+                raise NoClusterError(f"{self._root} is missing from the metadata store") from None
             return  # The node was deleted with its last ledger.
         size, *inner = shape
         if not inner:

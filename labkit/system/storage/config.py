@@ -21,8 +21,8 @@ class StorageConfig:
     `page_limit` is the maximum number of index pages with unwritten changes (-1: labkit chooses the
     limit). If the changes affect more pages, all indexes are written immediately.
 
-    `ledger_storage_class` names one of the two BookKeeper storages that write the same files as
-    labkit.
+    `ledger_storage_class` names one of the two storage classes of BookKeeper that use the same file
+    formats as labkit.
 
     Raises `BKIncorrectParameterException` if a value is out of range.
     """

@@ -93,7 +93,9 @@ class PartitionConsumer:
         return taken
 
     async def _reader_with_more(self) -> LedgerReader | None:
-        """Return a reader of the next entry's ledger, or None if no further entry is confirmed."""
+        """Return a reader for the ledger of the next entry, or None if no further entry has been
+        confirmed.
+        """
         reader = self._reader
         if (
             reader is not None

@@ -261,8 +261,8 @@ class TopicOwnership:
 
         Return whether this broker owns the bundle now.
 
-        While the node of a dead process with this address exists, other brokers redirect clients to
-        this broker.
+        As long as the node that a dead process with this address left behind exists, other brokers
+        redirect clients to this broker.
         """
         with suppress(BundleUnloadingError):
             owner = await self.owner_of(bundle_of(topic))

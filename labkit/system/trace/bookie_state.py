@@ -275,7 +275,7 @@ class BookieFold:
     def _replayed(self, event: Event) -> None:
         """Put the entries after the mark that are missing from the index back into the memtable.
 
-        Replay found exactly the records before the position that its event reports.
+        Replay found exactly the records that precede the position in its event.
         """
         end = _journal_id(event.file), event.offset
         for file, records in self._journals.items():

@@ -39,8 +39,8 @@ class ReadOnlyFile(OpenFile):
 class ReadOnlyDisk:
     """A read-only implementation of `Disk` for one directory.
 
-    Raises `ShellError` if the directory does not exist, `StorageDamagedException` if a name does
-    not belong to a regular file (but, for example, to a FIFO), and `OSError`.
+    Raises `ShellError` if the directory does not exist, `StorageDamagedException` if a name belongs
+    to something other than a regular file (for example a FIFO), and `OSError`.
     """
 
     def __init__(self, root: Path) -> None:

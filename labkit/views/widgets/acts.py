@@ -7,7 +7,8 @@ class Acts(NamedTuple):
     """The buttons next to the bookies of a view.
 
     offered: the commands and faults.
-    undo, node: the fault that made this fork, and its bookie. This bookie has a single button,
+    undo, node: the fault that created this fork, and the bookie that it affected. This bookie has a
+    single button,
         which undoes the fault.
     """
 

@@ -121,7 +121,7 @@ class PlayingView(SceneView):
         return []
 
     def opening(self) -> float:
-        """Return the position at which a replay opens, which is also where it stops playing."""
+        """Return the position at which a replay opens and at which it stops playing."""
         if self.opens_at is not None:
             past = [event.seq for event in self.run.events if event.seq <= self.opens_at]
             return self.run.at(past[-1]) if past else 0

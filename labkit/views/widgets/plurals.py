@@ -1,4 +1,4 @@
-"""Formats counts with their nouns."""
+"""Formats counts with their nouns, in singular or plural."""
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

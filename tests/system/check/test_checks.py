@@ -113,7 +113,7 @@ def test_a_row_that_came_late_is_judged_at_its_time() -> None:
 
 @given(st.data())
 def test_what_happens_on_other_nodes_meanwhile_changes_no_verdict(data: st.DataObject) -> None:
-    """Every verdict stays the same if steps of an entry on different bookies are reordered."""
+    """Every verdict stays the same if the steps of an entry on different bookies are reordered."""
     case = data.draw(st.sampled_from(CASES))
     events = data.draw(st.sampled_from([case.valid, case.broken])).events
     before = check_all(events, [case.check])[0].outcome

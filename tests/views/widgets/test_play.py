@@ -124,7 +124,7 @@ def test_a_record_that_the_disk_can_still_lose_is_shown_in_memory_only() -> None
     assert "0 memory" in words(view)
     press(view, "deliver b0>w 2")
     press(view, "deliver w>b0 3")
-    # The write of entry 1 has synced entry 0.
+    # Writing entry 1 has also synced entry 0.
     assert "0 memory" not in words(view)
     assert "1 memory" in words(view)
     press(view, "crash b0 2")

@@ -1,4 +1,4 @@
-"""A formatted bookie has forgotten every fence, but this misleads no writer."""
+"""A formatted bookie has forgotten every fence, but no writer is misled by this."""
 
 import pytest
 

@@ -22,7 +22,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 class JudgedCluster(Cluster):
     def refuse(self, line: str, problem: str) -> None:
-        """Report a broken line of the contract; only the first report of a run counts."""
+        """Report a violation of a line of the contract; only the first report in a run counts."""
         self.failed(LineBroken(line, problem, round(_now() * 1_000_000)))
 
 

@@ -277,7 +277,7 @@ async def _lose_a_bookie(live: _Live) -> str:
     await live.cluster.kill(killed)
     await writer.give(_lines(_ENTRIES, 2 * _ENTRIES))
     await writer.wait_for_lines(2 * _ENTRIES, "confirmed")
-    # Read the metadata before the ledger is closed, because closing stores them again.
+    # Read the metadata before the ledger is closed, because closing rewrites it.
     stored = (await ledgermetadata(live.client, live.ledger_id)).metadata.segments[-1].ensemble
     if killed in stored:
         raise Refused(

@@ -95,7 +95,7 @@ class StickyRanges:
             raise BrokerError(
                 ServerError.ConsumerAssignError,
                 f"consumer {consumer.name!r} requested the hash ranges {_format_ranges(ranges)};"
-                f" a sticky consumer needs at least one range within 0 to {HASH_COUNT - 1}",
+                f" a sticky consumer needs at least one range between 0 and {HASH_COUNT - 1}",
             )
         for other, other_ranges in self._ranges.items():
             if any(a <= d and c <= b for a, b in ranges for c, d in other_ranges):

@@ -89,7 +89,7 @@ class PartitionedDeletion:
         """
         if unmarked := await self.unmarked_partitions():
             raise _retriable_error(
-                f"{', '.join(unmarked)} was opened concurrently; repeat the deletion"
+                f"{', '.join(unmarked)} was opened concurrently; retry the deletion"
             )
         for partition in await self._stored():
             with _detect_concurrent_open(partition):
@@ -155,7 +155,7 @@ def _detect_concurrent_open(name: str) -> Iterator[None]:
     try:
         yield
     except ManagedLedgerFencedError:
-        raise _retriable_error(f"{name} was opened concurrently; repeat the deletion") from None
+        raise _retriable_error(f"{name} was opened concurrently; retry the deletion") from None
 
 
 async def _change_record(

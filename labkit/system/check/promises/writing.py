@@ -144,8 +144,9 @@ class LacAdvancesInOrder(Check):
     """LastAddConfirmed advances one entry at a time, without gaps, and never moves back.
 
     A writer begins at entry 0, a recoverer after the LastAddConfirmed that the fenced bookies
-    report. The result is unknown if a node is both writer and recoverer, or recovers the ledger
-    twice at once, because the trace does not show in which role it confirmed an entry.
+    report. The result is unknown if a node both writes and recovers the ledger, or runs two
+    recoveries of it at the same time, because the trace does not show in which role it confirmed an
+    entry.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -43,7 +43,7 @@ class LedgerCache:
     index_class = LedgerIndex
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
-        """Raise `StorageDamagedException` if a file with the name of an index is not an index."""
+        """Raise `StorageDamagedException` if a file that is named like an index is not an index."""
         self._disks = disks
         self._full_directories: set[int] = set()
         """Indices into `_disks`."""

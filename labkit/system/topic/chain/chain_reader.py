@@ -76,7 +76,7 @@ class ChainReader:
         ledger_id, entry_id = first
         last = self._chain.entry_count_of(ledger_id) - 1
         reader = await self._reader(ledger_id)
-        # Bookies learn that an entry is confirmed only from the next entry.
+        # Bookies learn that an entry has been confirmed only when they receive the next entry.
         reader.last_add_confirmed = max(reader.last_add_confirmed, last)
         count = min(max_entries, last - entry_id + 1, _AT_ONCE)
         entries = await reader.read_batch(entry_id, count, max_bytes)

@@ -36,8 +36,8 @@ class MaintenanceTask:
             self._next.cancel()
 
     async def _run(self) -> None:
-        # Run again if triggered during a run: the trigger may concern what that run has already
-        # done.
+        # Run again if triggered during a run: the trigger may concern something that this run has
+        # already processed.
         while self._is_wanted:
             self._is_wanted = False
             await self._work()

@@ -156,7 +156,9 @@ class CursorStore:
         )
 
     async def _last_state(self, node: CursorNode) -> CursorState:
-        """Return the state in the ledger's last entries, or else the one in the node."""
+        """Return the state stored in the ledger's last entries or, if there is none, the state in
+        the znode.
+        """
         if node.ledger_id == IN_NODE:
             return node.state
         try:

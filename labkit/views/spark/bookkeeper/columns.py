@@ -1,8 +1,8 @@
 """The columns of a query, and how each is built for all rows of a record batch at once.
 
 A column that the query does not use costs nothing. A value that applies to a whole span or a whole
-entry is stored once and repeated by Arrow; only values that differ between messages are processed
-for each message.
+entry is stored once, and Arrow repeats it. Only values that differ between messages are processed
+message by message.
 """
 
 from collections.abc import Callable, Sequence

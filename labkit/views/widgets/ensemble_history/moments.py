@@ -115,7 +115,7 @@ class History:
         return {name: bookie.state for name, bookie in self._fold.state().bookies.items()}
 
     def take(self, event: Event) -> bool:
-        """Apply the next event; return whether it belongs to a moment."""
+        """Apply the next event, and return whether it is part of a moment."""
         self._is_over |= event.kind == _END
         if self._is_over or event.kind not in _FOLDED or event.ledger not in (-1, self.ledger_id):
             return False

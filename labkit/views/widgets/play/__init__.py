@@ -112,7 +112,7 @@ class PlayView(PlayingView):
     # To be defined by games and by `labkit.course.runs.play`
 
     def offers(self, move: str) -> bool:
-        """Return whether the player may make this move, which must be possible."""
+        """Return whether the player is allowed to make this move. The move must be possible."""
         return True
 
     def remarks(self) -> list[Remark]:

@@ -21,7 +21,8 @@ class RecoveryProgress(PlayingView):
     """Shows the recovery in a run; a simulated run is shown up to its epilogue.
 
     source: a run, a log, or a list of events.
-    at: the `seq` of the event after which the view opens; the still picture shows the same moment.
+    at: the `seq` of an event. The view opens right after this event, which is also what the still
+    picture shows.
         By default, this is the last event.
     """
 

@@ -101,7 +101,7 @@ class RunState:
 
     @on("epilogue.started")
     def _epilogue(self, event: Event) -> None:
-        # The epilogue ends these faults without an event.
+        # The epilogue ends these faults without recording an event.
         for name in self.nodes:
             self._remove_faults(name, "clock", "disk")
         self._change(event.node, doing="is reading everything back")

@@ -5,7 +5,7 @@ import signal
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_DISK_FAILED = 5  # BookKeeper's code for a bookie that cannot write its journal.
-EXIT_INTERRUPTED = 130  # The code that a shell reports for a command that was ended by Ctrl-C.
+EXIT_INTERRUPTED = 130  # What a shell reports for a command interrupted with Ctrl-C.
 
 
 def describe_exit(code: int) -> str:

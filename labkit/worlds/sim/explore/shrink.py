@@ -253,7 +253,7 @@ def _simpler_fields(value: Any) -> Iterator[Any]:
         part, default = getattr(value, field.name), default_of(field)
         candidates = [] if field.name in _SETTINGS else list(simpler_values(part, field.name))
         if field.name not in _COUNTS and isinstance(default, (bool, int, float, str, At, NoneType)):
-            # The default is the simplest value, because it can be omitted.
+            # The default counts as the simplest value, because it can be omitted.
             candidates = [] if part == default else [default, *candidates]
         for simpler in candidates:
             # Some combinations of values are not valid scenarios.

@@ -180,7 +180,7 @@ class SimNetwork:
         for key in [key for key in self._ports if key[0] == process.name]:
             del self._ports[key]
         ends = self._ends.get(process.name, {})
-        # Iterate over a copy, because `forget` removes an end from the dictionary.
+        # Iterate over a copy, because `forget` removes an end of a connection from the dictionary.
         for end in list(ends.values()):
             end.is_open = False
             if silently and not self.is_in_turn:
@@ -264,8 +264,8 @@ class SimNetwork:
         def hand_over() -> None:
             end.on_bodies = accept(end)
 
-        # Use the listener's context, so that the step runs in its process, or waits while it is
-        # paused.
+        # Use the listener's context, so that the step runs in the listener's process, or waits
+        # while that process is paused.
         self._loop.call_soon(hand_over, context=listener.context)
         return True
 

@@ -87,7 +87,7 @@ class Played:
         return (*dict.fromkeys(moves), *self.cuts, *([self.wait] if self.wait else []))
 
     def after(self, *moves: str) -> "Played":
-        """Return the run after more moves. Raises `ImpossibleMoveError`."""
+        """Return the run that results from further moves. Raises `ImpossibleMoveError`."""
         return play(self.start, (*self.moves, *moves), is_quick=self.is_quick)
 
     def before(self, count: int = 1) -> "Played":

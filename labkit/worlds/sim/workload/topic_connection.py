@@ -84,7 +84,7 @@ class TopicConnection:
                 return
             self.hang_up()
             host, authoritative = owner, response.authoritative
-        raise RetryLookupError(f"gave up the lookup after {_MAX_REDIRECTS} redirects")
+        raise RetryLookupError(f"gave up on the lookup after {_MAX_REDIRECTS} redirects")
 
     def hang_up(self) -> None:
         if self._wire is not None:
