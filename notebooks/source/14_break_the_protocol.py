@@ -280,7 +280,7 @@ def answer(found):
 check("break_protocol.answer", answer)
 
 # %% [markdown]
-# This is the bug in #2908: the bookie claims not to have an entry that it only cannot read. Look at the event that closes the
+# This is the bug in #2908: the bookie claims not to have an entry that it cannot read. Look at the event that closes the
 # ledger, and at the responses that recovery had received.
 
 # %% tags=["refused"]
