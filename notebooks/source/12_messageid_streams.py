@@ -645,7 +645,7 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # the entry.
 # </details>
 #
-# **Next:** [13 streaming from ledgers](13-streaming.ipynb). A query reads each message once, while bookies
+# **Next:** [13 streaming from ledgers](13-streaming.ipynb). A query reads each message once, even while bookies
 # die.
 
 # %%
