@@ -64,7 +64,7 @@ class MetadataSilence:
 class SettledBookies:
     """Returns the list of registered bookies only while it can be trusted.
 
-    This is for code that acts on a bookie's absence.
+    Use this class in code that draws conclusions from a bookie's absence.
     """
 
     def __init__(self, bookies: BookieWatch, silence: MetadataSilence) -> None:

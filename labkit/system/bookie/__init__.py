@@ -39,10 +39,10 @@ acknowledgements
     contains the fence, or from any bookie seven days after the last request for the ledger.
 
 A full disk does not count as a failed disk. A checkpoint that runs out of space is retried, and
-the bookie is read-only until it succeeds. Any other failure of a checkpoint, and every failure of
-the journal, ends the process, because the contents of the failed disk are unknown. Compactions
-write before they free space, so they are suspended while the ledger directories are full or almost
-full, as in BookKeeper.
+the bookie is read-only until it succeeds. If a checkpoint fails for any other reason, or if the
+journal fails, the process ends, because the contents of the failed disk are unknown. Compactions
+need disk space before they free any, so they are suspended while the ledger directories are full or
+almost full, as in BookKeeper.
 
 Differences from BookKeeper:
   - A bookie remembers all ledgers that it has collected; BookKeeper remembers only those that its

@@ -107,7 +107,8 @@ class Bookie:
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         where = ""
         if self._recorder.listening:
-            # Look this up before the read, because a flush may end during the read.
+            # Look this up before the read, because a flush that ends during the read may remove the
+            # entry from the memtable.
             where = source_of(self._store, ledger_id, entry_id)
         entry = self._store.read_entry(ledger_id, entry_id)
         if where and entry_id >= 0:

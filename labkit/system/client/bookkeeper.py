@@ -36,7 +36,7 @@ from labkit.system.trace.recorder import Recorder
 class BookKeeper:
     """A client of one cluster.
 
-    `worlds/sim/variants` and the course's exercises replace the class attributes.
+    Subclasses in `worlds/sim/variants` and in the course's exercises override the class attributes.
     """
 
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter

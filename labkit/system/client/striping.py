@@ -1,4 +1,4 @@
-"""Striping: which bookies of an ensemble store an entry.
+"""Striping: determines which bookies of an ensemble store an entry.
 
 In BookKeeper: `client/RoundRobinDistributionSchedule.java`.
 """
@@ -9,7 +9,7 @@ from functools import cache
 def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int, ...]:
     """Return the ensemble indices of the bookies that store the entry, in read order.
 
-    The round-robin order does not restart when the ensemble changes.
+    Only the entry id matters: the round-robin order does not restart when the ensemble changes.
     """
     return _write_sets(ensemble_size, write_quorum)[entry_id % ensemble_size]
 

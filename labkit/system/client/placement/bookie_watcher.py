@@ -55,7 +55,7 @@ class Quarantine:
 class BookieWatcher:
     """Chooses ensembles and replacements among the bookies that are writable at that moment.
 
-    It reads rack assignments only if `min_num_racks` is greater than 0.
+    Rack assignments are read only if `min_num_racks` is greater than 0.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class BookieWatcher:
     ) -> dict[int, str]:
         """Choose new bookies for the failed ensemble indices, or for as many as possible.
 
-        Bookies in `given_up` or in quarantine are the last choice.
+        Bookies that are in `given_up` or in quarantine are used only as a last resort.
         """
         placement = await self._placement_at(ensemble, sorted(failed), write_quorum)
         writable = await self.writable()
