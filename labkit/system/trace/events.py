@@ -1,7 +1,7 @@
 """An event: one thing that happened on one node, as a flat record with typed columns.
 
-`kinds` declares which columns each kind of event sets. Columns that do not apply hold their
-default: -1, "", () or False. `explanation` is only displayed, never parsed.
+`kinds` declares which columns each kind of event sets. Columns that do not apply contain their
+default value: -1, "", () or False. The text in `explanation` is only displayed, never parsed.
 """
 
 from collections.abc import Sequence
