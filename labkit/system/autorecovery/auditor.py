@@ -72,7 +72,7 @@ class Auditor:
     ) -> None:
         """`manager` and `bookies` must not be shared, because only one task can wait for changes.
 
-        `own_bookie` is the bookie in this process ("" if there is none), which always counts as
+        `own_bookie` is the bookie in this process ("" if there is none); it always counts as
         registered.
         """
         self._client = client
@@ -265,7 +265,9 @@ class Auditor:
             await self._mark(ledger_id, missed)
 
     async def _check_placement(self, recorded_at: str) -> bool:
-        """Report closed ledgers that violate the rack policy; mark those with movable copies."""
+        """Report the closed ledgers that violate the rack policy, and mark those of them whose
+        copies can be moved.
+        """
         writable = await self._client.writable_bookies()
         try:
             policy = await self._client.context.watcher.policy()

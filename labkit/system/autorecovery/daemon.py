@@ -35,7 +35,7 @@ class Rules:
 
 
 class AutoRecovery:
-    """A replication worker and a candidate for auditor, which share a metadata session.
+    """Runs a replication worker and a candidate for auditor; both use the same metadata session.
 
     The session, which belongs to `client`, owns the candidate's vote and the worker's locks. If an
     error leaves the state of the vote or a lock unknown, the instance ends, and its owner starts a

@@ -88,10 +88,10 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
 def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
     """Choose the entries with which to check whether the bookie at `index` has its copies.
 
-    The first and the last entry that the bookie should have are always chosen. In addition, the
-    range from the first to the last is divided into equal parts, whose number is `percentage`
-    percent of the number of entries. One entry of each part is drawn at random, and chosen if the
-    bookie should have it. (BookKeeper skips the last part.)
+    The first and the last entry that the bookie should have are always chosen. In addition,
+    `percentage` percent of the entries from the first to the last are drawn at random: the range is
+    divided into that many equal parts, and one entry is drawn from each part. A drawn entry is
+    chosen if the bookie should have it. (BookKeeper skips the last part.)
     """
     first, last = fragment.first_stored(index), fragment.last_stored(index)
     if first is None or last is None:

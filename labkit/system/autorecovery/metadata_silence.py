@@ -9,8 +9,8 @@ grace period in which to re-register.
     no responses       sessions expire, bookies   a bookie that is not registered now
                        re-register                is really missing
 
-BookKeeper trusts every list, so a hang may make it mark the ledgers of running bookies, whose
-repair then finds no missing copy (`replication/Auditor.java`).
+BookKeeper trusts every list, so after a hang, it may mark ledgers of running bookies, although no
+copies are missing (`replication/Auditor.java`).
 """
 
 import asyncio

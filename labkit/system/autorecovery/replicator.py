@@ -89,7 +89,8 @@ class LedgerFragmentReplicator:
         targets = await watcher.replacements(ensemble, unwritable, write_quorum)
         if retriable:
             ensemble = list(with_replacements(ensemble, targets))
-            # The bookies replaced above, which may be writable again, are only a last resort.
+            # Use the bookies that were replaced above only as a last resort, even if they are
+            # writable again.
             last_choice = list(unwritable.values())
             others = await watcher.replacements(ensemble, retriable, write_quorum, last_choice)
             targets = {**targets, **retriable, **others}

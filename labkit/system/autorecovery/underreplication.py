@@ -55,7 +55,8 @@ class UnavailableException(LabkitError):
 
 
 class LedgerUnderreplicationManager:
-    """Marks and locks ledgers for one instance of autorecovery, whose session owns the locks.
+    """Marks and locks ledgers for one instance of autorecovery; the instance's session owns the
+    locks.
 
     Invariant: while a ledger is locked here, no other instance holds its lock. If a call raises
     `MetadataUnavailableError`, it is unknown who holds the lock, and the session must end.
@@ -199,7 +200,7 @@ class LedgerUnderreplicationManager:
         return True
 
     async def release(self, ledger_id: int) -> None:
-        """Release the lock, if this instance holds it; a mark remains."""
+        """Release the lock, if this instance holds it, without deleting the ledger's mark."""
         if ledger_id in self._held:
             del self._held[ledger_id]
             with suppress(NoNodeError):

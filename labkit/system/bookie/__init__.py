@@ -8,8 +8,8 @@
              responses, with one write per connection (group commit)
 
 A bookie's port accepts two protocols; the first frame of a connection determines which one the
-connection uses. Version 2, which busy clusters use, has only adds and reads. Version 3 has more
-operations on the same store:
+connection uses. Version 2, the one that busy clusters use, has only adds and reads. Version 3 has
+more operations on the same store:
 
     deferred add   the response is sent after the write, before the sync
     force          the response is sent after a sync

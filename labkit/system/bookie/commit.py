@@ -1,4 +1,4 @@
-"""Group commit: one journal sync covers the records of many requests, whose responses wait for it.
+"""Group commit: one journal sync covers the records of many requests; their responses wait for it.
 
 While one group of records is being written, the next one is collected, so groups grow with the
 load. (By default, BookKeeper waits two milliseconds for more adds; here, that is optional.)
@@ -32,7 +32,7 @@ class RunBlocking(Protocol):
 
 
 class Sink(Protocol):
-    """Accepts responses; usually a client's connection."""
+    """An object that accepts responses, usually a client's connection."""
 
     def send(self, bodies: Sequence[bytes]) -> None: ...
 

@@ -86,7 +86,7 @@ class DiskConfig:
 
 
 def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskConfig) -> set[int]:
-    """Return the indices of the full directories, in which no new files may be created."""
+    """Return the indices of the full directories; no new files may be created in these."""
     limit = config.low_water_mark if all_were_full else config.disk_usage_threshold
     return {index for index, usage in enumerate(usages) if usage > limit}
 

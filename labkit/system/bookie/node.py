@@ -71,7 +71,7 @@ class Bookie:
 
     @property
     def read_only(self) -> bool:
-        """Whether adds are rejected, except high-priority ones, which recoveries use."""
+        """Whether all adds are rejected except high-priority ones, which are sent by recoveries."""
         return self._read_only
 
     @read_only.setter
@@ -147,8 +147,8 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait for space. On a read-only bookie, which rejects adds, they
-        never do.
+        """Whether clients must wait for space. If the bookie is read-only, they never have to wait,
+        because it rejects their adds.
         """
         return self._store.is_overfull and not self._read_only
 

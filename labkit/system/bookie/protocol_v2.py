@@ -43,7 +43,8 @@ class BookieOperations(Protocol):
         """Whether adds are rejected, except high-priority ones."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger; respond only after the journal is synced up to the returned mark.
+        """Fence the ledger. The caller may respond only after the journal has been synced up to the
+        returned mark.
 
         Raises `UnauthorizedAccessException`.
         """

@@ -36,7 +36,7 @@ class BatchReads:
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
         """Return up to `count` entries of one segment from `first` on. Return [] if no bookie
-        returns a batch; the caller must then read single entries.
+        returns a batch; in that case, the caller must read the entries one by one.
         """
         end = end_of_segment(metadata, first)
         # The bookies of this ensemble may not have entries of the next segment.
@@ -79,7 +79,7 @@ class BatchReads:
     def _decode(
         self, bookie: str, first: int, data: bytes, bounds: list[tuple[int, int]]
     ) -> list[Entry]:
-        """Return the entries before the first one whose digest is wrong."""
+        """Decode the entries that precede the first one with a wrong digest."""
         recorder, digest, ledger_id = self._context.recorder, self._digest, self._ledger_id
         entries: list[Entry] = []
         for entry_id, (start, end) in enumerate(bounds, first):

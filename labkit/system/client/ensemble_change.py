@@ -188,7 +188,7 @@ class EnsembleChange:
     # Helpers for the hooks
 
     def switch_to_new_ensemble(self) -> frozenset[int]:
-        """Use the new ensemble; return the ensemble indices of its new bookies."""
+        """Start using the new ensemble; return the ensemble indices of its new bookies."""
         pairs = zip(self.writer.channels, self.writer.ensemble, strict=True)
         replaced = frozenset(
             index for index, (old, new_id) in enumerate(pairs) if old.bookie_id != new_id

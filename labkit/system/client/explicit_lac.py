@@ -53,7 +53,7 @@ class ExplicitLacSender:
     ) -> None:
         if written.exception() is None:
             acks.append(index)
-            # Qa acknowledgements are enough: as with an entry, a reader that asks enough bookies
-            # asks at least one of those that have stored it.
+            # Qa acknowledgements are enough, because as with an entry, a reader that asks enough
+            # bookies asks at least one that has stored the value.
             if len(acks) == self._writer.metadata.ack_quorum:
                 self._stored = max(self._stored, lac)

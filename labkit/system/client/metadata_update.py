@@ -17,7 +17,7 @@ async def compare_and_set(
     wanted: LedgerMetadata,
     context: ClientContext,
 ) -> tuple[bool, LedgerMetadata, int]:
-    """Store `wanted` if the stored metadata is still `current`, which has this version.
+    """Store `wanted` if the version of the stored metadata is still `version`, that of `current`.
 
     Returns whether `wanted` was stored, the metadata that is now stored, and its version. Raises
     the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After

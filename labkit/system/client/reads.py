@@ -1,8 +1,8 @@
 """Reads entries from one bookie, from several at once, or from one after another.
 
-A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. A read that
-carries the ledger's master key fences the ledger on that bookie before reading; recovery fences a
-ledger by sending the key with its read of the newest entry.
+A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. If a read
+contains the ledger's master key, the bookie fences the ledger before it reads the entry. Recovery
+fences a ledger by sending the key in its read of the newest entry.
 
 In BookKeeper: `client/PendingReadOp.java`, `client/ReadLastConfirmedOp.java`.
 """
@@ -45,7 +45,8 @@ class BookieReads:
         fence_key: bytes = b"",
         flags: int = 0,
     ) -> None:
-        """Read an entry from one bookie, which fences the ledger first if there is a `fence_key`.
+        """Read an entry from one bookie; if there is a `fence_key`, the bookie fences the ledger
+        first.
 
         `on_reply` receives an entry with a correct digest, or a `BKException`.
         """

@@ -144,7 +144,8 @@ class LedgerRecovery:
         self.master_key = make_master_key(metadata.password)
 
     async def run(self) -> LedgerMetadata:
-        """Recover the ledger unless it is closed; return the closed metadata.
+        """Recover the ledger, unless it is already closed, and return the metadata of the closed
+        ledger.
 
         Raises `BKLedgerRecoveryException` if too few bookies respond; the ledger then remains
         IN_RECOVERY until the next attempt.
@@ -270,7 +271,7 @@ class LedgerRecovery:
         """Return the length that is stored in the ledger's last entry.
 
         If the entry cannot be read, return the length that the fenced bookies reported, as
-        BookKeeper does. This length may include entries that were not recovered, or be 0.
+        BookKeeper does. That length may include entries that were not recovered, or it may be 0.
         """
         if entry_id == NO_ENTRY_ID:
             return 0
@@ -283,6 +284,6 @@ class LedgerRecovery:
 
 
 def _retrieve_exception(added: asyncio.Future[int]) -> None:
-    """Keep asyncio from logging the exception, which `all_confirmed` raises."""
+    """Prevent asyncio from logging the exception, because `all_confirmed` raises it."""
     if not added.cancelled():
         added.exception()

@@ -16,7 +16,7 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int
 
 @cache
 def _write_sets(ensemble_size: int, write_quorum: int) -> list[tuple[int, ...]]:
-    """Return the write sets of entries 0 to E - 1, which repeat for later entries."""
+    """Return the write sets of entries 0 to E - 1; the same write sets repeat for later entries."""
     return [
         tuple((entry_id + i) % ensemble_size for i in range(write_quorum))
         for entry_id in range(ensemble_size)

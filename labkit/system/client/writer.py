@@ -56,10 +56,10 @@ class LedgerWriter:
     is left, the writer continues without a replacement while Qa acknowledgements are possible;
     BookKeeper's writer fails, unless `delayEnsembleChange` is set.
 
-    The writer ends, without closing the ledger, when it notices that another client has fenced or
-    closed the ledger: because a bookie responds to an add with `BKLedgerFencedException`, because
-    the compare-and-set of an ensemble change fails, or because `fence_check` reads metadata that is
-    not OPEN.
+    If another client has fenced or closed the ledger, the writer ends, without closing the ledger.
+    It notices this if a bookie responds to an add with `BKLedgerFencedException`, if the
+    compare-and-set of an ensemble change fails, or if `fence_check` reads metadata that is not
+    OPEN.
     """
 
     ensemble_change_class: ClassVar[type[EnsembleChange]] = EnsembleChange
@@ -319,9 +319,9 @@ class LedgerWriter:
             if pending.future.done():
                 continue
             pending.future.set_exception(error)
-            # asyncio logs exceptions that nobody retrieves. To log this error only once, mark the
-            # exceptions of all adds but the last as retrieved, and if the caller closed the client,
-            # also that of the last one.
+            # asyncio logs exceptions that nobody retrieves. To log this error at most once, mark
+            # the exceptions of all adds except the last one as retrieved. If the caller closed the
+            # client, mark that of the last add, too.
             if pending is not abandoned[-1] or isinstance(error, BKClientClosedException):
                 pending.future.exception()
 

@@ -71,7 +71,8 @@ class LedgerManager:
     async def read(
         self, ledger_id: int, on_change: OnChange | None = None
     ) -> tuple[LedgerMetadata, int]:
-        """Return the metadata and its version; call `on_change` when it is changed or deleted.
+        """Return the metadata and its version; call `on_change` when the metadata is changed or
+        deleted.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`; in this case, no watch is set.
         """

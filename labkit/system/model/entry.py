@@ -1,8 +1,9 @@
 """An entry: the unit that is written, replicated, stored and read.
 
 A client packs a payload once; the same bytes are sent over the wire and stored in the journal and
-the entry log of each bookie in the write set. The digest covers header and payload; the writing
-client computes it, the reading client checks it, and bookies ignore it.
+the entry log of each bookie in the write set. The digest covers the header and the payload. It is
+computed by the client that writes the entry, checked by clients that read it, and ignored by
+bookies.
 
 In BookKeeper: `proto/checksum/DigestManager.java`.
 """

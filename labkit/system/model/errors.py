@@ -131,7 +131,7 @@ class NoWritableLedgerDirException(BookieException):
 
 
 class StorageDamagedException(BookieException):
-    """Bytes on disk violate the format; this does not prove that any entry is absent."""
+    """Bytes on disk violate the file format; this does not prove that any entry is absent."""
 
 
 class OtherStorageException(BookieException):

@@ -32,8 +32,8 @@ class MessageId:
     whole entry sorts before the ids of its messages. Comparing ids from different partitions with
     `<` raises `TypeError`, unless one of them is `EARLIEST` or `LATEST`.
 
-    The id of a chunked message is that of its last chunk; `first_chunk` is that of its first one.
-    Comparisons ignore `batch_size` and `first_chunk`.
+    The id of a chunked message is the id of its last chunk; `first_chunk` is the id of its first
+    chunk. Comparisons ignore `batch_size` and `first_chunk`.
     """
 
     ledger_id: int

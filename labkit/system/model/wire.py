@@ -139,7 +139,7 @@ class AddBatch(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """Request for an entry; with the flag FENCE, the bookie first fences the ledger."""
+    """A request for an entry; if the flag FENCE is set, the bookie fences the ledger first."""
 
     ledger_id: int
     entry_id: int
@@ -341,7 +341,7 @@ _MEANINGS: dict[int, str] = {
 
 
 def error_of(response: Response, bookie: str) -> BKException:
-    """Return the exception for a response whose code is not OK.
+    """Return the exception that corresponds to a response with an error code.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """

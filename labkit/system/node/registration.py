@@ -53,8 +53,9 @@ class Registration:
         self._store.on_new_session(self.renew)
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register the bookie for the first time. Call this right after checking its cookie, which
-        proves that this is the bookie's cluster. Raises `MetadataError`.
+        """Register the bookie for the first time. Call this right after the bookie's cookie has
+        been checked, because the check proves that this is the bookie's cluster. Raises
+        `MetadataError`.
         """
         self._endpoints = list(endpoints)
         self._is_due.clear()

@@ -59,10 +59,10 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; return [] if the folder does not exist."""
+        """Return the sorted names of everything in a folder, or [] if the folder does not exist."""
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """Return the sorted names of the files in a folder that end with `suffix`; return [] if the
+        """Return the sorted names of the files in a folder that end with `suffix`, or [] if the
         folder does not exist.
         """
 

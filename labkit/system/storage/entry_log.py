@@ -68,7 +68,7 @@ _MAX_READERS = 64
 
 
 class LogEntry(NamedTuple):
-    """An entry in a log; `offset` is that of its length field."""
+    """An entry in a log; `offset` is the offset of its length field."""
 
     offset: int
     ledger_id: int
@@ -116,7 +116,7 @@ class EntryLogger:
         self._created_ahead: int | None = None
 
     def append(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
-        """Append entries, which are durable after `sync`, and return their locations."""
+        """Append entries and return their locations; the entries are durable only after `sync`."""
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
         try:

@@ -68,7 +68,7 @@ class JournalScan:
     """The records of one journal file.
 
     `records` and `batches` set `end_offset` to the offset at which the records end, and close the
-    file; if you iterate over neither, close `file` yourself.
+    file; if you do not iterate over either of them, close `file` yourself.
     """
 
     def __init__(self, disk: Disk, file_id: int) -> None:

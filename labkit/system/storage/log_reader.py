@@ -108,7 +108,8 @@ def _extent(offsets: Sequence[int], max_bytes: int) -> int:
 
 
 def zeros_to_skip(file: File, position: int) -> int:
-    """Return how many of the zeros at `position` a scan can skip; there must be at least four.
+    """Return how many of the zeros at `position` a scan can skip; there must be at least four
+    zeros.
 
     The last three zeros are not skipped, because they may be the first bytes of a length. A hole is
     skipped in one step, and other zeros are skipped in steps of up to `_ZEROS_SIZE` bytes.

@@ -77,8 +77,8 @@ class Memtable:
         return list(self._ledgers.get(ledger_id, ()))
 
     def slices(self, size_bytes: int) -> Iterator[list[LedgerEntries]]:
-        """Yield all entries in entry-log order, in slices of about `size_bytes`, which the caller
-        may `remove`.
+        """Yield all entries in entry-log order, in slices of about `size_bytes`. The caller may
+        `remove` each slice.
         """
         runs, left = list[LedgerEntries](), size_bytes
         for ledger_id, entry_id, data in self:

@@ -81,7 +81,8 @@ def format_spans(spans: Iterable[Span]) -> str:
 def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Span]:
     """Label a journal of any version. Raises the errors of `JournalScan`.
 
-    `digest_size` is the size of the entries' digests (4 for CRC32C), which only clients know.
+    `digest_size` is the size of the entries' digests (4 for CRC32C); it cannot be determined from
+    the files.
     """
     scan = JournalScan(disk, file_id)
     with closing(scan.file), closing(disk.open(f"current/{scan.name}")) as file:

@@ -102,7 +102,7 @@ _OnDisk = TypeVar("_OnDisk", JournalRecord, LoggedEntry)
 
 @dataclass(frozen=True, slots=True)
 class Bookie:
-    """A bookie and its copies; `state` is up, down, paused or unknown."""
+    """A bookie and its copies; `state` is one of up, down, paused and unknown."""
 
     state: str
     entries: Copies

@@ -38,7 +38,7 @@ class Ledger(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The latest read of an entry from a bookie; `state` is asked, served, done or failed."""
+    """The latest read of an entry from a bookie; its `state` is asked, served, done or failed."""
 
     reader: str
     ledger: int

@@ -13,7 +13,7 @@ Segments: TypeAlias = tuple[tuple[int, tuple[str, ...]], ...]
 
 class Event(NamedTuple):
     """`seq` numbers the events of a log from 0 in time order; `cause` is the `seq` of the event
-    that caused this one, or -1. `TraceLog` sets both; until then they are -1. `time_us` is in
+    that caused this one, or -1. Both are -1 until `TraceLog` sets them. `time_us` is in
     microseconds on a clock that all nodes of the run share.
 
     peer: the other node.  file, offset: a location on the node's disk.  size: a count or a number

@@ -60,8 +60,8 @@ _SENT, _PEER = Link.SENT_HERE, Link.FROM_PEER
 
 _KINDS = (
     Kind("node.started", "{node} is up and serving", caption="starts"),
-    # The process was killed, or it exited because of an error, which `error` and `explanation`
-    # describe. `detail` says what happened to unsynced writes.
+    # The process was killed, or it exited because of an error; `error` and `explanation` describe
+    # this error. `detail` says what happened to unsynced writes.
     Kind(
         "node.killed",
         "{node} was killed: its memory is lost, its files are kept",

@@ -101,8 +101,9 @@ class BookieWatcher:
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """Read the rack assignments. If they are corrupt, raise `BKMetadataSerializationException`
-        if the policy is enforced; otherwise, treat every bookie as one without a known rack.
+        """Read the rack assignments. If they are corrupt and the policy is enforced, raise
+        `BKMetadataSerializationException`. If they are corrupt but the policy is not enforced, act
+        as if no bookie's rack were known.
         """
         racks: dict[str, str] = {}
         if self._min_num_racks:

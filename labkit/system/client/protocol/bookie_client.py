@@ -1,6 +1,6 @@
 """A client's connection pool: one channel per bookie and protocol version, created on first use.
 
-In BookKeeper: `proto/BookieClientImpl.java`, which has several channels per bookie, all with the
+In BookKeeper: `proto/BookieClientImpl.java`, which opens several channels per bookie, all with the
 same protocol version.
 """
 

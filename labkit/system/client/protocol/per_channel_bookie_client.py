@@ -1,4 +1,4 @@
-"""A channel from a client to a bookie, which connects on demand.
+"""A channel from a client to a bookie; it connects on demand.
 
 `protocol_v2` and `protocol_v3` define the requests, and how responses are matched to requests.
 

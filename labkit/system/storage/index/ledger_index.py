@@ -101,8 +101,8 @@ class WrittenIndex(NamedTuple):
 
 
 class LedgerIndex:
-    """The index of one ledger. New locations stay in memory until the next flush; all others are
-    read from the file on demand.
+    """The index of one ledger. New locations stay in memory until the next flush; all other
+    locations are read from the file on demand.
 
     Invariants: the master key in the header never changes; a location is set only after the entry
     has been synced in the entry log.
@@ -283,7 +283,8 @@ class LedgerIndex:
                 self.disk.sync_folder(folder)
             self.note_folders_synced()
 
-    # The steps of a flush follow; `LedgerCache.flush` performs each step for many ledgers at once.
+    # The following methods are the steps of a flush; `LedgerCache.flush` performs each step for
+    # many ledgers at once.
 
     def write(self) -> WrittenIndex | None:
         """Write the changes, if any; the caller must sync the file and then call `after_sync`.
