@@ -19,9 +19,13 @@ from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.store import MetadataStore
 
 _GRACE_S = 10.0
-"""The minimum: a bookie that lost its session needs several attempts to re-register."""
+"""The minimum length of the grace period: a bookie that lost its session needs several attempts to
+re-register.
+"""
 _GRACE_SESSIONS = 2
-"""In session timeouts: one until the bookie notices the loss, and one to re-register."""
+"""The length of the grace period in session timeouts: one until the bookie notices that it lost its
+session, and one to re-register.
+"""
 
 
 class MetadataSilence:

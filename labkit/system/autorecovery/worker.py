@@ -41,7 +41,7 @@ Spawn = Callable[[Coroutine[None, None, None]], object]
 """Runs a coroutine alongside the worker; if either raises an error, the other is cancelled."""
 
 _SHORTER_DELAYS = 5
-"""How many shorter delays precede the longest one."""
+"""The number of shorter delays before the longest one is reached."""
 _MAX_REMEMBERED = 2000
 """Limits how many failures a worker remembers, because it may run for months."""
 
@@ -90,7 +90,9 @@ class ReplicationWorker:
         self._unsuccessful: dict[int, int] = {}
         """For each ledger, the number of consecutive repairs that left copies missing."""
         self._unreadable: dict[tuple[int, int], int] = {}
-        """For each ledger and first entry of a fragment, an entry that could not be read."""
+        """For each fragment, identified by its ledger and its first entry: an entry that could not
+        be read.
+        """
 
     async def run(self) -> None:
         """Repair ledgers forever. After an error, it is unknown which locks this worker holds, so

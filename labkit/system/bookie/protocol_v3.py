@@ -39,7 +39,7 @@ from labkit.system.storage.store import LedgerStore
 T = TypeVar("T")
 
 _LIST_COST = 64 * 1024
-"""With this cost, a channel can have at most 16 pending lists of entries."""
+"""Because of this cost, a channel can have at most 16 pending requests for a list of entries."""
 
 
 class ProtocolV3:

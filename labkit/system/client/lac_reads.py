@@ -31,7 +31,7 @@ T = TypeVar("T")
 _POLL_S = 1.0
 """The duration of one long poll; polls are repeated until the reader's own timeout."""
 _RETRY_S = 0.1
-"""The pause before polling a bookie again that has no entry of the ledger yet."""
+"""How long to wait before polling a bookie again if it has no entry of the ledger yet."""
 
 
 class LacReads:

@@ -25,7 +25,7 @@ OnReply = Callable[[str, int, Entry | BKException], None]
 """Called with the bookie, the requested entry id, and the reply."""
 _READ = Opcode.READ
 Replies = asyncio.Queue[tuple[int, Entry | BKException]]
-"""The index of each bookie that was asked, and its reply."""
+"""For each bookie that was asked: its index and its reply."""
 
 
 class BookieReads:

@@ -36,8 +36,8 @@ class Memtable:
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
         """By ledger id and entry id: the entry, or None once it has been removed."""
         self._last_ids: dict[int, tuple[int, int]] = {}
-        """For each ledger, the entry count when the highest entry id was last computed, and that
-        id.
+        """For each ledger: the number of entries when the highest entry id was last computed, and
+        that id.
         """
 
     def is_full(self, limit_bytes: int) -> bool:

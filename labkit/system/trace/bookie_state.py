@@ -138,7 +138,8 @@ class BookieFold:
         self._group = -1
         self._left_in_group = 0
         self._special: list[tuple[str, _Key]] = []
-        """File and key of each unsynced key, fence and LAC record."""
+        """The file and the dictionary key of each unsynced record of kind `key`, `fence` or `LAC`.
+        """
         self._was_killed = False
         self._handlers = {kind: getattr(self, name) for kind, name in BOOKIE_HANDLERS}
 
