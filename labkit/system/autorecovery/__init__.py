@@ -38,8 +38,9 @@ Terms:
     rw                 replication worker, in the names of BookKeeper's settings
 
 The last fragment of an open ledger belongs to its writer, which replaces a failed bookie at its
-next add. If the writer has not done so within `openLedgerRereplicationGracePeriod`, the worker
-recovers the ledger, which fences the writer and closes the ledger, so that it can be repaired.
+next add. If the writer has not replaced the bookie within `openLedgerRereplicationGracePeriod`, the
+worker recovers the ledger, which fences the writer and closes the ledger, so that it can be
+repaired.
 
 Invariants:
  1. The metadata lists a bookie only after the bookie has stored all its copies (`replicator`).
@@ -51,9 +52,9 @@ Invariants:
  5. A bookie does not delete its copies of a ledger whose metadata lists the bookie, or is about to
     list it (`overreplicated`).
 
-An instance uses one metadata session, which owns its vote and its locks. If the session is lost,
-or if it is unknown whether a request was carried out, the instance stops and its owner starts a new
-one. Any other error stops the instance and the bookie in the same process.
+An instance uses one metadata session, which owns the instance's vote and locks. If the session is
+lost, or if it is unknown whether a request was carried out, the instance stops, and its owner
+starts a new instance. Any other error stops the instance and the bookie in the same process.
 
 Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `metadata_silence`,
 `missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`, `checker`,
@@ -67,10 +68,10 @@ Differences from BookKeeper:
   - A new auditor also applies the lost-bookie delay to bookies that left before its election, and
     gives a grace period to bookies that lost their sessions at the same time as the previous
     auditor.
-  - A bookie receives only the entries that striping assigns to it. The worker reads the next
-    entries (in one request, if every bookie has all entries) while earlier ones are being stored.
-    If there are too few bookies, it repairs as much as it can, and a bookie that lost copies may
-    get them back.
+  - During a repair, a bookie receives only the entries that striping assigns to it. The worker
+    reads the next entries (in one request, if every bookie has all entries) while earlier ones are
+    being stored. If there are too few bookies, it repairs as much as it can, and a bookie that lost
+    copies may get them back.
   - A worker that could not repair a ledger retries as soon as a bookie registers.
   - Checks verify digests. A check that tests only a percentage of a fragment's entries takes them
     from all parts of the fragment (BookKeeper takes none from the last part).
@@ -82,6 +83,6 @@ Differences from BookKeeper:
   - If a bookie cannot list its entries, the replicas check reads them.
   - A bookie does not delete its copies of an under-replicated ledger, copies that it received
     recently, or the record that a ledger is fenced.
-  - If a ledger spans too few racks, it is marked only if its copies can be moved to suitable
-    bookies, and an unregistered bookie still counts towards its rack.
+  - A ledger that spans too few racks is marked only if its copies can be moved to suitable bookies.
+    A copy on an unregistered bookie still counts as a copy in that bookie's rack.
 """

@@ -13,8 +13,8 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
 
     `missing` maps each missing bookie to the time from which its absence is measured. A single
     bookie may be restarting, so it has `delay_s` to come back. Two or more count as lost at once,
-    because an entry may have only one copy left; the delay does not help if two bookies restart
-    together.
+    because an entry may have only one copy left. As a result, the delay does not help if two
+    bookies restart at the same time.
     """
     if not missing:
         return None
@@ -36,7 +36,7 @@ def ledgers_by_bookie(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str
 def lost_bookies_by_ledger(
     index: Mapping[str, list[int]], not_lost: Collection[str]
 ) -> dict[int, list[str]]:
-    """Map each ledger that lists lost bookies to those bookies, sorted.
+    """Map each ledger that lists lost bookies to the sorted ids of those bookies.
 
     `index` is the result of `ledgers_by_bookie`; a bookie in it is lost unless `not_lost` contains
     it.

@@ -72,7 +72,7 @@ class Auditor:
     ) -> None:
         """`manager` and `bookies` must not be shared, because only one task can wait for changes.
 
-        `own_bookie` is the bookie in this process ("" if there is none), which always counts as
+        `own_bookie` is the bookie in this process ("" if there is none); it always counts as
         registered.
         """
         self._client = client
@@ -117,7 +117,8 @@ class Auditor:
             self._checks.append(PeriodicCheck(interval_s, partial(check, path), last_ms))
 
     async def run(self, *, had_another: bool) -> None:
-        """Audit forever; `had_another` says whether the cluster has had an earlier auditor.
+        """Audit forever; `had_another` says whether the cluster already had an auditor before this
+        one.
 
         Raises `MetadataUnavailableError`.
         """
@@ -156,7 +157,7 @@ class Auditor:
         return dict.fromkeys([*(await self._bookies.now()).alive, *own])
 
     async def _read_delay(self) -> bool:
-        """Return whether someone has written the lost-bookie delay to request an audit."""
+        """Return whether someone has requested an audit by writing the lost-bookie delay."""
         try:
             data, version = await self._watched.data(self._manager.paths.lost_bookie_recovery_delay)
         except NoNodeError:
@@ -178,16 +179,17 @@ class Auditor:
 
         Return False if autorecovery was disabled or the metadata store was silent in the meantime.
         """
-        # Read the metadata first: this takes a long time, and the list of bookies must be recent.
+        # Read the metadata before the list of bookies, because reading the metadata takes a long
+        # time, and the list must be recent.
         index = ledgers_by_bookie(await self._all_metadata())
         if not await self._manager.is_enabled():
             return False
-        # Bookies that leave from now on get the full delay.
+        # Bookies that leave after this point get the full delay.
         missing = self._missing
         were_alive = [bookie for bookie in missing.tracked if bookie not in missing.since]
         registered = await self._alive()
         if not missing.is_up_to_date:
-            return False  # The bookies may have been missing only because of the silence.
+            return False  # The bookies may have seemed missing only because of the silence.
         not_lost = {*registered, *were_alive}
         for bookie in sorted(index):
             if bookie not in not_lost:
@@ -244,7 +246,7 @@ class Auditor:
         self, check: Callable[[int], Awaitable[None]], recorded_at: str
     ) -> bool:
         for ledger_id in await self._client.list_ledgers():
-            # All checks together may take hours, and bookies may leave in the meantime.
+            # Checking all ledgers may take hours, and bookies may leave in the meantime.
             await self._audit_if_due()
             if self._missing.since or not await self._manager.is_enabled():
                 return False
@@ -263,7 +265,9 @@ class Auditor:
             await self._mark(ledger_id, missed)
 
     async def _check_placement(self, recorded_at: str) -> bool:
-        """Report closed ledgers that violate the rack policy; mark those with movable copies."""
+        """Report the closed ledgers that violate the rack policy, and mark those of them whose
+        copies can be moved.
+        """
         writable = await self._client.writable_bookies()
         try:
             policy = await self._client.context.watcher.policy()

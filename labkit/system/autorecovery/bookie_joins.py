@@ -16,19 +16,21 @@ class BookieJoins:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow the list of registered bookies forever.
+        """Watch the list of registered bookies forever.
 
         Raises the same exceptions as `BookieWatch.now`.
         """
         while True:
             self._alive = (await self._bookies.now()).alive
-            # Use a new event, so that a task that waits again waits for the next change.
+            # Replace the event, so that a task that calls `wait` again waits for the next change.
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
             await self._bookies.changed()
 
     async def wait(self, registered: Collection[str]) -> None:
-        """Wait until a bookie registers that was not in `registered` or has left since then."""
+        """Wait until a bookie registers that was not in `registered`, or that has left in the
+        meantime.
+        """
         present = set(registered)
         while self._alive is None or present.issuperset(self._alive):
             if self._alive is not None:

@@ -24,15 +24,15 @@ class AutoRecoveryConfig:
     delay yet. The check of a fragment reads the first and the last entry from each bookie, and
     `auditor_ledger_verification_percentage` percent of its other entries.
 
-    If `min_num_racks_per_write_quorum` is above 0, new copies are spread over racks, and the
-    auditor's placement check reports closed ledgers whose copies are not spread in this way. With
+    If `min_num_racks_per_write_quorum` is above 0, new copies are placed on different racks, and
+    the auditor's placement check reports closed ledgers whose copies are on too few racks. With
     `repaired_placement_policy_not_adhering_bookie_enabled`, the worker moves such copies.
 
     Worker: Up to `rereplication_entry_batch_size` entries are stored at a time, and up to twice as
     many are read in advance. `replication_rate_by_bytes` limits the bytes stored per second, added
-    up over all targets (-1: no limit). An open ledger with missing copies is recovered, which
-    fences its writer, after `open_ledger_rereplication_grace_period_ms`. A ledger that still has
-    missing copies after a repair remains locked for up to
+    up over all targets (-1: no limit). After `open_ledger_rereplication_grace_period_ms`, an open
+    ledger that still has missing copies is recovered, which fences its writer. A ledger that still
+    has missing copies after a repair remains locked for up to
     `lock_release_of_failed_ledger_grace_period_ms`; after an error, the worker pauses for
     `rw_rereplicate_backoff_ms`.
 

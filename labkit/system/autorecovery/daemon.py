@@ -26,7 +26,7 @@ from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Decisions that lessons and simulations can replace."""
+    """Functions and classes that lessons and simulations can replace."""
 
     when_to_audit: WhenToAudit = when_to_audit
     underreplicated_indexes: UnderreplicatedIndexes = underreplicated_indexes
@@ -35,11 +35,11 @@ class Rules:
 
 
 class AutoRecovery:
-    """A replication worker and a candidate for auditor, which share a metadata session.
+    """Runs a replication worker and a candidate for auditor; both use the same metadata session.
 
-    The session, which belongs to `client`, owns the candidate's vote and the worker's locks. An
-    error that leaves their state unknown ends the instance; its owner then starts a new one in a
-    new session.
+    The session, which belongs to `client`, owns the candidate's vote and the worker's locks. If an
+    error leaves the state of the vote or a lock unknown, the instance ends, and its owner starts a
+    new instance in a new session.
     """
 
     def __init__(

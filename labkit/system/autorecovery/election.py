@@ -36,7 +36,7 @@ async def win_election(store: MetadataStore, bookie_id: str) -> bool:
     vote = encode_vote(bookie_id)
     path = await store.create(f"{election}/{_VOTE}", vote, ephemeral=True, sequential=True)
     mine = path.rpartition("/")[2]
-    # The preceding voter may have died before it became the auditor, so check again.
+    # The preceding vote may have been deleted before it became the oldest, so check again.
     while (votes := await _votes(store, election))[:1] != [mine]:
         if mine not in votes:
             raise MetadataUnavailableError(f"the vote {mine} was deleted: its session was lost")

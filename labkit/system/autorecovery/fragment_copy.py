@@ -51,7 +51,7 @@ async def copy_fragment(
     """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
     Return when every target has stored all its copies durably. Raises `EntryUnreadableException`,
-    or the first error that a target reported; nothing more is sent after that.
+    or the first error that a target reported; after an error, no more entries are sent.
     """
     window = CopyWindow(config)
     writer = FragmentWriter(ledger, underreplicated, targets, context, window)
@@ -88,7 +88,7 @@ class FragmentReader:
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
     def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
-        """Start reading the next entries, from `first` on, that a target should have.
+        """Start reading the next entries, from `first` on, that any target should have.
 
         Return None if there are no such entries. The task returns at least one entry, or raises
         `EntryUnreadableException`.
@@ -103,7 +103,8 @@ class FragmentReader:
         return reading
 
     def _done(self, reading: asyncio.Task[list[Entry]]) -> None:
-        # Retrieve the exception, because `copy_fragment` does not do so if a target has failed.
+        # Mark the exception as retrieved, because `copy_fragment` does not retrieve it if a target
+        # has failed.
         if not reading.cancelled():
             reading.exception()
         self._window.changed.set()
@@ -125,7 +126,7 @@ class FragmentReader:
 
 
 class CopyWindow:
-    """Limits how many entries are being stored, and how many bytes are stored per second."""
+    """Limits how many entries are stored at a time, and how many bytes are stored per second."""
 
     def __init__(self, config: AutoRecoveryConfig) -> None:
         self.size = config.rereplication_entry_batch_size
@@ -175,7 +176,7 @@ class CopyWindow:
     def acknowledge(self, entry_id: int, size: int) -> None:
         """Record that a target has stored this entry, which has `size` bytes."""
         if self._bytes_per_s != UNLIMITED:
-            # An idle period must not allow a burst later.
+            # Start from the current time, so that an idle period does not allow a burst afterwards.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
@@ -206,7 +207,8 @@ class FragmentWriter:
         self._digest = make_digest(metadata.digest_type, metadata.password)
         # A recovery add is accepted even if the ledger is fenced on the target.
         self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
-        # A connection passes on several responses in one call if their adds have the same callback.
+        # Use the same callback for all adds to a target, so that a connection can report several
+        # responses in one call.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
         self._targets_by_turn = [
             [
@@ -240,7 +242,7 @@ class FragmentWriter:
             self._send(entry)
 
     def _send(self, entry: Entry) -> None:
-        # A reader may learn LastAddConfirmed from this copy.
+        # A reader may learn LastAddConfirmed from this copy, so include the latest known value.
         confirmed = max(entry.last_add_confirmed, self._ledger.last_confirmed)
         ids = entry.ledger_id, entry.entry_id, confirmed
         body = self._add_header + pack_entry(*ids, entry.length, entry.payload, self._digest)
@@ -256,7 +258,7 @@ class FragmentWriter:
     def _stored(
         self, bookie: str, stored: Sequence[tuple[int, int]], error: BKException | None
     ) -> None:
-        """`stored` contains the id and size of each entry."""
+        """Handle a target's response to adds; `stored` contains the id and size of each entry."""
         if self._recorder.listening:
             kind, why = ("add.failed", type(error).__name__) if error else ("entry.copied", "")
             for entry_id, _ in stored:

@@ -19,7 +19,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Entries `first` to `last` of a ledger, stored on the bookies of `ensemble`.
+    """Entries `first` to `last` of a ledger, which are stored on the bookies of `ensemble`.
 
     An empty fragment has `last` = `first` - 1. No client can add to a `closed` fragment.
     """
@@ -60,7 +60,9 @@ class UnderreplicatedFragment:
         return {index: self.fragment.ensemble[index] for index in self.bookie_indexes}
 
     def sources(self, entry_id: int) -> list[str]:
-        """Return the bookies from which to read an entry; those with missing copies come last."""
+        """Return the bookies of an entry's write set, in the order in which to ask them for the
+        entry; bookies with missing copies come last.
+        """
         ensemble, write_quorum = self.fragment.ensemble, self.fragment.write_quorum
         indexes = write_set(entry_id, len(ensemble), write_quorum)
         return [ensemble[n] for n in sorted(indexes, key=lambda n: n in self.bookie_indexes)]
@@ -86,10 +88,10 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
 def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
     """Choose the entries with which to check whether the bookie at `index` has its copies.
 
-    These are the first and the last entry that the bookie should have, and random entries between
-    them: the range is divided into equal parts, as many as `percentage` percent of its entries, and
-    a random entry of each part is tested if the bookie should have it. (BookKeeper skips the last
-    part.)
+    The first and the last entry that the bookie should have are always chosen. In addition,
+    `percentage` percent of the entries from the first to the last are drawn at random: the range is
+    divided into that many equal parts, and one entry is drawn from each part. A drawn entry is
+    chosen if the bookie should have it. (BookKeeper skips the last part.)
     """
     first, last = fragment.first_stored(index), fragment.last_stored(index)
     if first is None or last is None:
@@ -114,8 +116,8 @@ def underreplicated_indexes(
     """Return the ensemble indexes of the bookies whose copies must be replaced.
 
     `failures` maps an ensemble index to the errors with which its bookie responded. Unregistered
-    bookies are always included, even if they should have no entry: if one remained in the metadata,
-    every audit would mark the ledger again.
+    bookies are always included, even if they should not have any entries. If one remained in the
+    metadata, every audit would mark the ledger again.
     """
     return tuple(
         index

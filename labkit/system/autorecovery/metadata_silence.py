@@ -9,8 +9,8 @@ grace period in which to re-register.
     no responses       sessions expire, bookies   a bookie that is not registered now
                        re-register                is really missing
 
-BookKeeper trusts every list, so a hang may make it mark the ledgers of running bookies, whose
-repair then finds no missing copy (`replication/Auditor.java`).
+BookKeeper trusts every list, so after a hang, it may mark ledgers of running bookies, although no
+copies are missing (`replication/Auditor.java`).
 """
 
 import asyncio
@@ -19,9 +19,13 @@ from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.store import MetadataStore
 
 _GRACE_S = 10.0
-"""The minimum: a bookie that lost its session needs several attempts to re-register."""
+"""The minimum length of the grace period: a bookie that lost its session needs several attempts to
+re-register.
+"""
 _GRACE_SESSIONS = 2
-"""In session timeouts: one until the bookie notices the loss, and one to re-register."""
+"""The length of the grace period in session timeouts: one until the bookie notices that it lost its
+session, and one to re-register.
+"""
 
 
 class MetadataSilence:
@@ -64,7 +68,7 @@ class MetadataSilence:
 class SettledBookies:
     """Returns the list of registered bookies only while it can be trusted.
 
-    This is for code that acts on a bookie's absence.
+    Use this class in code that draws conclusions from a bookie's absence.
     """
 
     def __init__(self, bookies: BookieWatch, silence: MetadataSilence) -> None:

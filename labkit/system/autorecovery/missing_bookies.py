@@ -48,8 +48,8 @@ class MissingBookies:
     def update(self, alive: Collection[str], now: float) -> None:
         """Compare the tracked bookies with the registered ones.
 
-        If a bookie comes back during the grace period, the others get the full period again, at
-        most once per bookie and silence.
+        If a bookie comes back during the grace period, the period starts again, at most once per
+        bookie and silence.
         """
         returned = [b for b in self.since if b in alive and b not in self._came_back]
         if not self.is_up_to_date:
@@ -74,7 +74,9 @@ class MissingBookies:
         return max(self._earliest_loss, self._silence.settled_at)
 
     def forget_lost(self, left_meanwhile: Iterable[str], now: float) -> None:
-        """Stop tracking missing bookies; bookies that left during the audit become missing now."""
+        """Stop tracking the bookies that were missing; those that left during the audit are missing
+        from now on.
+        """
         for bookie in self.since:
             del self.tracked[bookie]
         self.since = dict.fromkeys(left_meanwhile, now)

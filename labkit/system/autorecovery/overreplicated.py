@@ -5,9 +5,9 @@
 
 A bookie periodically reads the metadata of its ledgers, and deletes its copies of a closed ledger
 if no ensemble contains the bookie, unless a worker may be copying the ledger to that bookie again.
-This is possible if the ledger is locked or marked, or if the bookie has just received entries of it
-(the bookie checks this itself). BookKeeper checks only the lock, so it can delete copies that its
-`recover` command has just made without a lock (#4668).
+A worker may be doing so if the ledger is locked or marked, or if the bookie has recently received
+entries of the ledger (the bookie itself checks the latter). BookKeeper checks only the lock, so it
+can delete copies that its `recover` command has just made without a lock (#4668).
 
 In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).
 """
@@ -39,8 +39,9 @@ def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
 
 
 class OverreplicatedLedgers:
-    """Invariant: a ledger is deleted only under its lock, based on metadata that was read under the
-    lock, so that no worker can put the bookie into the metadata in the meantime.
+    """Invariant: a ledger's copies are deleted only while the ledger is locked, and only on the
+    basis of metadata that was read while it was locked, so no worker can put the bookie into the
+    metadata in the meantime.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class OverreplicatedLedgers:
 
         If the metadata store does not respond, raises `MetadataError` and deletes nothing more.
         """
-        # Lock only the ledgers that look over-replicated, which are few.
+        # Lock only the ledgers that look over-replicated; there are usually few of them.
         found = [each for each in ledger_ids if await self._is_overreplicated(self._ledgers, each)]
         if found:
             session = await self._begin_session()
@@ -71,7 +72,7 @@ class OverreplicatedLedgers:
             except (CompatibilityException, BKMetadataSerializationException) as error:
                 raise MetadataError(str(error)) from error
             finally:
-                # This also releases a lock that was created by a request whose response was lost.
+                # This also releases a lock if the response to the request that created it was lost.
                 await session.stop()
 
     async def _drop_locked(

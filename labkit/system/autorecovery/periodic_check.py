@@ -1,4 +1,4 @@
-"""A check that the auditor repeats, and the time at which it is due.
+"""A check that the auditor runs periodically, and the time at which it is due next.
 
 In BookKeeper: `replication/Auditor.java` (`scheduleCheckAllLedgersTask` and similar methods).
 """
@@ -13,19 +13,19 @@ from labkit.system.autorecovery.underreplication import NEVER_MS
 @dataclass(slots=True)
 class PeriodicCheck:
     """An interval of 0 turns a check off, but a check without `last_ms` still runs once, when the
-    auditor begins.
+    auditor starts.
     """
 
     interval_s: int
     run: Callable[[], Awaitable[bool]]
-    """Returns False if the check was interrupted, and must be repeated when possible."""
+    """Returns False if the check was interrupted and must be repeated as soon as possible."""
     last_ms: Callable[[], Awaitable[int]] | None = None
     """Returns when an auditor last completed the check (ms since 1970, or `NEVER_MS`)."""
     due_at: float = inf
     """When the check runs next, in event loop time."""
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:
-        """Schedule the first run, as an earlier auditor would have done."""
+        """Schedule the first run for when an earlier auditor would have run the check again."""
         if self.last_ms is None:
             self.due_at = now()
             return

@@ -70,7 +70,7 @@ class LedgerFragmentReplicator:
                 return True
         return False
 
-    # Steps of a repair, which a subclass may call in another order
+    # The steps of a repair, which a subclass may run in a different order
 
     async def choose_targets(self, underreplicated: UnderreplicatedFragment) -> dict[int, str]:
         """Choose a bookie for as many ensemble indexes with missing copies as possible.
@@ -89,7 +89,8 @@ class LedgerFragmentReplicator:
         targets = await watcher.replacements(ensemble, unwritable, write_quorum)
         if retriable:
             ensemble = list(with_replacements(ensemble, targets))
-            # The bookies replaced above, which may be writable again, are only a last resort.
+            # Use the bookies that were replaced above only as a last resort, even if they are
+            # writable again.
             last_choice = list(unwritable.values())
             others = await watcher.replacements(ensemble, retriable, write_quorum, last_choice)
             targets = {**targets, **retriable, **others}
@@ -106,7 +107,7 @@ class LedgerFragmentReplicator:
     async def publish(
         self, ledger_id: int, underreplicated: UnderreplicatedFragment, targets: Mapping[int, str]
     ) -> None:
-        """List the targets in the metadata; they must have stored their copies before."""
+        """Put the targets into the metadata; they must already have stored their copies."""
         ensemble, first = underreplicated.fragment.ensemble, underreplicated.fragment.first
         replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
         if not replaced or await self._replace(ledger_id, first, replaced):

@@ -55,7 +55,8 @@ class UnavailableException(LabkitError):
 
 
 class LedgerUnderreplicationManager:
-    """Marks and locks ledgers for one instance of autorecovery, whose session owns the locks.
+    """Marks and locks ledgers for one instance of autorecovery; the instance's session owns the
+    locks.
 
     Invariant: while a ledger is locked here, no other instance holds its lock. If a call raises
     `MetadataUnavailableError`, it is unknown who holds the lock, and the session must end.
@@ -97,7 +98,7 @@ class LedgerUnderreplicationManager:
     # Marks
 
     async def mark(self, ledger_id: int, bookies: Sequence[str]) -> bool:
-        """Mark a ledger whose copies on these bookies are missing.
+        """Mark a ledger as under-replicated, because its copies on these bookies are missing.
 
         `bookies` is empty if copies only need to be moved to other racks. Return whether the mark
         is new or lists more bookies than before.
@@ -115,8 +116,8 @@ class LedgerUnderreplicationManager:
                 added = tuple(bookie for bookie in bookies if bookie not in before)
                 if not added:
                     return False
-                # Even if the mark has no room for another bookie, a worker that is repairing the
-                # ledger notices its new version.
+                # Write the mark even if it has no room for another bookie, because its new version
+                # tells a worker that is repairing the ledger to check it again.
                 mark = UnderreplicatedLedger((before + added)[:_MAX_NAMED], now_ms)
                 await self.store.set(path, encode_underreplicated(mark), version)
             except (NoNodeError, BadVersionError):
@@ -199,7 +200,7 @@ class LedgerUnderreplicationManager:
         return True
 
     async def release(self, ledger_id: int) -> None:
-        """Release the lock, if this instance holds it; a mark remains."""
+        """Release the lock, if this instance holds it, without deleting the ledger's mark."""
         if ledger_id in self._held:
             del self._held[ledger_id]
             with suppress(NoNodeError):
@@ -232,7 +233,7 @@ class LedgerUnderreplicationManager:
     # Shared settings
 
     async def disable(self) -> None:
-        """Prevent all instances from beginning audits and repairs.
+        """Prevent all instances from starting audits and repairs.
 
         A repair in progress is completed, but it does not recover an open ledger.
 

@@ -41,7 +41,7 @@ Spawn = Callable[[Coroutine[None, None, None]], object]
 """Runs a coroutine alongside the worker; if either raises an error, the other is cancelled."""
 
 _SHORTER_DELAYS = 5
-"""How many shorter delays precede the longest one."""
+"""The number of shorter delays before the longest one is reached."""
 _MAX_REMEMBERED = 2000
 """Limits how many failures a worker remembers, because it may run for months."""
 
@@ -90,7 +90,9 @@ class ReplicationWorker:
         self._unsuccessful: dict[int, int] = {}
         """For each ledger, the number of consecutive repairs that left copies missing."""
         self._unreadable: dict[tuple[int, int], int] = {}
-        """For each ledger and first entry of a fragment, an entry that could not be read."""
+        """For each fragment, identified by its ledger and its first entry: an entry that could not
+        be read.
+        """
 
     async def run(self) -> None:
         """Repair ledgers forever. After an error, it is unknown which locks this worker holds, so
@@ -162,10 +164,10 @@ class ReplicationWorker:
     # Implementation
 
     async def _repair(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> str:
-        """Repair a fragment; return the reason for a failure, or ""."""
+        """Repair a fragment; return "", or the reason if the repair failed."""
         key = ledger.ledger_id, underreplicated.fragment.first
         try:
-            # Do not copy anything as long as the entry that stopped the last repair cannot be read.
+            # Do not copy anything until the entry that stopped the last repair can be read.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
                 if not await self.replicator.can_read(ledger, underreplicated, entry_id):
@@ -183,9 +185,9 @@ class ReplicationWorker:
         return ""
 
     async def _move_to_other_racks(self, ledger: LedgerView) -> str:
-        """Move copies of a closed ledger as the rack policy requires.
+        """Move copies of a closed ledger to other racks if the rack policy requires it.
 
-        Return the reason for the last failure, or "".
+        Return "", or the reason for the last failure if any copy could not be moved.
         """
         is_configured = self._config.repaired_placement_policy_not_adhering_bookie_enabled
         if not is_configured or not ledger.is_closed:
@@ -231,7 +233,7 @@ class ReplicationWorker:
             ledger = await view_ledger(self.client, ledger_id)
             underreplicated = await self.checker.check(ledger)
             is_needed = await self._needs_recovery(ledger, underreplicated)
-            # Do not fence the writer if autorecovery was disabled during the pause.
+            # Do not fence the writer if autorecovery was disabled during the grace period.
             if is_needed and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:

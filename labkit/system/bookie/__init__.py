@@ -8,8 +8,8 @@
              responses, with one write per connection (group commit)
 
 A bookie's port accepts two protocols; the first frame of a connection determines which one the
-connection uses. Version 2, which busy clusters use, has only adds and reads. Version 3 has more
-operations on the same store:
+connection uses. Version 2, the one that busy clusters use, has only adds and reads. Version 3 has
+more operations on the same store:
 
     deferred add   the response is sent after the write, before the sync
     force          the response is sent after a sync
@@ -39,10 +39,10 @@ acknowledgements
     contains the fence, or from any bookie seven days after the last request for the ledger.
 
 A full disk does not count as a failed disk. A checkpoint that runs out of space is retried, and
-the bookie is read-only until it succeeds. Any other failure of a checkpoint, and every failure of
-the journal, ends the process, because the contents of the failed disk are unknown. Compactions
-write before they free space, so they are suspended while the ledger directories are full or almost
-full, as in BookKeeper.
+the bookie is read-only until it succeeds. If a checkpoint fails for any other reason, or if the
+journal fails, the process ends, because the contents of the failed disk are unknown. Compactions
+need disk space before they free any, so they are suspended while the ledger directories are full or
+almost full, as in BookKeeper.
 
 Differences from BookKeeper:
   - A bookie remembers all ledgers that it has collected; BookKeeper remembers only those that its

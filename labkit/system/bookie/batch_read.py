@@ -17,8 +17,8 @@ MAX_ENTRIES = 1000
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """Read entries until one does not fit or cannot be read. If the first entry cannot be read,
-    raise the error of `read`, which is a method of the bookie.
+    """Read entries until one does not fit or cannot be read. The first entry is read with the
+    bookie's method `read`; if this fails, its error is raised.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id
     entry = read(ledger_id, first)

@@ -18,7 +18,7 @@ from labkit.system.storage.log_mark import LogMark
 REQUEST_COST = 4096
 """The cost of a request besides the size of its response; the unit is the time to copy a byte."""
 MAX_DELAYED_COST = 1024 * 1024
-"""A channel is not served while its delayed responses cost at least this much."""
+"""While the total cost of its delayed responses is at least this high, a channel is not served."""
 
 R = TypeVar("R")
 Serve = Callable[["Batch", R], None]
@@ -46,7 +46,7 @@ class Channel:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the delayed responses cost so much that the channel is not served for now."""
+        """Whether the delayed responses cost so much that the channel must not be served yet."""
         return self._delayed_cost >= MAX_DELAYED_COST
 
     @property
@@ -58,7 +58,9 @@ class Channel:
             self.waiting.append((serve, request))
 
     def add_delayed_cost(self, cost: int) -> None:
-        """Count the cost of a response that is sent later, for example after a journal sync."""
+        """Add the cost of a response that is not sent immediately, but, for example, after a
+        journal sync.
+        """
         self._delayed_cost += cost
 
     def remove_delayed_cost(self, cost: int) -> None:
@@ -72,7 +74,7 @@ class Channel:
         self._pauses.add(why)
 
     def resume(self, why: Pause) -> None:
-        """Remove a reason for pausing; if none is left, resume reading."""
+        """Remove a reason for pausing; if no reason is left, resume reading."""
         if why in self._pauses:
             self._pauses.remove(why)
             if not self._pauses:
@@ -85,7 +87,7 @@ class Channel:
 
 @dataclass(slots=True)
 class Batch:
-    """Responses to a batch of requests on one channel.
+    """The responses to a batch of requests on one channel.
 
     `responses` can be sent immediately. `deferred` adds wait until they are written to the
     journal; `adds` and `others` (fences, explicit LACs, forces) wait until the journal is synced.
@@ -123,8 +125,8 @@ class Batch:
 
 @dataclass(slots=True)
 class _CostRelease:
-    """Takes the place of a connection in a `Pending` that is queued after a response. It subtracts
-    the response's cost.
+    """Stands in for the connection in a `Pending` that is queued right after a response. When its
+    turn comes, it subtracts the cost of that response from the channel's delayed cost.
     """
 
     channel: Channel

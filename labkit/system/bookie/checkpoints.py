@@ -57,7 +57,8 @@ class Checkpoints:
                 self._on_space(lack_of_space)
 
     def _is_worthwhile(self) -> bool:
-        # Only another attempt shows whether a disk that was full has space again.
+        # After a checkpoint has run out of space, only another attempt shows whether there is space
+        # again.
         return not self._has_space or self._store.mark_can_advance
 
     async def _checkpoint(self) -> OSError | None:

@@ -1,10 +1,11 @@
-"""Group commit: responses wait for the journal sync that covers their records.
+"""Group commit: one journal sync covers the records of many requests; their responses wait for it.
 
 While one group of records is being written, the next one is collected, so groups grow with the
 load. (By default, BookKeeper waits two milliseconds for more adds; here, that is optional.)
 
 Responses to adds with deferred sync are sent after the write, before the sync. A group that
-contains only such adds is not synced until another request needs a sync or the journal file ends.
+contains only such adds is not synced until another request needs a sync, or until the next group
+starts a new journal file.
 
 In BookKeeper: `bookie/Journal.java` (run, ForceWriteThread).
 """
@@ -31,7 +32,7 @@ class RunBlocking(Protocol):
 
 
 class Sink(Protocol):
-    """Accepts responses; usually a client's connection."""
+    """An object that accepts responses, usually a client's connection."""
 
     def send(self, bodies: Sequence[bytes]) -> None: ...
 
@@ -39,8 +40,8 @@ class Sink(Protocol):
 class Pending(NamedTuple):
     """Responses that may be sent once their journal records are durable.
 
-    `records` contains the bodies of the journal records, one per entry. The records are contiguous
-    in the journal that these ledgers share, and the first one is at `mark`.
+    `records` contains the bodies of the journal records, one per entry. All the ledgers share one
+    journal, in which the records are contiguous; the first record is at `mark`.
     """
 
     connection: Sink
@@ -53,7 +54,7 @@ class Pending(NamedTuple):
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
         """Record an event for each entry, with the position of its journal record."""
         file, offset = self.mark.file_name, self.mark.offset
-        # A force request has a ledger but no records.
+        # A force request names a ledger but has no records, so nothing is recorded for it.
         columns = zip(self.ledger_ids, self.entry_ids, self.records, strict=False)
         for ledger_id, entry_id, record in columns:
             recorder.record(kind, ledger_id, entry_id, file=file, offset=offset, size=size)
@@ -80,7 +81,9 @@ class GroupCommit:
         self._unsynced: JournalGroup | None = None
         """The last group, if it has been written but not synced."""
         self._to_report: list[Pending] = []
-        """Acknowledged adds that have not been synced; empty unless the trace has a listener."""
+        """Acknowledged adds whose records have not been synced; empty unless the trace has a
+        listener.
+        """
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 
@@ -95,7 +98,7 @@ class GroupCommit:
             self._group_is_full.set()
 
     async def run(self) -> None:
-        """Commit forever.
+        """Write and sync groups of records forever.
 
         Raises `OSError` if the journal cannot be written or synced; the contents of the disk are
         then unknown, and the bookie must stop.

@@ -86,7 +86,7 @@ class DiskConfig:
 
 
 def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskConfig) -> set[int]:
-    """Return the indices of the full directories, in which no new files may be created."""
+    """Return the indices of the full directories; no new files may be created in these."""
     limit = config.low_water_mark if all_were_full else config.disk_usage_threshold
     return {index for index, usage in enumerate(usages) if usage > limit}
 
@@ -124,9 +124,9 @@ class DiskMonitor:
         self._space = Space.ENOUGH
 
     async def run(self) -> None:
-        """Check forever. Raises `OSError` if the usage of a directory cannot be read, and
-        `NoWritableLedgerDirException` if the bookie would have to become read-only, but is not
-        allowed to.
+        """Check the directories forever. Raises `OSError` if the usage of a directory cannot be
+        read, and `NoWritableLedgerDirException` if the bookie would have to become read-only, but
+        is not allowed to.
         """
         while True:
             self.check()
@@ -150,7 +150,9 @@ class DiskMonitor:
         self._report_changes()
 
     def on_checkpoint(self, lack_of_space: OSError | None) -> None:
-        """Keep the bookie read-only after a checkpoint runs out of space, until one succeeds."""
+        """Keep the bookie read-only after a checkpoint has run out of space, until a checkpoint
+        succeeds.
+        """
         self._failed_checkpoint = str(lack_of_space or "")
         self._check_due.set()
         if self._config.read_only_mode_enabled:

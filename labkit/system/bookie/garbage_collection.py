@@ -92,7 +92,9 @@ class Compaction(Enum):
 def due_compaction(
     config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
 ) -> Compaction | None:
-    """Return which kind of compaction is due, given the time since the last one of each kind."""
+    """Return the kind of compaction that is due, if any, given the time since the last one of each
+    kind.
+    """
     forced = is_forced(config, space)
     for kind, interval_s, since_s in (
         (Compaction.MAJOR, config.major_compaction_interval_s, since_major_s),
@@ -153,7 +155,7 @@ class GarbageCollection:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Collect forever. Raises `OSError` if the disk fails."""
+        """Collect garbage forever. Raises `OSError` if the disk fails."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._config.gc_wait_time_ms / 1000):
@@ -168,7 +170,8 @@ class GarbageCollection:
             except OSError as error:
                 if not is_out_of_space(error):
                     raise
-                # Deleting ledgers may free the space that compactions need.
+                # Keep collecting, because deleting ledgers may free the space that compactions
+                # need.
                 self._recorder.record("garbage.kept", explanation=str(error))
 
     async def collect(self) -> None:
@@ -176,7 +179,8 @@ class GarbageCollection:
 
         Raises `MetadataError`, and removes nothing, if it is uncertain which ledgers exist.
         """
-        # List the stored ledgers before the existing ones, so that a new one does not look deleted.
+        # List the stored ledgers before the existing ones; otherwise, a ledger that is created in
+        # between would look deleted.
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
         # Remember the ledgers before deleting their indexes, so that no add can recreate them.
@@ -187,7 +191,7 @@ class GarbageCollection:
         empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
         self._recorder.record("garbage.collected", size=len(deleted))
         for log_id in empty:
-            # This runs on the event loop, so no read can be in progress.
+            # Logs are removed on the event loop, where reads run, so no read can be in progress.
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.removed", file=log_name(log_id))
 
@@ -221,7 +225,8 @@ class GarbageCollection:
                 return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)
-            # Copy in batches: flushes run in the same thread and must not wait for a whole log.
+            # Copy in batches, because flushes run in the same thread and must not wait until a
+            # whole log has been copied.
             while (copied := await self._run_blocking(next_batch)) is not None:
                 batch_pause_s = pause_s(copied, self._config)
                 await asyncio.sleep(batch_pause_s)

@@ -1,4 +1,4 @@
-"""Long polls: readers that wait until a ledger's LastAddConfirmed exceeds the value they know.
+"""Long polls: readers wait until a ledger's LastAddConfirmed exceeds the value that they know.
 
 A poll ends when LastAddConfirmed advances, the ledger is fenced (so its writer can no longer
 confirm anything), the timeout expires, there are too many polls, or the connection is closed.
@@ -67,7 +67,7 @@ class LongPolls:
             self._end(busiest, next(iter(self._by_connection[busiest])))
 
     def advance(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """End the ledger's polls whose readers know only a lower LastAddConfirmed."""
+        """End those polls of the ledger whose readers know only a lower LastAddConfirmed."""
         # Iterate over a copy, because ending a poll removes it.
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > poll.previous_lac:

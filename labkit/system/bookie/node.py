@@ -71,7 +71,7 @@ class Bookie:
 
     @property
     def read_only(self) -> bool:
-        """Whether adds are rejected, except high-priority ones, which recoveries use."""
+        """Whether all adds are rejected except high-priority ones, which are sent by recoveries."""
         return self._read_only
 
     @read_only.setter
@@ -107,7 +107,8 @@ class Bookie:
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         where = ""
         if self._recorder.listening:
-            # Look this up before the read, because a flush may end during the read.
+            # Look this up before the read, because a flush that ends during the read may remove the
+            # entry from the memtable.
             where = source_of(self._store, ledger_id, entry_id)
         entry = self._store.read_entry(ledger_id, entry_id)
         if where and entry_id >= 0:
@@ -146,8 +147,8 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait for space. On a read-only bookie, which rejects adds, they
-        never do.
+        """Whether clients must wait for space. If the bookie is read-only, they never have to wait,
+        because it rejects their adds.
         """
         return self._store.is_overfull and not self._read_only
 

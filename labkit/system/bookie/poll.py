@@ -1,6 +1,6 @@
 """Polls a condition that does not trigger an event when it becomes true.
 
-In BookKeeper: tasks of a `ScheduledExecutorService` at a fixed rate.
+In BookKeeper: tasks that a `ScheduledExecutorService` runs at a fixed rate.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Callable
 class Poll:
     """Calls `holds` at intervals until it returns True, and then calls `act`.
 
-    `holds` must have no side effects, because a simulated event loop skips calls if nothing has
+    `holds` must not have side effects, because a simulated event loop skips calls if nothing has
     changed.
     """
 

@@ -30,7 +30,7 @@ from labkit.system.model.wire import (
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
 
-# Looking up an enum member takes as long as encoding a response.
+# Look up these enum members only once, because each lookup takes as long as encoding a response.
 _HIGH_PRIORITY, _RECOVERY_ADD, _FENCE = Flag.HIGH_PRIORITY, Flag.RECOVERY_ADD, Flag.FENCE
 _READ, _OK = Opcode.READ, Code.OK
 
@@ -43,7 +43,8 @@ class BookieOperations(Protocol):
         """Whether adds are rejected, except high-priority ones."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger; respond only after the journal is synced up to the returned mark.
+        """Fence the ledger. The caller may respond only after the journal has been synced up to the
+        returned mark.
 
         Raises `UnauthorizedAccessException`.
         """
@@ -88,7 +89,8 @@ class ProtocolV2:
             if len(ledgers) == 1:
                 batch.responses += add.responses(code_of(error))
             else:
-                # Add to each ledger separately, because perhaps only some of them reject the adds.
+                # Add to each ledger separately, because it may be that only some of them reject the
+                # adds.
                 for each in ledgers:
                     self._add(batch, each)
         else:
@@ -117,7 +119,8 @@ class ProtocolV2:
         if mark is None:
             batch.respond(response, count)
         else:
-            # Even an error response implies that the ledger is fenced.
+            # Send even an error response after the sync, because it implies that the ledger is
+            # fenced.
             batch.respond_when_synced(response, ledger_id, mark)
 
 

@@ -39,7 +39,7 @@ from labkit.system.storage.store import LedgerStore
 T = TypeVar("T")
 
 _LIST_COST = 64 * 1024
-"""With this cost, a channel can have at most 16 pending lists of entries."""
+"""Because of this cost, a channel can have at most 16 pending requests for a list of entries."""
 
 
 class ProtocolV3:
@@ -70,7 +70,9 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve even adds in turn, because decoding an add takes as long as storing it."""
+        """Serve all requests in turn, even adds, because decoding an add takes as long as storing
+        it.
+        """
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)
 
@@ -97,7 +99,7 @@ class ProtocolV3:
     def wake(self, ledger_ids: Iterable[int]) -> None:
         """End the long polls of these ledgers if their LastAddConfirmed has advanced enough."""
         for ledger_id in filter(self._polls.is_waited_for, ledger_ids):
-            # If LastAddConfirmed cannot be read now, the polls last until their timeouts.
+            # If LastAddConfirmed cannot be read now, the polls continue until they time out.
             with suppress(*REFUSALS, *UNREADABLE):
                 self._polls.advance(ledger_id, last_add_confirmed(self._store, ledger_id))
 
@@ -159,7 +161,7 @@ class ProtocolV3:
         batch.respond(_encoded(request, result))
 
     def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
-        """Return LastAddConfirmed and, if requested and stored here, the next entry."""
+        """Return LastAddConfirmed and, if it was requested and is stored here, the next entry."""
         read = request.readRequest
         if not is_flagged(read, pb.ReadRequest.ENTRY_PIGGYBACK):
             return self._found(request)
@@ -209,7 +211,9 @@ class ProtocolV3:
     # Queries
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """Read a ledger's whole index in the checkpoint thread, for one request at a time."""
+        """List a ledger's entries in the checkpoint thread, because this reads the whole index;
+        only one such request is served at a time.
+        """
         batch.cost += REQUEST_COST
         # Count the cost now, so that a client cannot queue an unlimited number of these requests.
         batch.channel.add_delayed_cost(_LIST_COST)

@@ -45,7 +45,9 @@ class Turns:
         return channel
 
     def serve_or_queue(self, batch: Batch, serve: Serve[R], request: R) -> None:
-        """Serve a request if the turn has time left and no request waits; otherwise, queue it."""
+        """Serve a request if the turn has time left and no other request is waiting; otherwise,
+        queue it.
+        """
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
             channel.wait(serve, request)
@@ -54,7 +56,7 @@ class Turns:
         before = batch.cost
         serve(batch, request)
         self._left -= batch.cost - before
-        # Schedule a turn even if the queue is empty, because it resets `_left`.
+        # Schedule the next turn even if the queue is empty, because each turn resets `_left`.
         if not self._is_next_due:
             self._schedule_next()
 
@@ -64,12 +66,14 @@ class Turns:
         self._finish(batch)
 
     def hold_back(self, channel: Channel) -> None:
-        """Stop reading from a channel that has waiting requests or does not read responses."""
+        """Stop reading from a channel if it has waiting requests or if its client does not read the
+        responses.
+        """
         if channel.waiting or not channel.connection.is_writable:
             channel.pause(Pause.TURN)
 
     def _wake(self, channel: Channel) -> None:
-        """Queue a channel that has waiting requests; otherwise resume reading from it."""
+        """Queue the channel if it has waiting requests; otherwise, resume reading from it."""
         if channel.is_queued or not channel.may_be_served:
             return
         if channel.waiting:
@@ -92,7 +96,8 @@ class Turns:
             if channel.may_be_served:
                 self._serve_share(Batch(channel))
             self._wake(channel)
-        # Reset this only now: the loop above also serves channels that are woken during the turn.
+        # Reset this only after the loop above, which also serves channels that are woken during the
+        # turn.
         self._is_next_due = False
         if self._queue:
             self._schedule_next()

@@ -57,8 +57,9 @@ Differences from BookKeeper:
 - A writer that fails leaves its ledger open, for its owner to close or recover. BookKeeper's writer
   closes it immediately.
 - Recovery does not report its progress to readers (`RecoveryWriter.lac_to_piggyback` explains why).
-- A writer ignores acknowledgements from a bookie that may have lost the fence. BookKeeper's writer
-  counts them, so it can confirm entries beyond the last entry that a recovery has determined.
+- A writer ignores acknowledgements from a bookie that may have forgotten a fence. BookKeeper's
+  writer counts them, so it may confirm entries although a recovery has already closed the ledger at
+  an earlier entry.
 - Recovery asks all bookies of a write set at once, not one after another.
 - During an ensemble change, new entries are sent to the old ensemble; after the change, they are
   also sent to the new bookies. BookKeeper sends them to the ensemble that is in the metadata at

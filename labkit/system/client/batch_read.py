@@ -21,8 +21,8 @@ from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest, Opcode, R
 
 
 class BatchReads:
-    """Sends batch reads. Once a connection has been lost during a batch read, no more are sent,
-    because a bookie that does not support them closes the connection.
+    """Sends batch reads. If the connection is lost during a batch read, no further batch reads are
+    sent, because a bookie that does not support them closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
@@ -36,7 +36,7 @@ class BatchReads:
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
         """Return up to `count` entries of one segment from `first` on. Return [] if no bookie
-        returns a batch; the caller must then read single entries.
+        returns a batch; in that case, the caller must read the entries one by one.
         """
         end = end_of_segment(metadata, first)
         # The bookies of this ensemble may not have entries of the next segment.
@@ -51,7 +51,7 @@ class BatchReads:
         return []
 
     async def ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
-        """Like `read`, but ask only this bookie, and return [] after an error."""
+        """Like `read`, but ask only this bookie, and return [] if an error occurs."""
         future: asyncio.Future[Response | BKException] = asyncio.get_running_loop().create_future()
 
         def on_response(response: Response | BKException) -> None:
@@ -79,7 +79,7 @@ class BatchReads:
     def _decode(
         self, bookie: str, first: int, data: bytes, bounds: list[tuple[int, int]]
     ) -> list[Entry]:
-        """Return the entries before the first one whose digest is wrong."""
+        """Decode the entries that precede the first one with a wrong digest."""
         recorder, digest, ledger_id = self._context.recorder, self._digest, self._ledger_id
         entries: list[Entry] = []
         for entry_id, (start, end) in enumerate(bounds, first):

@@ -36,7 +36,7 @@ from labkit.system.trace.recorder import Recorder
 class BookKeeper:
     """A client of one cluster.
 
-    `worlds/sim/variants` and the course's exercises replace the class attributes.
+    Subclasses in `worlds/sim/variants` and in the course's exercises override the class attributes.
     """
 
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter
@@ -196,8 +196,8 @@ class BookKeeper:
     ) -> tuple[LedgerMetadata, int]:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
-            # These cannot be checked here. Bookies reject a wrong password, and if the digest type
-            # is wrong, no digest matches.
+            # The password and the digest type cannot be checked here. Bookies reject a wrong
+            # password, and if the digest type is wrong, no digest matches.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"wrong password for ledger {ledger_id}")

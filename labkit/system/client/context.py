@@ -15,7 +15,7 @@ from labkit.system.trace.recorder import Recorder
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
     request_timeout_s: float = setting(5.0, at_least=0.001)
-    """A request fails if it has no response after this time (`addEntryTimeoutSec`, ...)."""
+    """A request fails if no response has arrived after this time (`addEntryTimeoutSec`, ...)."""
     speculative_read_timeout_ms: int = setting(2000, at_least=0)
     """How long a read waits for a response before it also asks the next bookie; 0: no limit."""
     delay_ensemble_change: bool = False
@@ -28,7 +28,9 @@ class ClientConfig:
     bookie_quarantine_time_s: float = 1800.0
     """How long placement avoids a quarantined bookie."""
     explicit_lac_interval_ms: int = setting(0, "bookkeeperExplicitLacIntervalInMills", at_least=0)
-    """How often a writer sends its LastAddConfirmed on its own if no entry carries it; 0: never."""
+    """The interval at which a writer sends its LastAddConfirmed if no further entry contains it (0:
+    never).
+    """
     add_entry_quorum_timeout_s: float = setting(
         -1.0, "bookkeeper_addEntryQuorumTimeoutSec", at_least=-1
     )

@@ -1,8 +1,8 @@
 """A writer whose bookies acknowledge entries before syncing them, so that fewer syncs are needed.
 
 A bookie acknowledges an entry as soon as it is written, so a power failure may lose it. Readers
-read only up to LastAddConfirmed, and `close` makes it the last entry. Therefore LastAddConfirmed
-does not advance until `force` has made every bookie of the ensemble sync.
+read only up to LastAddConfirmed, and `close` makes LastAddConfirmed the ledger's last entry. It
+therefore does not advance until `force` has made every bookie of the ensemble sync.
 
 A bookie that fails cannot be replaced: it may have lost entries that it acknowledged but never
 synced, and the writer no longer has them. So the writer ends if a bookie fails. It also ends if
@@ -38,8 +38,8 @@ class _NoEnsembleChange(EnsembleChange):
 
 
 class DeferredSyncWriter(LedgerWriter):
-    """A `LedgerWriter` whose adds complete when they have Qa acknowledgements, before they are
-    confirmed.
+    """A `LedgerWriter` whose adds complete as soon as they have Qa acknowledgements, although they
+    are not confirmed until the next `force`.
 
     Invariant: every bookie of the ensemble has synced all entries up to LastAddConfirmed.
     """
@@ -55,9 +55,11 @@ class DeferredSyncWriter(LedgerWriter):
         self._length_acknowledged = 0
         self._v3_channels = [context.bookie_client.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
-        """By ensemble index: the connection of the first acknowledgement since the last force."""
-        # Only one `force` may run, because another one would not see the connections that the first
-        # one has set aside.
+        """By ensemble index: the number of the connection on which the first acknowledgement since
+        the last force arrived.
+        """
+        # Only one `force` may run at a time, because a second one would not check the connections
+        # that the first one has already taken out of `_connections`.
         self._force_lock = asyncio.Lock()
 
     async def force(self) -> None:
@@ -71,14 +73,15 @@ class DeferredSyncWriter(LedgerWriter):
             last, length = self.last_add_acknowledged, self._length_acknowledged
             if last == self.last_add_confirmed:
                 return
-            # Adds that are acknowledged during this call belong to the next one.
+            # Adds that are acknowledged during this call are handled by the next call.
             unsynced, self._connections = self._connections, {}
             try:
                 await asyncio.gather(
                     *(channel.force_ledger(self.ledger_id) for channel in self._v3_channels)
                 )
             except BKException:
-                # Keep the older connection, because entries acknowledged on it are not synced yet.
+                # If a bookie has reconnected, keep the older connection, because the entries
+                # acknowledged on it have not been synced yet.
                 self._connections |= unsynced
                 raise
             self._end_if_reconnected(unsynced)
@@ -106,7 +109,8 @@ class DeferredSyncWriter(LedgerWriter):
             raise self.ended_by
 
     def request_of(self, entry: bytes) -> bytes:
-        # `send` creates the request, because it contains a number that depends on the connection.
+        # Return only the entry: `send` creates the request, because a request contains a number
+        # that depends on the connection.
         return entry
 
     def acking_channel(self, index: int) -> PerChannelBookieClient:
@@ -126,8 +130,8 @@ class DeferredSyncWriter(LedgerWriter):
         if error is None:
             self._connections.setdefault(index, self._v3_channels[index].connection_count)
         assert error is None or isinstance(error, BKException)
-        # Version 2 channels are not used here, but they identify the bookies, which are never
-        # replaced.
+        # Adds are not sent on the version 2 channels, but `on_responses` uses these channels to
+        # identify bookies. This is safe because bookies are never replaced here.
         self.on_responses(index, self.channels[index], [pending], error)
 
     def complete_adds(self) -> None:

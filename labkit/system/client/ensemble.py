@@ -1,4 +1,4 @@
-"""Computes a ledger's segments when failed bookies are replaced.
+"""Computes how a ledger's segments change when failed bookies are replaced.
 
 In BookKeeper: `client/EnsembleUtils.java`, `LedgerHandle.ensembleChangeLoop`.
 """

@@ -43,7 +43,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, encode_ledge
 _LARGEST_METADATA = MAX_NODE_BYTES - 100_000
 """Leaves room for what other clients add when they recover, close or repair the ledger."""
 _RETRY_AFTER_S = 1.0
-"""The pause after a search for replacements has failed."""
+"""The time to wait after a search for replacements has failed."""
 
 
 class WriterInterface(Protocol):
@@ -115,7 +115,7 @@ class EnsembleChange:
             return
         self._watcher.count_failure(bookie, error)
         self.last_failure = error
-        # If the entry already has Qa acknowledgements, it does not need an ensemble change now.
+        # If the entry already has Qa acknowledgements, the ensemble change can wait.
         was_acknowledged = self.writer.has_enough_acks(pending)
         pending.failed |= 1 << index
         is_blocked = self._cannot_get_enough_acks(pending)
@@ -133,7 +133,8 @@ class EnsembleChange:
             self.start(at_once=is_blocked)
 
     def start(self, *, at_once: bool = False) -> None:
-        """Start a change. If one is running, it will also replace the bookies in `failed`.
+        """Start an ensemble change, unless one is already running; a running one also replaces the
+        bookies in `failed`.
 
         With `at_once`, start it even if a search has just failed to find a replacement.
         """
@@ -187,7 +188,7 @@ class EnsembleChange:
     # Helpers for the hooks
 
     def switch_to_new_ensemble(self) -> frozenset[int]:
-        """Use the new ensemble; return the ensemble indices of its new bookies."""
+        """Start using the new ensemble; return the ensemble indices of its new bookies."""
         pairs = zip(self.writer.channels, self.writer.ensemble, strict=True)
         replaced = frozenset(
             index for index, (old, new_id) in enumerate(pairs) if old.bookie_id != new_id
@@ -207,7 +208,8 @@ class EnsembleChange:
         writer, shortage = self.writer, None
         try:
             while shortage is None and not writer.is_ended:
-                # Skip bookies that have failed another add, but were replaced by an earlier round.
+                # Skip bookies that have failed another add but have already been replaced in an
+                # earlier round.
                 failed, self.failed = still_in_ensemble(writer.ensemble, self.failed), {}
                 if not failed:
                     break
@@ -230,7 +232,8 @@ class EnsembleChange:
         """Store an ensemble in which as many failed bookies as possible are replaced.
 
         Return None if all of them were replaced. Otherwise, return the error with which the writer
-        ends if it cannot continue without the others. Raises the errors of `store_ensemble`.
+        ends if it cannot continue without replacing the others. Raises the errors of
+        `store_ensemble`.
         """
         writer = self.writer
         while failed:

@@ -1,4 +1,5 @@
-"""Sends a ledger's LastAddConfirmed to the bookies even if no further entry carries it.
+"""Sends a ledger's LastAddConfirmed to the bookies even if no further entry is written that would
+contain it.
 
 Without this, the newest entry of an idle writer would look unconfirmed to readers.
 
@@ -16,7 +17,9 @@ from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 
 
 class ExplicitLacSender:
-    """Sends a writer's LastAddConfirmed once per interval until Qa bookies have it."""
+    """Checks a writer's LastAddConfirmed once per interval, and sends it until Qa bookies have
+    stored it.
+    """
 
     def __init__(self, writer: LedgerWriter, context: ClientContext) -> None:
         self._writer = writer
@@ -50,6 +53,7 @@ class ExplicitLacSender:
     ) -> None:
         if written.exception() is None:
             acks.append(index)
-            # As with an entry, a reader that asks enough bookies asks at least one of these Qa.
+            # Qa acknowledgements are enough, because as with an entry, a reader that asks enough
+            # bookies asks at least one that has stored the value.
             if len(acks) == self._writer.metadata.ack_quorum:
                 self._stored = max(self._stored, lac)

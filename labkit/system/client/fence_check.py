@@ -1,13 +1,13 @@
 """Counts an acknowledgement only if the bookie cannot have forgotten that the ledger was fenced.
 
-A bookie may forget a fence, because its disks were emptied or restored from a backup, or because it
+A bookie may forget a fence because its disks were emptied or restored from a backup, or because it
 does not journal fences. It then stores the old writer's adds, although a recovery may already have
-closed the ledger without them, so that no reader will ever see them.
+closed the ledger without these entries, so that no reader will ever see them.
 
 But a bookie forgets nothing while its process is running, and a connection belongs to one process.
 Recovery stores IN_RECOVERY before it fences the bookies. So if the metadata was still OPEN after
-the connection had been opened, any fence comes later, and the bookie either honours it or stops
-responding. The rule:
+the connection had been made, any fence is set later. From then on, the bookie either honours the
+fence or stops responding on this connection. The rule:
 
     an acknowledgement counts if the metadata was OPEN after its connection was made
 
@@ -15,11 +15,11 @@ Acknowledgements also count if the connection was made up to 5 ms after the meta
 because a recovery and a restart of a fenced bookie take longer. This saves a read of the metadata
 for the first connections of a new ledger.
 
-The check calls `sync` first, because a ZooKeeper server that lags behind the others could still
-return OPEN.  A watch is not enough, because it may report the change after the acknowledgement, and
-neither is the bookie's cookie, which changes only if the disks are emptied. The metadata is read
-once for each new connection; creating the ledger and each ensemble change also prove that it is
-OPEN.
+The check calls `sync` before it reads the metadata, because a ZooKeeper server that lags behind the
+others could still return OPEN. A watch would not be enough, because it may report the change after
+the acknowledgement has arrived. Neither would the bookie's cookie, which changes only if the disks
+are emptied. The metadata is read once for each new connection. The creation of the ledger and each
+ensemble change also prove that it is OPEN.
 
 BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """
@@ -35,12 +35,14 @@ from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.model.ledger import LedgerState
 
 _TOO_SHORT_FOR_A_RESTART_S = 0.005
-"""A recovery followed by a restart of a bookie that it fenced takes longer than this."""
+"""It takes longer than this to recover a ledger and then restart one of the fenced bookies."""
 _RETRY_S = 1.0
 
 
 class FenceCheck:
-    """Holds back one writer's acknowledgements until the metadata has been read as OPEN."""
+    """Holds back one writer's acknowledgements until a read of the metadata shows that it is still
+    OPEN.
+    """
 
     def __init__(
         self,
@@ -65,7 +67,7 @@ class FenceCheck:
         self._task: asyncio.Task[None] | None = None
 
     def passed(self, channel: PerChannelBookieClient) -> bool:
-        """Return whether acknowledgements on this channel's connection count."""
+        """Return whether acknowledgements that arrive on this channel's connection count."""
         return channel.connected_at <= self._open_at + _TOO_SHORT_FOR_A_RESTART_S
 
     def expect(self, channel: PerChannelBookieClient) -> None:
@@ -105,7 +107,8 @@ class FenceCheck:
         while (self._held or not has_read) and not self._is_ended():
             requested_at = self._loop.time()
             try:
-                # Send both at once: the metadata store handles a session's requests in order.
+                # Send both requests at once, because the metadata store handles a session's
+                # requests in order.
                 _, (metadata, _) = await asyncio.gather(
                     self._manager.store.sync(), self._manager.read(self._ledger_id)
                 )
@@ -125,8 +128,8 @@ class FenceCheck:
 
 
 class NoFenceCheck(FenceCheck):
-    """Counts every acknowledgement. Recovery uses this, because bookies accept its adds despite
-    the fence.
+    """Counts every acknowledgement. Recovery uses this class, because bookies accept recovery adds
+    despite the fence.
     """
 
     def passed(self, channel: PerChannelBookieClient) -> bool:

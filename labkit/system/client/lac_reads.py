@@ -31,7 +31,7 @@ T = TypeVar("T")
 _POLL_S = 1.0
 """The duration of one long poll; polls are repeated until the reader's own timeout."""
 _RETRY_S = 0.1
-"""The pause before polling a bookie again that has no entry of the ledger yet."""
+"""How long to wait before polling a bookie again if it has no entry of the ledger yet."""
 
 
 class LacReads:
@@ -42,9 +42,9 @@ class LacReads:
         self._digest = make_digest(metadata.digest_type, metadata.password)
 
     async def highest(self, metadata: LedgerMetadata) -> int:
-        """Return the highest LastAddConfirmed that the last ensemble has stored, or -1.
+        """Return the highest LastAddConfirmed stored on the bookies of the last ensemble, or -1.
 
-        Raises `BKReadException` if a bookie that does not respond could have a higher one.
+        Raises `BKReadException` if a bookie that does not respond could have a higher value.
         """
         ensemble = metadata.segments[-1].ensemble
         with _asked_in_parallel(ensemble, self._verified_lac) as replies:
@@ -72,7 +72,8 @@ class LacReads:
                     if isinstance(reply, BKException):
                         raise reply
                     if reply.last_add_confirmed > lac_before:
-                        # Read it again, because the response contains no digest.
+                        # The response to a poll contains no digest, so read the value again, with
+                        # its digest.
                         lac = await self._verified_lac(ensemble[index])
                         if lac > lac_before:
                             return lac, self._entry_of(reply, ensemble[index], lac_before + 1)
@@ -85,8 +86,9 @@ class LacReads:
     async def _poll(self, lac_before: int, deadline: float, bookie: str) -> LongPollResult:
         """Poll one bookie until it reports progress.
 
-        A bookie that has no entry of the ledger yet rejects polls, so they are retried. Each poll
-        is short, because Apache's bookie sometimes forgets a waiting reader.
+        A bookie rejects polls as long as it has no entry of the ledger, so rejected polls are
+        retried. Each poll has a short timeout, because Apache's bookie sometimes forgets a waiting
+        reader.
         """
         loop = asyncio.get_running_loop()
         channel = self._bookie_client.get_v3(bookie)

@@ -17,7 +17,7 @@ async def compare_and_set(
     wanted: LedgerMetadata,
     context: ClientContext,
 ) -> tuple[bool, LedgerMetadata, int]:
-    """Store `wanted` if the stored metadata still is `current`, which has this version.
+    """Store `wanted` if the version of the stored metadata is still `version`, that of `current`.
 
     Returns whether `wanted` was stored, the metadata that is now stored, and its version. Raises
     the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
@@ -29,7 +29,8 @@ async def compare_and_set(
         stored, version = await context.manager.read(ledger_id)
         if not stored.has_password:
             stored = replace(stored, digest_type=current.digest_type, password=current.password)
-        # This client may have stored a new ensemble itself, if the response to its write was lost.
+        # If the response to an earlier write was lost, this client may itself have stored the new
+        # ensemble.
         _record_new_ensembles(ledger_id, current.segments, stored, context)
         return False, stored, version
     _record_new_ensembles(ledger_id, current.segments, wanted, context)

@@ -29,14 +29,14 @@ class Verdict(Enum):
     FOUND = "found"
     """At least one bookie has the entry."""
     NEVER_ACKNOWLEDGED = "never acknowledged"
-    """The entry cannot have been acknowledged, so the ledger may be closed before it."""
+    """The entry cannot have been acknowledged, so the ledger may end at the previous entry."""
     UNKNOWN = "unknown"
 
 
 def is_covered(
     responded: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> bool:
-    """Return whether fewer than Qa bookies of each write set are missing from `responded`, which
+    """Return whether fewer than Qa bookies of each write set are missing from `responded`. It
     contains the ensemble indices of the bookies that have returned an entry or denied having one.
     """
     return all(
@@ -51,10 +51,10 @@ async def collect_until_covered(
     replies: "asyncio.Queue[tuple[int, T | BKException]]",
     is_response: Callable[[BKException], bool],
 ) -> dict[int, T | BKException]:
-    """Collect responses from the last ensemble, by ensemble index, until they cover it.
+    """Collect the responses of the last ensemble, by ensemble index, until they cover the ensemble.
 
-    `is_response` decides whether an error counts. Raises `BKReadException` if too few bookies
-    respond.
+    `is_response` decides whether an error counts as a response. Raises `BKReadException` if too few
+    bookies respond.
     """
     ensemble = metadata.segments[-1].ensemble
     sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
@@ -76,7 +76,7 @@ async def collect_until_covered(
 
 
 def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
-    """Judge whether an entry was stored, from the responses of its write set so far."""
+    """Judge whether an entry was stored, based on the responses of its write set so far."""
     if any(isinstance(response, Entry) for response in responses):
         return Verdict.FOUND
     denied = sum(isinstance(response, PROVES_ABSENCE) for response in responses)
@@ -86,5 +86,7 @@ def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quoru
 
 
 def most_informative(errors: Sequence[BKException]) -> BKException:
-    """Return the first error that is not a denial, if any, because then the entry may exist."""
+    """Return the first error that is not a denial, because such an error means that the entry may
+    exist; if there is none, return the first denial.
+    """
     return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

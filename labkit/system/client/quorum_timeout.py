@@ -2,7 +2,7 @@
 
 If a bookie does not respond within `request_timeout_s`, it is replaced, and its replacement may not
 respond either. The timeout in this module limits the total time, for callers that would rather
-switch to a new ledger.
+switch to a new ledger than wait.
 
 In BookKeeper: `LedgerHandle.monitorPendingAddOps`, `PendingAddOp.maybeTimeout`.
 """
@@ -21,7 +21,7 @@ an eighth of the timeout late.
 
 
 class QuorumTimeoutMonitor:
-    """Checks a writer's adds until the writer ends.
+    """Periodically checks whether a writer's adds are late, until the writer ends.
 
     An add is late only if it lacks acknowledgements, not if it is waiting for earlier entries or
     for an ensemble change.

@@ -46,11 +46,15 @@ class LedgerReader:
         self.is_watching = False
         """Whether a watch is set, so that `metadata` is up to date."""
         self._changed: asyncio.Future[None] | None = None
-        """Set while a call waits for the metadata to change; done once it has changed."""
+        """Set while a call waits for the metadata to change; the future is done once it has
+        changed.
+        """
 
     @property
     def is_closed(self) -> bool:
-        """Whether `metadata` is that of a closed ledger; `check_closed` rereads it if necessary."""
+        """Whether the ledger is closed according to `metadata`; `check_closed` rereads the metadata
+        if necessary.
+        """
         return self.metadata.state is LedgerState.CLOSED
 
     # LastAddConfirmed
@@ -58,8 +62,9 @@ class LedgerReader:
     async def read_last_add_confirmed(self) -> int:
         """Ask the bookies for LastAddConfirmed, unless the ledger is closed.
 
-        Entries carry it, so the newest entry of an open ledger appears confirmed only once the next
-        one has been stored. Raises `BKReadException` if too few bookies respond.
+        Bookies learn this value from entries, so the newest entry of an open ledger appears to be
+        confirmed only once the next entry has been stored. Raises `BKReadException` if too few
+        bookies respond.
         """
         if not await self.check_closed():
             entries = await self.bookie_reads.last_entries(self.metadata)
@@ -111,14 +116,14 @@ class LedgerReader:
     async def _wait_for_change(self, wait_s: float) -> Entry | None:
         """Wait until LastAddConfirmed advances, the metadata changes, or `wait_s` has elapsed.
 
-        Return the entry after the previous LastAddConfirmed if a response contains it.
+        Return the entry after the previous LastAddConfirmed if a response contains that entry.
         """
         if not self.is_watching:
             return None
         loop = asyncio.get_running_loop()
         lac_before = self.last_add_confirmed
-        # Stop if the metadata changes, because the ledger was closed, or other bookies must be
-        # polled.
+        # Stop if the metadata changes, because then the ledger has been closed, or other bookies
+        # must be polled.
         changed = self._changed = loop.create_future()
         poll = loop.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
         try:
@@ -171,7 +176,7 @@ class LedgerReader:
         try:
             return await self._read_from_write_sets(first, last)
         except BKException:
-            # The entries may have moved to other bookies.
+            # The entries may have been moved to other bookies in the meantime.
             with suppress(MetadataUnavailableError):
                 await self._read_metadata()
             if self.metadata.segments == segments_before:

@@ -1,8 +1,8 @@
 """Reads entries from one bookie, from several at once, or from one after another.
 
-A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. A read that
-carries the ledger's master key fences the ledger on that bookie before reading; recovery fences a
-ledger by sending the key with its read of the newest entry.
+A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. If a read
+contains the ledger's master key, the bookie fences the ledger before it reads the entry. Recovery
+fences a ledger by sending the key in its read of the newest entry.
 
 In BookKeeper: `client/PendingReadOp.java`, `client/ReadLastConfirmedOp.java`.
 """
@@ -25,7 +25,7 @@ OnReply = Callable[[str, int, Entry | BKException], None]
 """Called with the bookie, the requested entry id, and the reply."""
 _READ = Opcode.READ
 Replies = asyncio.Queue[tuple[int, Entry | BKException]]
-"""The index of each bookie that was asked, and its reply."""
+"""For each bookie that was asked: its index and its reply."""
 
 
 class BookieReads:
@@ -45,7 +45,8 @@ class BookieReads:
         fence_key: bytes = b"",
         flags: int = 0,
     ) -> None:
-        """Read an entry from one bookie, which fences the ledger first if there is a `fence_key`.
+        """Read an entry from one bookie; if there is a `fence_key`, the bookie fences the ledger
+        first.
 
         `on_reply` receives an entry with a correct digest, or a `BKException`.
         """
@@ -64,7 +65,7 @@ class BookieReads:
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
     ) -> Replies:
-        """Ask all bookies at once; the queue receives one reply from each."""
+        """Ask all bookies at once; return a queue that receives one reply from each of them."""
         replies: Replies = asyncio.Queue()
 
         def on_reply(index: int, _bookie: str, _entry_id: int, reply: Entry | BKException) -> None:
@@ -77,7 +78,8 @@ class BookieReads:
     async def last_entries(
         self, metadata: LedgerMetadata, *, fence_key: bytes = b""
     ) -> list[Entry]:
-        """Return the newest entry of each bookie that responds, until they cover the last ensemble.
+        """Ask all bookies of the last ensemble for their newest entries, and return those received
+        by the time the responses cover the ensemble.
 
         Raises `BKReadException` if too few bookies respond, and `BKUnauthorizedAccessException` if
         one rejects the password.
@@ -96,8 +98,8 @@ class BookieReads:
     # Hook: overridden by `worlds/sim/variants`.
 
     def is_denial(self, error: BKException) -> bool:
-        """Return whether the error counts as a response, because the bookie denies having the
-        entry.
+        """Return whether the error means that the bookie does not have the entry; such an error
+        counts as a response.
         """
         return isinstance(error, PROVES_ABSENCE)
 
@@ -200,7 +202,8 @@ class SequenceRead:
         if isinstance(reply, BKException):
             self._on_error(entry_id, reply)
             return
-        # A bookie counts as responsive even if another one has already returned this entry.
+        # Record that the bookie is responsive, even if another bookie has already returned this
+        # entry.
         self._responsive[bookie] = None
         if self._asked.pop(entry_id, None) is not None:
             self._entries[entry_id] = reply
@@ -231,7 +234,7 @@ class SequenceRead:
             self._timer = loop.call_later(wait_ms / 1000, self._speculate)
 
     def _speculate(self) -> None:
-        """Ask one more bookie for each entry for which no responsive bookie has been asked."""
+        """For each entry that no responsive bookie has been asked for, ask one more bookie."""
         for entry_id, asked in self._asked.items():
             bookies = self._bookies[entry_id]
             if asked < len(bookies) and not self._responsive.keys() & bookies[:asked]:

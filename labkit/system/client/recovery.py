@@ -13,7 +13,7 @@
 
 If a bookie does not respond, the read from it fails with `BKTimeoutException` after
 `request_timeout_s`. If the responses to a read prove neither that the entry exists nor that it
-cannot have been acknowledged, recovery fails and leaves the ledger IN_RECOVERY.
+cannot have been acknowledged, the recovery fails, and the ledger remains IN_RECOVERY.
 
 If the client crashes, the next client that opens the ledger recovers it. If two clients recover a
 ledger at the same time, they write back the same entries, and the first one to store CLOSED
@@ -77,7 +77,7 @@ class RecoveryEnsembleChange(EnsembleChange):
 
 
 class RecoveryWriter(LedgerWriter):
-    """Writes recovered entries back; bookies accept its adds despite the fence.
+    """Writes recovered entries back, using adds that bookies accept despite the fence.
 
     New ensembles are stored only on close. Otherwise, another recovery would ask bookies that
     never had the entries, and conclude from their denials that the ledger ends there.
@@ -100,16 +100,16 @@ class RecoveryWriter(LedgerWriter):
         self._lac_before_recovery = last_add_confirmed
 
     def write_back(self, entry: Entry) -> None:
-        """Write the next entry again; `all_confirmed` and `drain` raise any error."""
+        """Write the next entry back; if this fails, `all_confirmed` and `drain` raise the error."""
         assert entry.entry_id == self.last_add_pushed + 1
-        # `add` adds the size of the payload.
+        # Subtract the size of the payload, because `add` adds it again.
         self.length = entry.length - len(entry.payload)
         self.add(entry.payload).add_done_callback(_retrieve_exception)
 
     async def close(self) -> None:
-        """Close the ledger, or accept the last entry with which another client has closed it."""
+        """Close the ledger; if another client closed it first, accept that client's last entry."""
         await self.stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))
-        # Compare-and-set needs the stored metadata, which lacks the new ensembles.
+        # Compare-and-set needs the metadata as it is stored, without the new ensembles.
         self.metadata = self.ensemble_change.stored
         while self.metadata.state is not LedgerState.CLOSED:
             metadata = self.metadata
@@ -124,7 +124,7 @@ class RecoveryWriter(LedgerWriter):
 
     def lac_to_piggyback(self) -> int:
         # Readers must not see what this recovery finds, because another recovery may still close
-        # the ledger at an earlier entry. BookKeeper's recovery returns its own progress here.
+        # the ledger at an earlier entry. BookKeeper's recovery uses its own progress instead.
         return self._lac_before_recovery
 
 
@@ -136,7 +136,7 @@ class LedgerRecovery:
     ) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
-        """Determines from which bookies entries are read, so it does not change after the fence."""
+        """Determines which bookies entries are read from, so it does not change after the fence."""
         self._version = version
         self._context = context
         self.recorder = context.recorder
@@ -144,7 +144,8 @@ class LedgerRecovery:
         self.master_key = make_master_key(metadata.password)
 
     async def run(self) -> LedgerMetadata:
-        """Recover the ledger unless it is closed; return the closed metadata.
+        """Recover the ledger, unless it is already closed, and return the metadata of the closed
+        ledger.
 
         Raises `BKLedgerRecoveryException` if too few bookies respond; the ledger then remains
         IN_RECOVERY until the next attempt.
@@ -167,8 +168,8 @@ class LedgerRecovery:
     async def fence(self) -> tuple[int, int]:
         """Fence the last ensemble.
 
-        Returns the last entry that is certainly confirmed, or -1, and the length that is stored in
-        the entry with the highest LastAddConfirmed.
+        Returns the last entry that has certainly been confirmed, or -1, and the length that is
+        stored in the entry with the highest LastAddConfirmed.
         """
         key, reads = self.master_key, self.bookie_reads
         last_entries = await reads.last_entries(self.metadata, fence_key=key)
@@ -179,17 +180,20 @@ class LedgerRecovery:
         return lower_bound, 0 if best is None else best.length
 
     def safe_lower_bound(self, reported_lac: int) -> int:
-        """Return the last entry that is certainly confirmed; recovery starts reading after it.
+        """Return the last entry that has certainly been confirmed; recovery starts reading after
+        it.
 
-        All entries before the last segment are confirmed, even if none of its bookies reports that.
+        All entries before the last segment have been confirmed, even if none of the bookies of the
+        last segment reports this.
         """
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 
     def fence_key_of_reads(self) -> bytes:
-        """Return the key with which each read fences the ledger, or b"" if reads do not fence it.
+        """Return the key that is sent with each read to fence the ledger, or b"" if reads do not
+        fence it.
 
-        A bookie that `fence` has not fenced must not accept an entry from the writer after it has
-        denied having the entry (BookKeeper issue 2614).
+        Without this, a bookie that `fence` did not reach could deny having an entry, and later
+        accept the same entry from the writer (BookKeeper issue 2614).
         """
         return self.master_key
 
@@ -234,7 +238,7 @@ class LedgerRecovery:
     async def _read(self, entry_id: int) -> Entry | None:
         """Return the entry, or None if it cannot have been acknowledged.
 
-        Raises `BKLedgerRecoveryException` if the responses prove neither.
+        Raises `BKLedgerRecoveryException` if the responses prove neither of these.
         """
         metadata = self.metadata
         ensemble = metadata.ensemble_at(entry_id)
@@ -267,7 +271,7 @@ class LedgerRecovery:
         """Return the length that is stored in the ledger's last entry.
 
         If the entry cannot be read, return the length that the fenced bookies reported, as
-        BookKeeper does. This length may include entries that were not recovered, or be 0.
+        BookKeeper does. That length may include entries that were not recovered, or it may be 0.
         """
         if entry_id == NO_ENTRY_ID:
             return 0
@@ -280,6 +284,6 @@ class LedgerRecovery:
 
 
 def _retrieve_exception(added: asyncio.Future[int]) -> None:
-    """Keep asyncio from logging the exception, which `all_confirmed` raises."""
+    """Prevent asyncio from logging the exception, because `all_confirmed` raises it."""
     if not added.cancelled():
         added.exception()

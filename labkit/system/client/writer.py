@@ -45,20 +45,21 @@ _FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosed
 class LedgerWriter:
     """Adds entries to a ledger that it created.
 
-    Invariants: Entries are confirmed in the order of their ids, once they and all earlier entries
-    are on disk on `ack_quorum` bookies of their write sets; an acknowledgement counts only if the
-    bookie cannot have forgotten a fence (`fence_check`). Nothing is confirmed during an ensemble
-    change, so a new segment starts after all confirmed entries.
+    Invariants: Entries are confirmed in the order of their ids. An entry is confirmed once it and
+    all earlier entries are on the disks of `ack_quorum` bookies of their write sets. An
+    acknowledgement counts only if the bookie cannot have forgotten a fence (`fence_check`). Nothing
+    is confirmed during an ensemble change, so a new segment starts after all confirmed entries.
 
-    A failed bookie is replaced immediately, unless the failed add already had Qa acknowledgements
-    (then the next `add` starts the replacement), or `delay_ensemble_change` is set and Qa
-    acknowledgements are still possible. If no writable bookie is left, the writer continues
-    without a replacement while Qa acknowledgements are possible; BookKeeper's writer fails, unless
-    `delayEnsembleChange` is set.
+    A failed bookie is replaced immediately, with two exceptions. If the failed add already had Qa
+    acknowledgements, the next `add` starts the replacement. If `delay_ensemble_change` is set, the
+    bookie is not replaced as long as Qa acknowledgements are still possible. If no writable bookie
+    is left, the writer continues without a replacement while Qa acknowledgements are possible;
+    BookKeeper's writer fails, unless `delayEnsembleChange` is set.
 
-    The writer ends, without closing the ledger, when another client has fenced or closed the
-    ledger: a bookie responds to an add with `BKLedgerFencedException`, the compare-and-set of an
-    ensemble change fails, or `fence_check` reads metadata that is not OPEN.
+    If another client has fenced or closed the ledger, the writer ends, without closing the ledger.
+    It notices this if a bookie responds to an add with `BKLedgerFencedException`, if the
+    compare-and-set of an ensemble change fails, or if `fence_check` reads metadata that is not
+    OPEN.
     """
 
     ensemble_change_class: ClassVar[type[EnsembleChange]] = EnsembleChange
@@ -86,7 +87,7 @@ class LedgerWriter:
         self._add_header = add_header(self.master_key)
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self.connect_to_last_ensemble()
-        # Looking up the loop takes a system call.
+        # Look up the loop only once, because each lookup takes a system call.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
         self.fence_check = self.fence_check_class(
@@ -94,7 +95,8 @@ class LedgerWriter:
         )
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
-        """Append an entry; the future resolves to its id once the entry is confirmed.
+        """Append an entry; the returned future resolves to the entry's id once the entry is
+        confirmed.
 
         This never waits for earlier adds; await `drain` to limit how many are pending. The future
         fails with a `LabkitError` if this writer can no longer confirm the entry, but a recovery
@@ -102,7 +104,8 @@ class LedgerWriter:
         `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer.
         """
         if self.ensemble_change.failed and self.ended_by is None:
-            # Replace bookies whose failed adds had enough acknowledgements from other bookies.
+            # Replace the bookies that failed an add although other bookies acknowledged it often
+            # enough.
             self.ensemble_change.start()
         # `start` may have ended the writer.
         if self.ended_by is not None:
@@ -118,7 +121,8 @@ class LedgerWriter:
         entry = pack_entry(self.ledger_id, entry_id, lac, self.length, payload, self._digest)
         future = self._loop.create_future()
         pending = PendingAdd(entry_id, self.length, self.request_of(entry), future)
-        # Append it before sending it, because an ensemble change resends everything in `pending`.
+        # Append the entry before sending it, because an ensemble change resends everything in
+        # `pending`.
         self.pending.append(pending)
         if self.recorder.listening:
             checksum = f"{zlib.crc32(payload):08x}"
@@ -131,7 +135,8 @@ class LedgerWriter:
         return future
 
     async def drain(self) -> None:
-        """Wait until fewer than `max_pending_adds` adds are unconfirmed. Raises an add's error.
+        """Wait until fewer than `max_pending_adds` adds are unconfirmed. If an add fails, raises
+        its error.
 
         If nothing else limits the number of pending adds, await this before each add.
         """
@@ -141,7 +146,7 @@ class LedgerWriter:
             await asyncio.shield(self.pending[excess].future)
 
     async def all_confirmed(self) -> None:
-        """Wait until all entries pushed so far are confirmed. Raises an add's error."""
+        """Wait until all entries pushed so far are confirmed. If an add fails, raises its error."""
         if self.pending:
             await asyncio.shield(self.pending[-1].future)
         elif self.ended_by is not None and self.last_add_confirmed < self.last_add_pushed:
@@ -156,11 +161,11 @@ class LedgerWriter:
         return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
-        """Make all acknowledged entries durable. Without deferred sync, they already are."""
+        """Make all acknowledged entries durable; without deferred sync, they already are."""
 
     async def close(self) -> None:
-        """Close the ledger with LastAddConfirmed as its last entry, even if it is IN_RECOVERY: the
-        recovery then accepts this last entry.
+        """Close the ledger with LastAddConfirmed as its last entry. This works even if the ledger
+        is IN_RECOVERY; the recovery then accepts this last entry.
 
         Unconfirmed adds fail with `BKLedgerClosedException`, so await them first. Raises
         `BKMetadataVersionException` if another client has closed the ledger at a different entry.
@@ -190,7 +195,7 @@ class LedgerWriter:
         return self.last_add_confirmed
 
     def request_of(self, entry: bytes) -> bytes:
-        """Return the request that stores a packed entry, the same for all bookies."""
+        """Return the request that stores a packed entry; it is the same for all bookies."""
         return self._add_header + entry
 
     def send(self, pending: PendingAdd, index: int) -> None:
@@ -218,7 +223,7 @@ class LedgerWriter:
             pending = pending_adds.popleft()
             self.last_add_confirmed = pending.entry_id
             self.length_confirmed = pending.length
-            # Even if the caller has cancelled the future, the entry is confirmed.
+            # The entry is confirmed even if the caller has cancelled the future.
             if not pending.future.done():
                 pending.future.set_result(pending.entry_id)
         if self.recorder.listening:
@@ -234,7 +239,9 @@ class LedgerWriter:
         adds: Sequence[PendingAdd],
         error: BKException | None,
     ) -> None:
-        """Handle a bookie's response to adds, which were stored if `error` is None."""
+        """Handle a bookie's response to adds; if `error` is None, the bookie has stored the
+        entries.
+        """
         if error is not None:
             for pending in adds:
                 self._record_response(channel.bookie_id, pending, error)
@@ -279,7 +286,9 @@ class LedgerWriter:
             self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie_id, error=why)
 
     def connect_to_last_ensemble(self) -> None:
-        """From now on, send adds to the last segment's bookies, and count only their responses."""
+        """Start sending adds to the last segment's bookies, and count only responses from these
+        bookies.
+        """
         self.channels = [self._context.bookie_client.get(bookie_id) for bookie_id in self.ensemble]
         self._on_added: list[OnAdded[PendingAdd]] = [
             partial(self.on_responses, index, channel)
@@ -287,7 +296,7 @@ class LedgerWriter:
         ]
 
     async def update_metadata(self, metadata: LedgerMetadata) -> bool:
-        """Compare-and-set the metadata and return whether it was stored.
+        """Replace the metadata by compare-and-set, and return whether it was stored.
 
         After a conflict, `self.metadata` is the metadata that another client has stored.
         """
@@ -310,8 +319,9 @@ class LedgerWriter:
             if pending.future.done():
                 continue
             pending.future.set_exception(error)
-            # asyncio logs exceptions that nobody retrieves. Mark all but the last as retrieved,
-            # and the last one, too, if the caller closed the client.
+            # asyncio logs exceptions that nobody retrieves. To log this error at most once, mark
+            # the exceptions of all adds except the last one as retrieved. If the caller closed the
+            # client, mark that of the last add, too.
             if pending is not abandoned[-1] or isinstance(error, BKClientClosedException):
                 pending.future.exception()
 

@@ -15,8 +15,8 @@ from labkit.system.metadata.store import MetadataStore, NoNodeError
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBookies:
-    """Sorted ids of the registered bookies. A bookie may be in both lists while it changes its
-    state.
+    """The sorted ids of the registered bookies. While a bookie switches between writable and
+    read-only, it may be in both lists.
     """
 
     writable: tuple[str, ...]
@@ -38,8 +38,8 @@ class BookieWatch:
         self._read_only = _Children(store, store.location.read_only, self._changed.set)
 
     async def now(self) -> RegisteredBookies:
-        """Return a snapshot of the registered bookies, including any that are just changing their
-        state.
+        """Return a snapshot of the registered bookies, including any that are switching between
+        writable and read-only.
 
         Raises `MetadataUnavailableError`, or `NoClusterError` if the list of bookies is missing.
         """
@@ -52,7 +52,7 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Wait until `now` may return a different result. Return immediately if it has not been
+        """Wait until `now` may return a different result. Return immediately if `now` has not been
         called yet.
         """
         if self._writable.is_fresh and self._read_only.is_fresh:
@@ -76,7 +76,8 @@ class _Children:
 
     async def refresh(self) -> None:
         if not self.is_fresh:
-            # A change during the request makes the result stale.
+            # Get the count before the request, because a change during the request makes the result
+            # stale.
             change_count = self._change_count
             names = await self._read()
             self.exists, self.names = names is not None, names or ()

@@ -39,9 +39,10 @@ async def init_cluster(
 ) -> str:
     """Create the cluster's missing nodes, and return its instance id.
 
-    `instance_id`, a new UUID, and `layout` are used only if the cluster has none yet. The default
-    layout is the one in the metadata store's URI, or else hierarchical. Raises
-    `ForeignLayoutError` if the cluster's layout is unknown or is not the requested one.
+    `instance_id` (a new UUID) and `layout` are used only if the cluster does not have them yet. If
+    no layout is given, the one in the metadata store's URI is used, or else the hierarchical
+    layout. Raises `ForeignLayoutError` if the cluster's layout is unknown or is not the requested
+    one.
     """
     location = store.location
     if layout is not None and location.layout not in (None, layout):
@@ -65,7 +66,7 @@ async def init_cluster(
 
 
 async def read_layout(store: MetadataStore) -> LedgerLayout | None:
-    """Return the cluster's layout, or None while LAYOUT is missing.
+    """Return the cluster's layout, or None if the node LAYOUT does not exist yet.
 
     Raises `ForeignLayoutError` if labkit does not support the layout, or if the URI of the metadata
     store specifies a different one.
@@ -144,7 +145,7 @@ async def format_cluster(
 
 
 async def _delete_tree(store: MetadataStore, path: str) -> None:
-    """Delete a node and its descendants, including any that are created in the meantime."""
+    """Delete a node and its descendants, including those that are created in the meantime."""
     with suppress(NoNodeError):
         for name in await store.children(path):
             await _delete_tree(store, f"{path}/{name}")

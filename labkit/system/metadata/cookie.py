@@ -40,7 +40,7 @@ _NEW_FILE = f"{_FOLDER}/{_NEW_NAME}"
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """A bookie's id, its directories as written in its configuration, and its cluster."""
+    """A bookie's id, its directories (as written in its configuration), and its cluster's id."""
 
     bookie_id: str
     journal_dir: str
@@ -81,7 +81,8 @@ class Cookie:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> CookieFormat:
-    # Cached, because a starting bookie reads the same text from every directory.
+    # The result is cached, because a bookie that is starting reads the same text from every
+    # directory.
     return text_format.Parse(text, CookieFormat())
 
 
@@ -144,7 +145,8 @@ async def _expand(
             )
     for disk in disks:
         _prepare(disk, cookie)
-    # Do this after all directories have the new cookie, so that the next start can resume this.
+    # Change the node only after all directories have the new cookie, so that the next start can
+    # resume an interrupted expansion.
     _, version = await store.get(node)
     await store.set(node, cookie.encode(), version)
     for disk in disks:
@@ -163,7 +165,9 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
 
 
 async def delete_cookie(store: MetadataStore, bookie_id: str) -> None:
-    """Prevent a bookie from restarting on its old directories. Raises `NoNodeError`."""
+    """Delete a bookie's cookie, so that it cannot restart on its old directories. Raises
+    `NoNodeError`.
+    """
     await store.delete(_node(store, bookie_id))
 
 

@@ -3,7 +3,7 @@
     <id folder>/ID-<10 digits>              short ids, below 2147483647
     idgen-long/HOB-<10 digits>/ID-<10 digits>   long ids: the first number is the high 32 bits
 
-Each node is deleted as soon as it has been created, and its number is never reused. If the layout
+Each node is deleted right after it has been created, and its number is never reused. If the layout
 allows long ids, the first client that finds the short ids exhausted creates `idgen-long`, and from
 then on all ids are long.
 
@@ -42,14 +42,15 @@ class LedgerIdGenerator:
                 f"all ledger ids below {SHORT_ID_LIMIT} are used up, and the cluster's layout does"
                 " not support longer ids"
             )
-        # This node is never deleted, because a cluster with long ids must not return to short ones.
+        # This node is never deleted, because a cluster that uses long ids must not go back to short
+        # ones.
         with suppress(NodeExistsError):
             await self._store.create(self._long_folder, b"")
         return await self._next_long_id()
 
     async def _next_long_id(self) -> int:
         names = await self._store.children(self._long_folder)
-        # All nodes below the highest one are exhausted.
+        # All of these nodes except the highest one are exhausted.
         high = max((int(name.removeprefix(_HIGH_BITS)) for name in names), default=_FIRST_HIGH)
         while True:
             low = await self._draw(f"{self._long_folder}/{_HIGH_BITS}{high:010d}/ID-")
@@ -59,7 +60,7 @@ class LedgerIdGenerator:
 
     async def _draw(self, prefix: str) -> int | None:
         path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
-        # If this client dies first, the node is deleted with its session.
+        # If this client dies before it deletes the node, the node is deleted when its session ends.
         with suppress(NoNodeError):
             await self._store.delete(path)
         number = int(path.removeprefix(prefix))

@@ -42,7 +42,7 @@ class LedgerManager:
         self._ids: LedgerIdGenerator | None = None
 
     async def layout(self) -> LedgerLayout:
-        """Return the cluster's layout, or the default while the node LAYOUT is missing."""
+        """Return the cluster's layout, or the default layout if there is no node LAYOUT yet."""
         if self._layout is None:
             self._layout = await read_layout(self.store)
         return self._layout or HIERARCHICAL
@@ -71,7 +71,8 @@ class LedgerManager:
     async def read(
         self, ledger_id: int, on_change: OnChange | None = None
     ) -> tuple[LedgerMetadata, int]:
-        """Return the metadata and its version; call `on_change` when it is changed or deleted.
+        """Return the metadata and its version; call `on_change` when the metadata is changed or
+        deleted.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`; in this case, no watch is set.
         """
@@ -113,12 +114,14 @@ class LedgerManager:
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
     async def ids_in(self, instance_id: str) -> list[int]:
-        """Return the ids of all ledgers, for a bookie that then deletes all other ledgers.
+        """Return the ids of all ledgers, so that a bookie can delete its copies of all other
+        ledgers.
 
         Raises `NoClusterError` if the metadata store contains another cluster, for example because
         its data was lost.
         """
-        # Check the id after listing the ledgers, because the data may be lost just before that.
+        # Check the instance id after listing the ledgers, because the store's data may be lost just
+        # before the ledgers are listed.
         found = await self.ids()
         await check_instance_id(self.store, instance_id)
         return found
@@ -128,8 +131,8 @@ class LedgerManager:
 
         Ledgers created or deleted in the meantime may be missing. Raises `NoClusterError`.
         """
-        # Otherwise, a lagging ZooKeeper server could omit new ledgers, and bookies would delete
-        # them.
+        # Without this, a ZooKeeper server that lags behind could omit new ledgers, and bookies
+        # would delete them.
         await self.store.sync()
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):
@@ -138,7 +141,7 @@ class LedgerManager:
     async def _version_of_own(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
             found, version = await self.read(ledger_id)
-            # Tokens are random, so this client created a ledger with the same token.
+            # Tokens are random, so if the tokens are the same, this client has created the ledger.
             if found.c_token and found.c_token == metadata.c_token:
                 return version
         raise BKLedgerExistException(f"ledger {ledger_id} already exists")
@@ -146,7 +149,8 @@ class LedgerManager:
     async def _ranges_below(
         self, path: str, digits: str, shape: tuple[int, ...]
     ) -> AsyncIterator[list[int]]:
-        """Yield the ids that start with `digits`, followed by groups of the sizes in `shape`.
+        """Yield the ids that consist of `digits`, followed by groups of digits with the sizes in
+        `shape`.
 
         Nodes with other names, such as `cookies`, are not ledgers.
         """
@@ -155,7 +159,7 @@ class LedgerManager:
         except NoNodeError:
             if path == self._root:
                 raise NoClusterError(f"{self._root} is missing from the metadata store") from None
-            return  # The node was deleted with its last ledger.
+            return  # The node was deleted together with the last ledger below it.
         size, *inner = shape
         if not inner:
             leaves = [name[1:] for name in names if name.startswith("L")]

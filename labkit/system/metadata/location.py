@@ -1,4 +1,4 @@
-"""The location of a cluster's metadata, parsed from `metadataServiceUri`.
+"""The location of a cluster's metadata, as specified by `metadataServiceUri`.
 
     zk+hierarchical://host1:2181;host2:2181/chroot/ledgers
        |              |                    |      |

@@ -54,7 +54,8 @@ def encode_service_info(endpoints: list[Endpoint]) -> bytes:
 
 
 def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
-    """Return the endpoints in a registration. If it is empty, use the bookie's id as the address.
+    """Return the endpoints in a registration. If the registration is empty, use the bookie's id as
+    the address.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -80,7 +81,7 @@ async def register_bookie(
     """Register a bookie as writable or read-only until the session of `store` ends.
 
     The caller must have locked the bookie's directories. Any existing registration was therefore
-    made by this process or a dead one, and is replaced immediately; BookKeeper waits until it
+    made by this process or by a dead one, and is replaced immediately; BookKeeper waits until it
     expires.
     """
     location = store.location
@@ -92,7 +93,8 @@ async def register_bookie(
         await store.create(path, data, ephemeral=True)
     except NodeExistsError:
         if not read_only:
-            # The bookie must always be in one of the lists.
+            # Recreate the other node first, because the bookie must be in one of the lists at all
+            # times.
             await _recreate(store, other, data)
         await _recreate(store, path, data)
     with suppress(NoNodeError):
@@ -100,7 +102,7 @@ async def register_bookie(
 
 
 async def _recreate(store: MetadataStore, path: str, data: bytes) -> None:
-    # The session that owned the node may have expired in the meantime.
+    # The node may be gone, because the session that owned it may have expired in the meantime.
     with suppress(NoNodeError):
         await store.delete(path)
     await store.create(path, data, ephemeral=True)
@@ -124,7 +126,9 @@ async def _names(store: MetadataStore, folder: str) -> list[str]:
 
 
 async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> Endpoint:
-    """Raise `BKBookieHandleNotAvailableException` if the bookie registered no such endpoint."""
+    """Raise `BKBookieHandleNotAvailableException` if the bookie has not registered such an
+    endpoint.
+    """
     for folder in (store.location.available, store.location.read_only):
         try:
             data, _ = await store.get(f"{folder}/{bookie_id}")

@@ -33,7 +33,7 @@ class NodeTooLargeError(MetadataError):
 
 
 class MetadataUnavailableError(MetadataError):
-    """The store did not respond, so it is unknown whether it carried out the request."""
+    """The store did not respond, so it is unknown whether the request was carried out."""
 
 
 ANY_VERSION = -1
@@ -105,8 +105,8 @@ class MetadataStore(Protocol):
     async def sync(self) -> None:
         """Wait until this client's reads see every change that was made before the call.
 
-        The ZooKeeper server that serves this client may lag behind the others, so call this before
-        you read a list if you are going to delete everything that is not on the list.
+        The ZooKeeper server that serves this client may lag behind the others. Therefore, call this
+        before you read a list if you are going to delete everything that is not in the list.
         """
 
     @property
@@ -114,8 +114,8 @@ class MetadataStore(Protocol):
         """The time after which a session expires if its owner sends no request."""
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """Call `action` whenever a new session has replaced a lost one, whose ephemeral nodes and
-        watches are gone.
+        """Call `action` whenever a new session has replaced a lost one. The ephemeral nodes and the
+        watches of the lost session no longer exist.
         """
 
     def on_silence(self, action: Callable[[], None]) -> None:
@@ -123,8 +123,8 @@ class MetadataStore(Protocol):
         `session_timeout_s`.
 
         During such a silence, any session may have expired. `action` is called before the response
-        that ends the silence is delivered. Once this method has been called, the store is polled
-        so that silences are noticed.
+        that ends the silence is delivered. Once this method has been called, the store is polled,
+        so that every silence is noticed.
         """
 
 

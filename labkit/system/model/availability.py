@@ -1,4 +1,5 @@
-"""Encodes which entries of a ledger a bookie has, for an auditor to compare with the metadata.
+"""Encodes which entries of a ledger a bookie has, so that an auditor can compare them with the
+metadata.
 
 With striping, a bookie has `size` entries in a row out of every `period` entries, so a single group
 of 24 bytes can describe the whole ledger. An irregular gap starts a new group.
@@ -57,7 +58,7 @@ class AvailabilityOfEntries:
 
 
 def availability_of(entry_ids: Iterable[int]) -> AvailabilityOfEntries:
-    """Describe these entries, whose ids must be in ascending order."""
+    """Describe the entries with these ids, which must be in ascending order."""
     groups: list[Sequences] = []
     for run in _runs(entry_ids):
         merged = _merge(groups[-1], run) if groups else None

@@ -32,7 +32,9 @@ def encode_batch_read(request: BatchReadRequest) -> bytes:
 
 
 def room_for(request: BatchReadRequest) -> int:
-    """Return how many bytes of entries, including length fields, the response can contain."""
+    """Return the maximum number of bytes, including length fields, that the entries in the response
+    may take up.
+    """
     return min(request.max_size, MAX_FRAME_SIZE) - _RESPONSE_OVERHEAD
 
 
@@ -52,7 +54,7 @@ def encode_batch_response(request: BatchReadRequest, code: Code, pieces: Iterabl
 
 
 def find_batch_entries(data: bytes) -> list[tuple[int, int]]:
-    """Return the start and end of each entry in `data`, the rest of a response after its header.
+    """Return the start and end of each entry in `data`, which is a response without its header.
 
     Raises `BKReadException` if `data` ends within an entry.
     """

@@ -10,9 +10,9 @@ class Piece:
     """A range of bytes, with a span for each field in it.
 
     `offset` and the offsets of `spans` are relative to the start of `file`. The first `safe_size`
-    bytes are certain to survive a power failure. `lined_up` is the offset of a byte that is shown
-    at the start of a row, so that pieces can be compared row by row. `absent` says why there is no
-    data.
+    bytes are certain to survive a power failure. The byte at the offset `lined_up` is shown at the
+    start of a row, so that pieces can be compared row by row. If there is no data, `absent` says
+    why.
     """
 
     title: str

@@ -1,7 +1,8 @@
 """CRC32C (Castagnoli), the checksum of entries and of messages.
 
-The google-crc32c package computes it with a CPU instruction. The package is not available for
-Python in a browser; there, a lookup table gives the same result, about a thousand times slower.
+The google-crc32c package computes it with a CPU instruction. In a browser, where this package is
+not available, a lookup table is used; it gives the same result, but is about a thousand times
+slower.
 """
 
 _POLYNOMIAL = 0x82F63B78
@@ -18,7 +19,7 @@ _TABLE = tuple(map(_entry, range(256)))
 
 
 def extend_by_table(crc: int, data: bytes) -> int:
-    """Return the checksum of earlier bytes, whose checksum is `crc`, followed by `data`."""
+    """Return the checksum of bytes with the checksum `crc`, followed by `data`."""
     crc ^= 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]

@@ -1,8 +1,9 @@
 """An entry: the unit that is written, replicated, stored and read.
 
 A client packs a payload once; the same bytes are sent over the wire and stored in the journal and
-the entry log of each bookie in the write set. The digest covers header and payload; the writing
-client computes it, the reading client checks it, and bookies ignore it.
+the entry log of each bookie in the write set. The digest covers the header and the payload. It is
+computed by the client that writes the entry, checked by clients that read it, and ignored by
+bookies.
 
 In BookKeeper: `proto/checksum/DigestManager.java`.
 """
@@ -44,11 +45,13 @@ bookie's last entry of the ledger.
 
 
 MAX_ENTRY_ID = 2**40 - 1
-"""This entry's location is at offset 8 TiB of the index file, which file systems still allow."""
+"""The location of this entry is at offset 8 TiB of the index file; file systems allow files of that
+size.
+"""
 
 
 class DigestType(IntEnum):
-    """The numbers are those in the ledger metadata (`DataFormats.proto`)."""
+    """The values are those used in the ledger metadata (`DataFormats.proto`)."""
 
     CRC32 = 1
     HMAC = 2
@@ -58,7 +61,7 @@ class DigestType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """`compute` returns `size` bytes for a header and a payload."""
+    """A digest algorithm; `compute` returns `size` bytes for a header and a payload."""
 
     type: DigestType
     size: int
@@ -66,14 +69,15 @@ class Digest:
 
 
 def make_digest(digest_type: DigestType, password: bytes) -> Digest:
-    """Only HMAC uses the password."""
+    """Return the digest of this type; `password` is used only by HMAC."""
     if digest_type is DigestType.CRC32C:
         return Digest(digest_type, 4, _crc32c)
     if digest_type is DigestType.CRC32:
         return Digest(digest_type, 8, _crc32)
     if digest_type is DigestType.DUMMY:
         return Digest(digest_type, 0, lambda header, payload: b"")
-    # Not the master key: bookies receive that key, but must not be able to compute digests.
+    # This key is not the master key, because bookies receive the master key, but must not be able
+    # to compute digests.
     key = hashlib.sha1(b"mac" + password).digest()
     return Digest(
         digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")
@@ -89,7 +93,9 @@ def _crc32(header: bytes, payload: bytes) -> bytes:
 
 
 def make_master_key(password: bytes) -> bytes:
-    """Return the 20 bytes that prove to a bookie that a client knows the ledger's password."""
+    """Return the 20 bytes with which a client proves to a bookie that it knows the ledger's
+    password.
+    """
     return hashlib.sha1(b"ledger" + password).digest()
 
 
@@ -126,7 +132,9 @@ def pack_entry(
     payload: bytes,
     digest: Digest,
 ) -> bytes:
-    """Like `encode_entry`, but without creating an object: a writer calls this for each entry."""
+    """Like `encode_entry`, but without an `Entry` object, because a writer calls this for each
+    entry.
+    """
     header = ENTRY_HEADER.struct.pack(ledger_id, entry_id, last_add_confirmed, length)
     return header + digest.compute(header, payload) + payload
 

@@ -4,8 +4,9 @@ Clients of a cluster see `BKException` and its subclasses; their names are those
 `client/api/BKException.Code`. `BookieException` and its subclasses are raised inside
 a bookie.
 
-"No such entry" proves that a bookie does not have an entry (`PROVES_ABSENCE`); "could not read"
-does not, and treating it as proof would lose data (BookKeeper issue 2908).
+The response "no such entry" proves that a bookie does not have an entry (`PROVES_ABSENCE`). The
+response "could not read" does not prove this; if it were treated as proof, data could be lost
+(BookKeeper issue 2908).
 """
 
 
@@ -130,7 +131,7 @@ class NoWritableLedgerDirException(BookieException):
 
 
 class StorageDamagedException(BookieException):
-    """Bytes on disk violate the format; this does not prove that any entry is absent."""
+    """Bytes on disk violate the file format; this does not prove that any entry is absent."""
 
 
 class OtherStorageException(BookieException):

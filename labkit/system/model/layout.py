@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of fixed size. `code` is its `struct` format: ``q`` is an i64, and ``504x`` is a
-    sequence of zeros.
+    """A field with a fixed size. `code` is its `struct` format: ``q`` is an i64, and ``504x`` is a
+    sequence of 504 zero bytes.
     """
 
     name: str

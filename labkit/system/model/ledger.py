@@ -7,8 +7,8 @@ There are three format versions:
     3    since 4.9              a length, then protobuf's bytes
 
 Each starts with a line that contains `BookieMetadataFormatVersion`, a tab and the version number.
-New ledgers use version 3. An update keeps the version that was read, so that the software that
-created the ledger can still read its metadata.
+New ledgers use version 3. An update does not change the version of existing metadata, so that the
+software that created the ledger can still read it.
 
 In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`.
 """
@@ -49,7 +49,9 @@ class LedgerState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Entries from `first_entry_id` on are stored on these bookies, whose order matters."""
+    """Entries from `first_entry_id` on are stored on these bookies; the order of the bookies
+    matters.
+    """
 
     first_entry_id: int
     ensemble: tuple[str, ...]
@@ -57,15 +59,16 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """Where a ledger's entries are stored, and where it ends if it is closed.
+    """Describes where a ledger's entries are stored and, if the ledger is closed, where it ends.
 
     Invariants: ensemble size E >= write quorum Qw >= ack quorum Qa >= 1; every ensemble has E
     bookies; the segments are in ascending order of their first entries. `last_entry_id` and
     `length` are meaningful only if the state is CLOSED.
 
-    A client recognizes a ledger that it has created by `c_token`. `ctime_ms` is the wall-clock
-    time of creation, which only other software stores. If `has_password` is False (version 1), the
-    client that opens the ledger must supply the password and the digest type.
+    A client uses `c_token` to recognize a ledger that it has created. `ctime_ms` is the wall-clock
+    time at which the ledger was created; labkit does not set it, but other software does. If
+    `has_password` is False (version 1), the client that opens the ledger must supply the password
+    and the digest type.
     """
 
     ensemble_size: int
@@ -109,7 +112,8 @@ def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
     message = _to_message(metadata)
     if metadata.format_version == 2:
         return header + text_format.MessageToString(message, as_utf8=False).encode()
-    # Version 2 has no token, because its readers reject unknown fields.
+    # Set the token only here: version 2 must not contain one, because its readers reject unknown
+    # fields.
     message.cToken = metadata.c_token
     body = message.SerializeToString(deterministic=True)
     return header + _varint(len(body)) + body

@@ -1,4 +1,4 @@
-"""MessageID: the position of a message, written `ledgerId:entryId:partition:batchIndex`.
+"""MessageID: the position of a message, written as `ledgerId:entryId:partition:batchIndex`.
 
 The metadata store assigns the ledger id, the ledger's writer the entry id, and the producer the
 batch index; the partition is part of the topic name.  -1 has a special meaning:
@@ -32,8 +32,8 @@ class MessageId:
     whole entry sorts before the ids of its messages. Comparing ids from different partitions with
     `<` raises `TypeError`, unless one of them is `EARLIEST` or `LATEST`.
 
-    The id of a chunked message is that of its last chunk; `first_chunk` is that of its first one.
-    Comparisons ignore `batch_size` and `first_chunk`.
+    The id of a chunked message is the id of its last chunk; `first_chunk` is the id of its first
+    chunk. Comparisons ignore `batch_size` and `first_chunk`.
     """
 
     ledger_id: int
@@ -63,7 +63,7 @@ class MessageId:
 
     @classmethod
     def parse(cls, text: str) -> "MessageId":
-        """Parse what `str` returns, or raise `BKIncorrectParameterException`."""
+        """Parse a string that `str` has returned, or raise `BKIncorrectParameterException`."""
         try:
             ledger_id, entry_id, partition, batch_index = (int(part) for part in text.split(":"))
             parsed = cls(ledger_id, entry_id, partition, batch_index)
@@ -79,7 +79,7 @@ class MessageId:
 
     @property
     def _is_printed(self) -> bool:
-        """Whether a message can have this id, or it is `EARLIEST`."""
+        """Whether this is an id that a message can have, or `EARLIEST`."""
         ids, indexes = (self.ledger_id, self.entry_id), (self.partition, self.batch_index)
         return self == EARLIEST or (min(ids) >= 0 and min(indexes) >= -1)
 
@@ -102,10 +102,11 @@ class MessageId:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MessageId":
-        """Decode what `to_bytes` returns, or raise `BKIncorrectParameterException`."""
+        """Decode bytes that `to_bytes` has returned, or raise `BKIncorrectParameterException`."""
         try:
             parsed = MessageIdData.FromString(data)
-            # The parser accepts bytes without the required fields.
+            # Check this here, because the parser accepts bytes in which required fields are
+            # missing.
             is_id = parsed.IsInitialized()
         except DecodeError:
             is_id = False

@@ -1,4 +1,4 @@
-"""Values that describe where a message is stored, from its MessageID down to bytes in files."""
+"""Classes that describe where a message is stored, from its MessageID down to bytes in files."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class ChainLink:
 @dataclass(frozen=True, slots=True)
 class EntryCopy:
     """A bookie's copy of an entry. `piece` contains the stored bytes, starting with the entry's
-    length field, or `piece.absent` says why the copy is missing.
+    length field. If the copy is missing, `piece.absent` says why.
     """
 
     bookie: str

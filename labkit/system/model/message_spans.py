@@ -1,7 +1,7 @@
 """Labels the bytes of a topic's entry with field names, for one message of the entry.
 
-The other messages of a batch, of which there can be thousands, are not broken down: one span covers
-all messages before the selected one, and another span covers all messages after it.
+A batch can contain thousands of messages, so only the selected message is broken down: one span
+covers all messages before it, and another span covers all messages after it.
 
 In Pulsar: `common/protocol/Commands.java`, `PulsarApi.proto`.
 """

@@ -1,4 +1,4 @@
-"""Network interface: connections that deliver frame bodies in order and in batches.
+"""The network interface: connections that deliver the bodies of frames in order and in batches.
 
 Sending never blocks and never fails: a closed connection discards what is sent.
 """
@@ -20,8 +20,8 @@ class Connection(Protocol):
     def is_writable(self) -> bool:
         """Whether the other end is receiving fast enough.
 
-        If it is not, this side buffers everything in memory, so wait for `when_writable` before
-        sending large amounts of data.
+        If the other end is too slow, this side buffers everything in memory, so before you send
+        large amounts of data, wait until the connection is writable (`when_writable`).
         """
 
     def when_writable(self, on_writable: OnWritable) -> None:

@@ -1,4 +1,5 @@
-"""Settings: fields of a frozen dataclass with their ranges and configuration file keys.
+"""Settings: fields of a frozen dataclass, declared together with their ranges and configuration
+file keys.
 
     @dataclass(frozen=True, slots=True)
     class JournalConfig:
@@ -9,7 +10,8 @@
             check_ranges(self)
 
 Each key and range is declared once, next to its field. The message of `InvalidSettingException`
-names fields; code that reads the settings from a file replaces these names with the file's keys.
+contains the names of fields; code that reads the settings from a file replaces these names with the
+keys used in the file.
 """
 
 from collections.abc import Mapping
@@ -56,7 +58,7 @@ class Setting:
 
 
 def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
-    """Declare a field of a dataclass; `known` holds fields of `Setting`."""
+    """Declare a field of a dataclass; `known` contains values for the fields of `Setting`."""
     metadata = {_SETTING: Setting(key, **known)}
     return (
         field(metadata=metadata)
@@ -80,8 +82,8 @@ def check_ranges(settings: Any) -> None:
 
 
 class Named(NamedTuple):
-    """How an error message refers to a field. In a rule, `{field}` is replaced with "name is
-    value", `{field.name}` with the name, and `{field.value}` with the value.
+    """Determines how an error message refers to a field. In a rule, `{field}` is replaced with
+    "name is value", `{field.name}` with the name, and `{field.value}` with the value.
     """
 
     name: str
@@ -92,7 +94,7 @@ class Named(NamedTuple):
 
 
 class InvalidSettingException(BKIncorrectParameterException):
-    """`rule` is the message, with field names of `settings` in braces (see `Named`)."""
+    """`rule` is a template of the message, with field names of `settings` in braces (`Named`)."""
 
     def __init__(self, settings: Any, rule: str) -> None:
         super().__init__(settings, rule)

@@ -38,7 +38,7 @@ AUTH_DISABLED = "AuthDisabledPlugin"
 
 
 class Opcode(IntEnum):
-    """A response has its request's opcode."""
+    """A response has the same opcode as its request."""
 
     ADD = 1
     READ = 2
@@ -111,7 +111,7 @@ _SMALLEST_ADD = _ADD_HEADER_SIZE + 32
 
 
 class AddBatch(NamedTuple):
-    """Add requests that were received together and have the same flags and master key, in order."""
+    """Add requests that arrived together, in order, with the same flags and master key."""
 
     flags: int
     master_key: bytes
@@ -139,7 +139,7 @@ class AddBatch(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """Request for an entry; with the flag FENCE, the bookie first fences the ledger."""
+    """A request for an entry; if the flag FENCE is set, the bookie fences the ledger first."""
 
     ledger_id: int
     entry_id: int
@@ -162,7 +162,7 @@ class AuthRequest(NamedTuple):
 
 
 class BadRequest(NamedTuple):
-    """An invalid frame; the response repeats its header and contains `code`."""
+    """An invalid frame; the response to it repeats the frame's header and contains `code`."""
 
     head: int
     code: Code
@@ -200,7 +200,7 @@ def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
 
 
 def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:
-    """With a `fence_key`, the bookie first fences the ledger."""
+    """Encode a read request; if it contains a `fence_key`, the bookie fences the ledger first."""
     if not (fence_key or flags):
         plain: bytes = READ_REQUEST.struct.pack(_PLAIN_READ, ledger_id, entry_id)
         return plain
@@ -216,7 +216,7 @@ def encode_response(
 
 
 def encode_no_authentication() -> bytes:
-    """Encode the response to an `AuthRequest`, which has no code and accepts every client."""
+    """Encode the response to an `AuthRequest`. It has no code and accepts every client."""
     message = AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
     return _HEAD.pack(packet_header(Opcode.AUTH)) + message.SerializeToString()
 
@@ -229,16 +229,18 @@ def encode_bad_request(request: BadRequest) -> bytes:
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     """Decode all requests that were received together.
 
-    An add request joins the batch of an earlier one that has the same bytes before the ledger id,
-    but it never moves past a request of another kind.
+    An add request is put into the batch of an earlier add request if both start with the same
+    bytes, up to the ledger id. It is never moved ahead of a request of another kind.
     """
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ADD_HEADER_SIZE])
-        # The first add of the batch has the same first bytes, so only the ids need to be decoded.
+        # The first bytes are the same as those of the batch's first add, so only the ids need to be
+        # decoded.
         if batch is not None and len(body) >= _SMALLEST_ADD:
-            # A negative id, decoded as an unsigned number, also exceeds the limit.
+            # If an id is negative, it also exceeds the limit, because it is decoded as an unsigned
+            # number.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
             if ledger_id <= _MAX_LEDGER_ID and entry_id <= MAX_ENTRY_ID:
                 batch.ledger_ids.append(ledger_id)
@@ -339,12 +341,12 @@ _MEANINGS: dict[int, str] = {
 
 
 def error_of(response: Response, bookie: str) -> BKException:
-    """Return the exception for a response whose code is not OK.
+    """Return the exception that corresponds to a response with an error code.
 
     In BookKeeper: `proto/CompletionValue.java`.
     """
     adding = response.opcode == Opcode.ADD
-    # An unknown code proves nothing, so it must not become "no such entry".
+    # An unknown code does not prove anything, so it must not be reported as "no such entry".
     kind = EXCEPTIONS.get(response.code, BKWriteException if adding else BKReadException)
     meaning = _MEANINGS.get(response.code, f"it failed with code {response.code}")
     verb = "add" if adding else "read"

@@ -71,7 +71,9 @@ def encode_request(
 def encode_response(
     asked: pb.BKPacketHeader, status: pb.StatusCode, part: Message | None = None
 ) -> bytes:
-    """`asked` is the request's header. Without a `part`, the response contains only a status."""
+    """`asked` is the header of the request. If there is no `part`, the response contains only a
+    status.
+    """
     response = pb.Response(status=status)
     header = response.header
     header.version, header.operation = pb.VERSION_THREE, asked.operation
@@ -82,7 +84,8 @@ def encode_response(
 
 
 def response_to(request: pb.Request, status: pb.StatusCode) -> Message:
-    """Return the operation's part of a response, with the status and the ids from the request.
+    """Return the part of a response that belongs to the operation, with this status and the
+    request's ids.
 
     Do not call this for AUTH and START_TLS, whose parts have no status.
     """
@@ -146,7 +149,7 @@ def is_valid(request: pb.Request) -> bool:
 
 
 def _is_valid_add(add: pb.AddRequest) -> bool:
-    """Return whether the ids match the entry and are small enough to be indexed."""
+    """Return whether the ids match those in the entry and are small enough to be indexed."""
     if len(add.body) < ENTRY_HEADER.size or len(add.masterKey) != MASTER_KEY_SIZE:
         return False
     ledger_id, entry_id, _, _ = ENTRY_HEADER.struct.unpack_from(add.body)

@@ -18,8 +18,8 @@ Invariants:
 
 In BookKeeper: `server/EmbeddedServer.java`, `bookie/BookieStateManager.java`,
 `proto/BookieServer.java`. In BookKeeper, a bookie that cannot re-register shuts down, and an
-autorecovery process exits when its session is lost (`AutoRecoveryMain`); in labkit, both start
-another session.
+autorecovery process exits when its session is lost (`AutoRecoveryMain`). In labkit, both start a
+new session instead.
 
 Read in this order: `ports`, `registration`, `autorecovery`, `bookie`, `broker`.
 """

@@ -1,4 +1,4 @@
-"""Autorecovery that survives losing its session: it restarts in a new one.
+"""Runs autorecovery so that it survives the loss of its session: it restarts in a new session.
 
 In BookKeeper: `replication/AutoRecoveryMain.java`, which exits instead.
 """
@@ -31,7 +31,8 @@ async def run_autorecovery_forever(
         begun_at = loop.time()
         try:
             session = await ports.begin_session()
-            # If this took long, the store may have been hanging, and sessions may have expired.
+            # If it took long to start a session, the store may have been hanging, and sessions may
+            # have expired.
             was_slow = loop.time() - begun_at > session.session_timeout_s / 2
             client = ports.new_client(session, config.client_config)
             try:
@@ -49,6 +50,7 @@ async def run_autorecovery_forever(
                 await session.stop()
         except MetadataUnavailableError as error:
             ports.recorder.record("autorecovery.restarted", explanation=str(error))
-        # Whatever ended autorecovery's metadata session may have ended those of bookies as well.
+        # Whatever ended autorecovery's metadata session may also have ended the sessions of
+        # bookies.
         follows_lost_session = True
         await asyncio.sleep(_BETWEEN_SESSIONS_S)

@@ -35,7 +35,8 @@ class BookieConfig:
 
 
 class BookieService:
-    """Runs a bookie whose store is already open, from its registration until it stops.
+    """Runs a bookie whose store has already been opened, from the bookie's registration until it
+    stops.
 
     Disk-space reports flow as follows:
 
@@ -100,12 +101,13 @@ class BookieService:
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Check the disks, and register the bookie at these endpoints. Raises `MetadataError`."""
-        # Check the disks first: they determine whether the bookie registers as read-only.
+        # Check the disks first, because the result determines whether the bookie registers as
+        # read-only.
         self._monitor.check()
         await self._registration.register(endpoints)
 
     async def run(self) -> None:
-        """Serve until cancelled. Raises the error of the first component that fails."""
+        """Serve clients until cancelled. Raises the error of the first component that fails."""
         tasks = [asyncio.create_task(each) for each in self._components()]
         try:
             ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -19,8 +19,8 @@ few bookies responded, are recovered by their next owner.
 async def serve_until_stopped(
     stopped: asyncio.Event, broker: Broker, stop_accepting: Callable[[], None]
 ) -> None:
-    """Run a broker until `stopped` is set or the broker fails. If it has failed, raise its error;
-    otherwise, stop accepting clients and close the broker's topics.
+    """Run a broker until `stopped` is set or the broker fails. If the broker fails, raise its
+    error; otherwise, stop accepting clients and close the broker's topics.
     """
     running = asyncio.create_task(broker.run())
     stopping = asyncio.create_task(stopped.wait())

@@ -1,4 +1,4 @@
-"""The interfaces through which a server uses the world that it runs in."""
+"""The interfaces between a server and the world in which it runs."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A bookie's registration, which is renewed whenever it may have been lost or has become outdated.
+"""A bookie's registration, which is renewed whenever it may have been lost or is out of date.
 
 In BookKeeper: `bookie/BookieStateManager.java` (registerBookie, transitionToReadOnlyMode).
 """
@@ -18,10 +18,10 @@ _RETRY_S = 0.5
 class Registration:
     """The ephemeral node that announces a bookie; it belongs to the session of `store`.
 
-    Invariants: whenever a session is lost after this object was created, the bookie registers
-    again. The bookie never registers with any cluster other than that of `instance_id`, because a
-    metadata store that has lost its data would assign ledger ids for which this bookie already has
-    entries.
+    Invariants: If the session is lost at any time after this object has been created, the bookie
+    registers again. The bookie registers only with the cluster whose id is `instance_id`.
+    Otherwise, if the metadata store had lost its data, it would assign ledger ids again for which
+    this bookie already has entries.
 
     `warn` logs a message for the operator.
     """
@@ -47,21 +47,24 @@ class Registration:
         self.listen()
 
     def listen(self) -> None:
-        """Listen for lost sessions. Call this before the first registration, whose session may be
-        lost, too.
+        """Listen for lost sessions. Call this before the first registration, because even the
+        session of that registration may be lost.
         """
         self._store.on_new_session(self.renew)
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register the bookie for the first time. Call this right after checking its cookie, which
-        proves that this is the bookie's cluster. Raises `MetadataError`.
+        """Register the bookie for the first time. Call this right after the bookie's cookie has
+        been checked, because the check proves that this is the bookie's cluster. Raises
+        `MetadataError`.
         """
         self._endpoints = list(endpoints)
         self._is_due.clear()
         await self._register()
 
     def renew(self) -> None:
-        """Make `run` register the bookie again, for a new session or in a new mode."""
+        """Make `run` register the bookie again, because the session or the bookie's mode has
+        changed.
+        """
         self._is_due.set()
 
     async def run(self) -> NoReturn:
@@ -76,7 +79,8 @@ class Registration:
                 await self._register()
                 self._has_warned = False
             except MetadataError as error:
-                # This may be `NodeExistsError`, if the store still executes an earlier request.
+                # The error may be `NodeExistsError`, if the store is still executing an earlier
+                # request.
                 self._is_due.set()
                 if isinstance(error, NoClusterError) and not self._has_warned:
                     self._has_warned = True

@@ -18,8 +18,8 @@ An entry is put into the memtable before its record is appended to the journal. 
 been synced by the time the mark is taken, the flush that follows writes its entry.
 
 All code is synchronous and accesses files through the small `Disk` interface. The file formats are
-byte for byte those of BookKeeper 4.17 in its default configuration (SortedLedgerStorage, journal
-version 6).
+exactly those of BookKeeper 4.17 in its default configuration (SortedLedgerStorage, journal version
+6).
 
 Terms:
     entry log        the files that store the entries of all ledgers; not the journal

@@ -19,7 +19,7 @@ class StorageConfig:
     thresholds, one in bytes and one in records (0 disables a threshold).
 
     `page_limit` is the maximum number of index pages with unwritten changes (-1: labkit chooses the
-    limit). If the changes affect more pages, all indexes are written immediately.
+    limit). If more pages have unwritten changes, all indexes are written immediately.
 
     `ledger_storage_class` names one of the two storage classes of BookKeeper that use the same file
     formats as labkit.
@@ -31,8 +31,8 @@ class StorageConfig:
     file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
     journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
     journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
-    # The maximum is half of the smallest preallocation: preallocation writes the last block of
-    # a new file, which must not overwrite the file's header.
+    # The maximum is half of the smallest preallocation, because preallocation writes the last block
+    # of a new file, and this block must not overwrite the file's header.
     journal_alignment_size: int = setting(
         512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
     )

@@ -4,8 +4,9 @@
 unsynced bytes survive a simulated crash. Paths are relative to the directory and use "/".
 
 The failed-sync rule: after a failed sync, or if a sync may have failed in an earlier process, the
-storage writes the bytes again. Syncing again is not enough, because the operating system may report
-success and return the bytes to readers, although it has never written them to the device.
+storage writes the bytes again. It would not be enough to sync again, because the operating system
+may then report success, and return the bytes to readers, although they have never been written to
+the device.
 """
 
 import errno
@@ -30,7 +31,7 @@ class File(Protocol):
 
     def next_data(self, offset: int) -> int:
         """Return the offset of the first byte at or after `offset` that is not in a hole, or the
-        file size if there is none.
+        file size if there is no such byte.
         """
 
     def sync(self) -> None:
@@ -43,7 +44,8 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """A directory. The creation, renaming or deletion of a file is durable after `sync_folder`.
+    """A directory. The creation, renaming or deletion of a file is durable only after
+    `sync_folder`.
 
     Methods raise `StorageDamagedException` if an expected file is a FIFO, a folder or a link.
     """
@@ -52,15 +54,15 @@ class Disk(Protocol):
         """Create an empty file, replacing any existing one, and create missing parent folders."""
 
     def open(self, path: str) -> File:
-        """Open for reading and writing. Raises `FileNotFoundError`."""
+        """Open a file for reading and writing. Raises `FileNotFoundError`."""
 
     def exists(self, path: str) -> bool: ...
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; return [] if the folder does not exist."""
+        """Return the sorted names of everything in a folder, or [] if the folder does not exist."""
 
     def files(self, folder: str, suffix: str) -> list[str]:
-        """Return the sorted names of the files in a folder that end with `suffix`; return [] if the
+        """Return the sorted names of the files in a folder that end with `suffix`, or [] if the
         folder does not exist.
         """
 
@@ -73,7 +75,7 @@ class Disk(Protocol):
     def remove(self, path: str) -> None: ...
 
     def sync_folder(self, folder: str) -> None:
-        """Return once the names in the folder are durable."""
+        """Return once the names of the files in the folder are durable."""
 
     def sync_whole(self) -> bool:
         """Sync the contents and names of all files in one step, which is faster if there are many;
@@ -83,7 +85,7 @@ class Disk(Protocol):
 
 
 def is_out_of_space(error: OSError) -> bool:
-    """Return whether the file system or a quota is full."""
+    """Return whether the error means that the file system is full or a quota is used up."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

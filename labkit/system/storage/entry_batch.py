@@ -17,7 +17,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class EntryBatch(NamedTuple):
-    """The concatenated `pieces` consist of the entries, each preceded by its length."""
+    """When concatenated, the `pieces` consist of the entries, each preceded by its length."""
 
     pieces: list[bytes]
     entry_count: int
@@ -48,7 +48,7 @@ def _from_memory(
     store: LedgerStore, ledger_id: int, first: int, end: int, max_bytes: int
 ) -> EntryBatch:
     pieces: list[bytes] = []
-    # Keep both memtables, because a flush may end during the loop.
+    # Keep references to both memtables, because a flush may end during the loop.
     newer, older = store.memtable, store.flushing_memtable
     for entry_id in range(first, end):
         data = newer.get(ledger_id, entry_id)
@@ -70,7 +70,8 @@ def _from_log(
     try:
         pieces, count = store.entry_logger.read_all(locations, ledger_id, first, max_bytes)
         if not count:
-            # The first entry may be larger than the part of the log that was read.
+            # The first entry may be larger than the part of the log that was read, so read it
+            # separately.
             data = store.entry_logger.read(locations[0], ledger_id, first)
             pieces, count = [_LENGTH.pack(len(data)) + data], 1
     except (StorageDamagedException, OSError):

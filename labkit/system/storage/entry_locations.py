@@ -1,8 +1,8 @@
 """Finds an entry in a bookie's files: its copies in the journal and in the entry log, and its slot
 in the index.
 
-This works while the bookie is running, after it has been stopped in the middle of a write, and on
-files that Apache BookKeeper has written.
+This works while the bookie is running, after it was stopped in the middle of a write, and on files
+that were written by Apache BookKeeper.
 """
 
 from dataclasses import replace
@@ -91,7 +91,7 @@ def _in_index(disk: Disk, ledger_id: int, entry_id: int) -> Piece:
 def _with_safe_size(piece: Piece, after: Disk) -> Piece:
     """Set `safe_size` to the number of leading bytes that would survive a power failure.
 
-    If only zeros would survive, they do not count, because they were probably preallocated.
+    If only zeros would survive, set it to 0, because these zeros were probably preallocated.
     """
     if not piece.data:
         return piece

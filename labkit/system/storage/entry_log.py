@@ -1,8 +1,9 @@
 """The entry log: the entries of all ledgers, in the order in which flushes have written them.
 
 A log file is named `<hex id>.log`. It starts with a 1024-byte header, followed by entries, each
-preceded by its i32 length. When a log is full, a ledgers map is appended to it, which says how many
-bytes of the log belong to each ledger. A bookie never appends to logs of an earlier process.
+preceded by its i32 length. When a log is full, a ledgers map is appended to it; the map contains
+the number of bytes of the log that belong to each ledger. A bookie never appends to logs that an
+earlier process has written.
 
 A location is an i64. Its upper half is the log id, and its lower half is the offset of the entry's
 first byte, which follows the length field. Location 0 means "no entry".
@@ -67,7 +68,7 @@ _MAX_READERS = 64
 
 
 class LogEntry(NamedTuple):
-    """An entry in a log; `offset` is that of its length field."""
+    """An entry in a log; `offset` is the offset of its length field."""
 
     offset: int
     ledger_id: int
@@ -87,8 +88,8 @@ class EntryLogger:
     """All entry logs in a bookie's ledger directories.
 
     All ledgers share one active log, so that the disk writes sequentially. Optionally, each ledger
-    has its own logs, which are deleted as a whole with the ledger. New logs are assigned to the
-    directories in turn.
+    has its own logs, which are deleted as a whole when the ledger is deleted. New logs are assigned
+    to the directories in turn.
 
     A log goes through these states: created ahead (an empty file), active, ended (complete, but its
     last sync is pending), finished (never written to again).
@@ -115,7 +116,7 @@ class EntryLogger:
         self._created_ahead: int | None = None
 
     def append(self, ledger_id: int, entries: Sequence[bytes]) -> list[int]:
-        """Append entries, which are durable after `sync`, and return their locations."""
+        """Append entries and return their locations; the entries are durable only after `sync`."""
         owner = ledger_id if self._per_ledger else _SHARED
         log = self._active.get(owner)
         try:
@@ -137,9 +138,12 @@ class EntryLogger:
             raise
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
-        """Raise `StorageDamagedException` if the complete entry is not at that location."""
+        """Return the entry at that location; raise `StorageDamagedException` if it is not there or
+        is incomplete.
+        """
         log_id, offset = location >> 32, location & 0xFFFFFFFF
-        # If only the upper half of a location was written, it points into the header.
+        # If only the upper half of a location was written, the offset is 0, which is inside the
+        # header.
         if offset > LOG_HEADER.size:
             data = self._reader(log_id).entry(offset, ledger_id, entry_id)
             if data is not None:
@@ -159,8 +163,8 @@ class EntryLogger:
         return self._reader(log_id).entries(offsets, ledger_id, first, max_bytes)
 
     def has_entry(self, location: int, ledger_id: int, entry_id: int) -> bool:
-        """Return whether the complete entry is at that location. It may be missing if a bookie that
-        syncs its indexes before its logs has crashed.
+        """Return whether the complete entry is at that location. The entry may be missing after a
+        crash of a bookie that syncs its indexes before its logs.
         """
         try:
             self.read(location, ledger_id, entry_id)
@@ -169,7 +173,9 @@ class EntryLogger:
         return True
 
     def finished_log_ids(self) -> list[int]:
-        """Return the ids of the logs that are never written to again, in ascending order."""
+        """Return the ids of the finished logs, which are never written to again, in ascending
+        order.
+        """
         open_ids = {self._created_ahead, *(log.log_id for log in self._active.values())}
         open_ids.update(log.log_id for log in self._ended)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
@@ -252,7 +258,7 @@ class EntryLogger:
         return self._active[owner]
 
     def _end_log(self, owner: int) -> None:
-        """Append the ledgers map; the last sync is still pending."""
+        """Append the ledgers map to the log, which then still needs its last sync."""
         log = self._active.pop(owner)
         self._ended.append(log)
         log.append_ledgers_map()
@@ -296,7 +302,7 @@ class OpenLog:
         sizes = [*map(len, entries)]
         framed_sizes = (_LENGTH.size + size for size in sizes)
         first = location_of(self.log_id, self.end + _LENGTH.size)
-        # The last element is where the next entry would start.
+        # The last element is the location that the next entry would have.
         *locations, end = accumulate(framed_sizes, initial=first)
         self._buffer += chain.from_iterable(zip(map(_LENGTH.pack, sizes), entries, strict=True))
         self.end += end - first
@@ -317,7 +323,7 @@ class OpenLog:
             self._buffer += (LEDGERS_MAP_ITEM.struct.pack(*item) for item in batch)
             self.end += 4 + size
         self._write()
-        # The header must not point to a map that has not been written.
+        # Write the header last, because it must not point to a map that has not been written.
         self.file.write(0, LOG_HEADER.struct.pack(MAGIC, VERSION, map_offset, len(items)))
 
     def sync(self) -> None:
@@ -329,7 +335,7 @@ class OpenLog:
 
     def _write(self) -> None:
         pieces, self._buffer = self._buffer, []
-        # The joined bytes should fit into the processor's caches.
+        # Join the pieces in parts, so that the joined bytes fit into the processor's caches.
         at_a_time = max(1, len(pieces) * _WRITE_SIZE // (self.end - self._written or 1))
         for first in range(0, len(pieces), at_a_time):
             joined = b"".join(pieces[first : first + at_a_time])
@@ -355,7 +361,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
         while position + head.size <= end:
             size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
             if size <= 0:
-                # Skip zeros, or the filler that direct I/O leaves, to find the next entry.
+                # Skip zeros and the filler that direct I/O leaves, to find the next entry.
                 position += 1 if size else zeros_to_skip(file, position)
                 continue
             if position + 4 + size > end:
@@ -366,7 +372,8 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
 
 
 def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
-    """Return the number of bytes of each ledger, or None if there is no complete ledgers map.
+    """Return the number of bytes that belong to each ledger, or None if there is no complete
+    ledgers map.
 
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """

@@ -19,7 +19,9 @@ class WrittenEntry(NamedTuple):
 def written_entries(
     runs: Sequence[LedgerEntries], locations: Sequence[Sequence[int]]
 ) -> Iterator[WrittenEntry]:
-    """`locations` contains one sequence for each run."""
+    """Yield the entries of all runs with their locations; `locations` contains one sequence per
+    run.
+    """
     for run, run_locations in zip(runs, locations, strict=True):
         entries = zip(run.entry_ids, run.entries, run_locations, strict=True)
         for entry_id, data, location in entries:

@@ -5,8 +5,9 @@ the deleted ledgers, and then the logs in which no remaining ledger has entries.
 mostly garbage is compacted: its live entries are appended to the current log, and the old log is
 deleted.
 
-Copies of entries that now belong on other bookies become garbage in the same way, except that the
-ledger's index is kept, without locations, because the fence in it must still stop an old writer.
+Copies of entries that now belong on other bookies become garbage in the same way, with one
+exception: the ledger's index is kept, without locations, because the fence that it contains must
+still stop an old writer.
 
 Every step is safe against a crash: a copy is synced before the index points to it, the index is
 synced before the old log is deleted, and a copy that no index points to is ordinary garbage.
@@ -37,7 +38,7 @@ _BUCKETS = 10
 
 @dataclass(frozen=True, slots=True)
 class EntryLogMetadata:
-    """How many bytes of a log each existing ledger needs, including length fields."""
+    """The number of bytes of a log that belong to each existing ledger, including length fields."""
 
     log_id: int
     total_bytes: int
@@ -73,7 +74,8 @@ def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[
     In BookKeeper: `GarbageCollectorThread.doCompactEntryLogs`.
     """
     candidates = [log for log in logs if 0 < log.usage < threshold]
-    # The emptiest logs free the most space per byte copied.
+    # Compact the logs with the lowest usage first, because they free the most space per byte
+    # copied.
     candidates.sort(key=lambda log: (min(_BUCKETS - 1, int(log.usage * _BUCKETS)), log.log_id))
     return [log.log_id for log in candidates]
 
@@ -124,11 +126,13 @@ class GarbageCollector:
             # Without this, the loop below would flush the index of a deleted ledger.
             self._emptied.pop(ledger_id, None)
             self.ledgers.remove(ledger_id)
-        # Write these indexes first: an index must not point into a deleted log.
+        # Write these indexes before any log is deleted, because an index must not point into a
+        # deleted log.
         while self._emptied:
             ledger_id, index = next(iter(self._emptied.items()))
             index.flush()
-            # Delete it only now, so that the next collection retries a failed flush.
+            # Remove the index from `_emptied` only after the flush, so that the next collection
+            # retries a failed flush.
             del self._emptied[ledger_id]
         for log_id in self.entry_logger.finished_log_ids():
             # Read the metadata only once, because a finished log never changes.
@@ -144,7 +148,8 @@ class GarbageCollector:
         """Copy the live entries of a log to the current log, and yield after each batch, so that
         the caller can limit the rate.
 
-        Once the iterator is exhausted, no index points into the log: call `remove_log`.
+        Once the iterator is exhausted, no index points into the log, so the caller can call
+        `remove_log`.
         """
         moved: list[tuple[int, int, int, int]] = []
         copied_bytes = 0
@@ -187,7 +192,8 @@ class GarbageCollector:
         self.entry_logger.sync()
         for ledger_id, entry_id, old, new in moved:
             ledger = self.ledgers.get(ledger_id)
-            # Since the scan, the entry may have been added again, or its ledger deleted.
+            # Since the scan, the entry may have been added again, or its ledger may have been
+            # deleted.
             if ledger is not None and ledger.index.location(entry_id) == old:
                 ledger.index.set_locations([entry_id], [new])
         self.ledgers.flush()

@@ -70,8 +70,8 @@ _IDS = struct.Struct(">qq")
 
 
 def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
-    """Return the body of a record with a master key. Each process writes it before its other
-    records of the ledger.
+    """Return the body of a record that contains a master key. Each process writes this record
+    before its other records of the ledger.
     """
     return _IDS.pack(ledger_id, LEDGER_KEY) + _with_length(master_key)
 
@@ -89,8 +89,8 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """Return the padding up to the next multiple of `alignment`, or up to the one after that if the
-    header of the padding does not fit before the next.
+    """Return the padding up to the next multiple of `alignment`. If the padding's header does not
+    fit before that multiple, the padding extends to the multiple after it.
     """
     left = -offset % alignment
     if left == 0:
@@ -103,9 +103,9 @@ def padding(offset: int, alignment: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class JournalGroup:
-    """The records that one write and one sync make durable, from `offset` to `end`.
+    """A group of records, from `offset` to `end`, that are made durable by one write and one sync.
 
-    If it `ends_file`, it must be synced before the next group is written to a new file.
+    If `ends_file` is set, the group must be synced before the next group is written to a new file.
     """
 
     file_id: int
@@ -126,8 +126,8 @@ class Journal:
     def __init__(
         self, disk: Disk, config: StorageConfig, first_file_id: int, synced: LogMark = START
     ) -> None:
-        """Create a file. Its id is one more than the largest existing id, or `first_file_id` if
-        there is no file.
+        """Create a new file. Its id is one more than the largest existing id, or `first_file_id` if
+        there are no files yet.
 
         `synced` is the position at which the records in the existing files end.
         """
@@ -170,7 +170,8 @@ class Journal:
         if not self._records:
             return None
         group_padding = b""
-        # Fill the last block, so that the next group does not rewrite a block with durable records.
+        # Fill the last block, so that the next group does not rewrite a block that contains durable
+        # records.
         if self.version >= PADDED_SINCE:
             group_padding = padding(self._offset, self._alignment)
             self._offset += len(group_padding)
@@ -208,7 +209,7 @@ class Journal:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
         offset = group.offset
-        # Write in parts, because joining the whole group would need as much memory again.
+        # Write in parts, because joining the whole group would double the memory that it needs.
         for part in join_in_parts(group.records, _PART_SIZE):
             is_last = group.end.offset == offset + len(part) + len(group.padding)
             self._file.write(offset, part + group.padding if is_last else part)
@@ -232,13 +233,13 @@ class Journal:
             self.note_synced(group)
 
     def trim(self, mark: LogMark) -> None:
-        """Delete the files before the one that `mark` points into, except the newest
+        """Delete the files that precede the one that `mark` points into, except the newest
         `journal_max_backups` of them.
 
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
         old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
-        # Keep the newest ones for anyone who has to examine a damaged bookie.
+        # Keep the newest files, for anyone who has to examine a damaged bookie.
         for file_id in old[: max(0, len(old) - self._max_backups)]:
             self._disk.remove(_path(file_id))
 

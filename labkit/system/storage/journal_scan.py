@@ -48,13 +48,15 @@ _RECORD_SIZE = RECORD_HEADER.size
 _LENGTH = struct.Struct(">i")
 _IDS_SIZE = 16
 _NEGATIVE = 0x80
-"""If the first byte of a length is at least this, the length is negative, which means padding."""
+"""If the first byte of a length is at least this value, the length is negative, which means that
+padding follows.
+"""
 _SECTOR_SIZE = 512
 """A disk writes this many bytes atomically."""
 
 
 class JournalRecord(NamedTuple):
-    """`offset` is that of the record's length field, and `body` starts with the two ids."""
+    """A record; `offset` is the offset of its length field, and `body` starts with the two ids."""
 
     offset: int
     ledger_id: int
@@ -66,7 +68,7 @@ class JournalScan:
     """The records of one journal file.
 
     `records` and `batches` set `end_offset` to the offset at which the records end, and close the
-    file; if you iterate over neither, close `file` yourself.
+    file; if you do not iterate over either of them, close `file` yourself.
     """
 
     def __init__(self, disk: Disk, file_id: int) -> None:
@@ -104,13 +106,15 @@ class JournalScan:
     def batches(
         self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
     ) -> Iterator[list[JournalRecord]]:
-        """Yield lists that contain either about `size_bytes` of entries or a single special record.
+        """Yield lists of records; each contains either about `size_bytes` of entries or a single
+        special record.
 
         A subclass may override this.
         """
         with closing(self.file):
             if start_offset > self.file.size():
-                # The file was synced at least up to the mark.
+                # The file had been synced at least up to the mark, so acknowledged records have
+                # been lost.
                 raise StorageDamagedException(
                     f"journal {self.path} ends at offset {self.file.size()}, but replay starts at"
                     f" {start_offset}: acknowledged entries are missing; restore the complete file,"
@@ -140,7 +144,8 @@ class JournalScan:
                 base += at
                 if size is None:
                     break
-            # The header may be incomplete if a crash interrupted the creation of the file.
+            # If a crash interrupted the creation of the file, the file may be shorter than its
+            # header.
             self.end_offset = min(base, self.file.size())
 
     def _special_record(self, data: bytes, at: int, size: int, base: int) -> JournalRecord:
@@ -184,8 +189,9 @@ class JournalScan:
 
 
 def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[JournalRecord], int]:
-    """Return the entries from index `at` on, and the index where they end: either `limit`, or the
-    start of something that is not a complete entry. `data` starts at offset `base` in the file.
+    """Return the entries from index `at` on, and the index at which they end. They end at or after
+    `limit`, or else at the start of something that is not a complete entry. `data` starts at offset
+    `base` in the file.
     """
     entries, end = list[JournalRecord](), len(data)
     while at < limit and at + _RECORD_SIZE <= end:
@@ -202,8 +208,8 @@ def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[Journ
 def _is_torn(data: bytes, at: int, base: int) -> bool:
     """Return whether a sector boundary splits the i32 at `at`, and only zeros follow the boundary.
 
-    This happens if a crash cuts off padding within its mask (-0x100). The remaining bytes of the
-    mask are zeros, so it looks like a negative length that no writer produces.
+    This happens if a crash cuts off padding in the middle of its mask (-0x100). The missing bytes
+    of the mask read as zeros, so the mask looks like a negative length that no writer produces.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
     behind = data[at + edge : at + edge + _SECTOR_SIZE]

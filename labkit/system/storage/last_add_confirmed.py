@@ -1,4 +1,4 @@
-"""A ledger's LastAddConfirmed, as far as one bookie knows.
+"""A ledger's LastAddConfirmed, as far as a single bookie knows it.
 
 Each entry contains the LastAddConfirmed (LAC) from the time at which the entry was packed, and an
 explicit LAC is sent without an entry. The bookie's value is the higher of the two.
@@ -32,7 +32,8 @@ def last_add_confirmed(store: LedgerStore, ledger_id: int) -> int:
             )
         confirmed = max(confirmed, ENTRY_HEADER.struct.unpack_from(entry)[2])
         ledger.confirmed_by_entry = last_entry_id, confirmed
-    # If the body is shorter, it is missing, or a power failure tore it before it was acknowledged.
+    # A shorter body means that there is no explicit LAC, or that a power failure tore it before it
+    # was acknowledged.
     if len(ledger.explicit_lac) >= LAC_HEADER.size:
         confirmed = max(confirmed, LAC_HEADER.struct.unpack_from(ledger.explicit_lac)[1])
     return confirmed

@@ -13,13 +13,13 @@ _PATH = "current/lastId"
 
 
 def read_last_id(disk: Disk) -> int:
-    """Return -1 if no valid id is stored."""
+    """Return the stored id, or -1 if no valid id is stored."""
     try:
         last_id = int(read_if_exists(disk, _PATH, 64).strip(), 16)
     except ValueError:
         last_id = -1
-    # A crash may leave the file torn, because it is not synced. Then the names of the existing log
-    # files show which ids were used.
+    # A crash may leave the file torn, because the file is not synced. In that case, the names of
+    # the existing log files show which ids have been used.
     return last_id if 0 <= last_id <= MAX_LOG_ID else -1
 
 

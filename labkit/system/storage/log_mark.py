@@ -3,8 +3,8 @@
 Every record before the mark is in the entry log and the index, and both are synced. The mark is
 taken before a flush begins, and persisted only after the flush is durable.
 
-`LogMark` is BookKeeper's name for any position in the journal. In both names, "log" means the
-journal; in `log_id`, `log_name` and `LogEntry`, it means an entry log.
+`LogMark` is BookKeeper's name for any position in the journal. In both of these names, "log" means
+the journal; in `log_id`, `log_name` and `LogEntry`, it means an entry log.
 
 In BookKeeper: `bookie/LogMark.java`, `bookie/Journal.java` (class LastLogMark).
 """

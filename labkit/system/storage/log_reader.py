@@ -33,7 +33,7 @@ class EntryLogReader:
         """
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-        """Return the entry at `offset`, or None if a different or an incomplete entry is there."""
+        """Return the entry at `offset`, or None if this is a different entry or is incomplete."""
         start, data = self._read_ahead
         at = offset - LENGTH_SIZE - start
         read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE
@@ -61,7 +61,7 @@ class EntryLogReader:
         self, offsets: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
         """Return the entries from id `first` on, which start at these offsets, as slices of the
-        log, and the number of entries.
+        log. Also return the number of entries.
 
         Each slice contains one or more length-prefixed entries, and all slices together contain at
         most `max_bytes` bytes. The result ends before the first entry that is incomplete, missing
@@ -108,9 +108,10 @@ def _extent(offsets: Sequence[int], max_bytes: int) -> int:
 
 
 def zeros_to_skip(file: File, position: int) -> int:
-    """Return how many of the zeros at `position` a scan can skip; there must be at least four.
+    """Return how many of the zeros at `position` a scan can skip; there must be at least four
+    zeros.
 
-    The last three zeros are not skipped, because they may be the start of a length. A hole is
+    The last three zeros are not skipped, because they may be the first bytes of a length. A hole is
     skipped in one step, and other zeros are skipped in steps of up to `_ZEROS_SIZE` bytes.
     """
     hole = file.next_data(position) - position

@@ -36,13 +36,13 @@ class Memtable:
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
         """By ledger id and entry id: the entry, or None once it has been removed."""
         self._last_ids: dict[int, tuple[int, int]] = {}
-        """For each ledger, the entry count when the highest entry id was last computed, and that
-        id.
+        """For each ledger: the number of entries when the highest entry id was last computed, and
+        that id.
         """
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Return whether there are `limit_bytes` of entries, or so many small entries that they
-        take about twice as much memory, because Python's objects add 250 bytes per entry.
+        """Return whether the entries take up `limit_bytes`, or are so small and so many that they
+        take up about twice as much memory, because Python's objects add 250 bytes per entry.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES
@@ -58,12 +58,12 @@ class Memtable:
             self.entry_count += 1
 
     def get(self, ledger_id: int, entry_id: int) -> bytes | None:
-        """Return None if the entry was never put or has been removed."""
+        """Return the entry, or None if it was never put or has been removed."""
         kept = self._ledgers.get(ledger_id)
         return None if kept is None else kept.get(entry_id)
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """Return the ledger's highest entry id, even of a removed entry, or -1."""
+        """Return the ledger's highest entry id, including those of removed entries, or -1."""
         kept = self._ledgers.get(ledger_id, {})
         count, last = self._last_ids.get(ledger_id, (0, -1))
         if len(kept) > count:
@@ -77,8 +77,8 @@ class Memtable:
         return list(self._ledgers.get(ledger_id, ()))
 
     def slices(self, size_bytes: int) -> Iterator[list[LedgerEntries]]:
-        """Yield all entries in entry-log order, in slices of about `size_bytes`, which the caller
-        may `remove`.
+        """Yield all entries in entry-log order, in slices of about `size_bytes`. The caller may
+        `remove` each slice.
         """
         runs, left = list[LedgerEntries](), size_bytes
         for ledger_id, entry_id, data in self:
@@ -97,7 +97,7 @@ class Memtable:
     def remove(self, runs: Iterable[LedgerEntries]) -> None:
         """Drop entries that can now be read through the index."""
         for ledger_id, entry_ids, entries in runs:
-            # Keep the ids, because another thread may be iterating over them.
+            # Keep the ids in the dictionary, because another thread may be iterating over them.
             self._ledgers[ledger_id].update(dict.fromkeys(entry_ids))
             self.size_bytes -= sum(map(len, entries))
             self.entry_count -= len(entries)

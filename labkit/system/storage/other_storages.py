@@ -20,8 +20,8 @@ _OLD_LAYOUT_SUFFIXES = (".txn", ".log", ".idx")
 
 
 def refuse_other_storages(disks: Iterable[Disk]) -> None:
-    """Raise `OtherStorageException` if a directory belongs to another storage, or has a layout
-    before version 3.
+    """Raise `OtherStorageException` if a directory belongs to another storage implementation, or
+    has a layout older than version 3.
     """
     for disk in disks:
         names = disk.names(_FOLDER)

@@ -49,8 +49,8 @@ def replay_journal(
     Raises `StorageDamagedException` if a file is missing or a record is damaged.
     """
     needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
-    # If the bookie started without this file, it would respond "no such entry" for acknowledged
-    # entries.
+    # If the bookie started although this file is missing, it would respond "no such entry" for
+    # acknowledged entries.
     if mark.file_id and mark.file_id not in needed:
         raise StorageDamagedException(
             f"journal {mark.file_name} is missing in {disk.path('current')}, but LastLogMark"
@@ -80,7 +80,7 @@ def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
     """Raise `StorageDamagedException` if a file between two others is missing.
 
     The id of a new file is one more than the largest existing id. Only bookies that wrote version 4
-    or earlier may have used the time as the id, so a gap before a file of such a version is
+    or earlier may have used the current time as the id, so a gap before a file of such a version is
     allowed.
     """
     for before, after in pairwise(file_ids):
@@ -101,8 +101,8 @@ class RecordApplier:
     """Applies journal records to a bookie's ledgers; entries are passed to `put_entries`.
 
     The last record of a write may be torn (see `journal_scan`), so a ledger is not created from its
-    master key until another record of the ledger follows. A ledger that has neither an index nor
-    a key record was deleted, so its records are skipped.
+    master key until another record of the ledger follows. If a ledger has neither an index nor a
+    key record, it has been deleted, so its records are skipped.
     """
 
     def __init__(self, ledgers: LedgerCache, put_entries: PutEntries) -> None:

@@ -51,7 +51,7 @@ _FLUSH_SLICE_BYTES = 4 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A memtable to flush, and the LastLogMark of each journal to persist afterwards."""
+    """A memtable to flush, and for each journal, the LastLogMark to persist afterwards."""
 
     marks: tuple[LogMark, ...]
     memtable: Memtable
@@ -105,8 +105,8 @@ class LedgerStore:
         set until a later checkpoint succeeds.
         """
         self.start_lacked_space = False
-        """Whether there was no space for the replayed entries. If so, they stay in memory, and
-        their journal files are kept, until a checkpoint succeeds.
+        """Whether there was no disk space for the replayed entries. If so, the entries stay in
+        memory, and their journal files are kept, until a checkpoint succeeds.
         """
         self.record_applier = RecordApplier(self.ledgers, self._replay_entries)
         self.logs_to_sync: dict[int, None] = {}
@@ -127,7 +127,7 @@ class LedgerStore:
             self.journal_class(disk, config, first_journal_id, end)
             for disk, end in zip(journal_disks, ends, strict=True)
         )
-        # Free the keys, which are needed only during replay.
+        # Free the master keys, which are needed only during replay.
         self.record_applier.keys.clear()
         self._flush_replayed(ends)
 
@@ -184,7 +184,7 @@ class LedgerStore:
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
         """Store the writer's LastAddConfirmed. Raises the errors of `ledger_with_key`.
 
-        With journal formats before version 6, a restart loses it, as in BookKeeper.
+        With journal formats before version 6, the value is lost in a restart, as in BookKeeper.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
@@ -206,7 +206,7 @@ class LedgerStore:
             raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
         if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
-        # Check memory first: during a flush, the index may not have the entry yet.
+        # Check memory first, because during a flush, the index may not contain the entry yet.
         data = self._in_memory(ledger_id, entry_id)
         if data is not None:
             return data
@@ -253,7 +253,9 @@ class LedgerStore:
         return self.journals[ledger_id % len(self.journals)]
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Use the directories with these indices for logs and new indexes only if all are full."""
+        """Do not use the directories with these indices for logs and new indexes, unless all are
+        full.
+        """
         self.entry_logger.set_full_directories(directories)
         self.ledgers.set_full_directories(directories)
 
@@ -283,17 +285,19 @@ class LedgerStore:
 
     @property
     def mark_can_advance(self) -> bool:
-        """Whether a checkpoint that begins now would advance LastLogMark."""
+        """Whether LastLogMark would advance if a checkpoint were started now."""
         behind = any(
             journal.synced > mark for journal, mark in zip(self.journals, self.marks, strict=True)
         )
         return behind and self.flushing_memtable is None
 
     def begin_checkpoint(self) -> Checkpoint:
-        """Take the mark, which is the position up to which the journal is synced, and replace the
-        memtable, which contains all entries before the mark that have not been flushed.
+        """Take the mark, which is the position up to which the journal has been synced. Also
+        replace the memtable with an empty one; the old memtable contains all entries before the
+        mark that have not been flushed.
 
-        If an earlier checkpoint has failed, the newer entries are merged into its memtable.
+        If an earlier checkpoint has failed, the newer entries are merged into the memtable of that
+        checkpoint.
         """
         if self.flushing_memtable is None:
             self.flushing_memtable = self.memtable
@@ -346,10 +350,10 @@ class LedgerStore:
         """Return whether the entry log contains a complete copy of the entry; if so, keep that
         copy.
 
-        It is preferred to the one in the journal, because a journal record that was torn over
-        preallocated zeros can contain the ids of any entry (see `journal_scan`). Before LastLogMark
-        advances past the record, the log is synced and the location is written again (the
-        failed-sync rule, see `disk`).
+        The stored copy is preferred to the one in the journal, because a journal record that was
+        torn over preallocated zeros can contain the ids of any entry (see `journal_scan`). Before
+        LastLogMark advances past the record, the log is synced and the location is written again
+        (the failed-sync rule, see `disk`).
         """
         location = ledger.index.location(entry_id)
         is_stored = location > 0 and self.entry_logger.has_entry(
@@ -374,7 +378,8 @@ class LedgerStore:
             self.entry_logger.sync()
             for run, run_locations in zip(runs, locations, strict=True):
                 self.ledgers.set_locations(run.ledger_id, run.entry_ids, run_locations)
-            # If flushing the index fails, the next checkpoint does not write these entries again.
+            # Remove the entries now, so that the next checkpoint does not write them again if the
+            # flush of the indexes fails.
             memtable.remove(runs)
             if self.recorder.listening:
                 written += written_entries(runs, locations)
@@ -421,7 +426,7 @@ class LedgerStore:
     # Internals
 
     def _replay_entries(self, ledger: LedgerDescriptor, records: Sequence[JournalRecord]) -> None:
-        # Look up only entries up to the last one in the index.
+        # Look up an entry only if its id is not higher than the last one in the index.
         last = ledger.index.last_entry_id()
         for _, ledger_id, entry_id, data in records:
             if entry_id > last or not self.keep_stored_copy(ledger, entry_id):
@@ -433,7 +438,8 @@ class LedgerStore:
         """Flush the entries replayed so far, unless the disk is full. If the ends of the journals
         are given, advance LastLogMark to them.
         """
-        # Sync before the mark advances, because records before the mark are never replayed again.
+        # Sync these logs before the mark advances, because records before the mark are never
+        # replayed again.
         for log_id in self.logs_to_sync:
             sync_file(self.entry_logger.disk_of(log_id), log_name(log_id))
         self.logs_to_sync.clear()

@@ -81,7 +81,8 @@ def format_spans(spans: Iterable[Span]) -> str:
 def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Span]:
     """Label a journal of any version. Raises the errors of `JournalScan`.
 
-    `digest_size` is the size of the entries' digests (4 for CRC32C), which only clients know.
+    `digest_size` is the size of the entries' digests (4 for CRC32C); it cannot be determined from
+    the files.
     """
     scan = JournalScan(disk, file_id)
     with closing(scan.file), closing(disk.open(f"current/{scan.name}")) as file:
@@ -146,7 +147,7 @@ class LogFrame(NamedTuple):
 
 
 def log_frames(file: File, start: int) -> Iterator[LogFrame]:
-    """Divide an entry log into frames, following the rules of `scan_entry_log`."""
+    """Divide an entry log into frames, following the same rules as `scan_entry_log`."""
     at = filler = start
     end = file.size()
     while len(head := file.read(at, LOG_ENTRY_HEADER.size)) == LOG_ENTRY_HEADER.size:
@@ -240,8 +241,8 @@ def index_spans(disk: Disk, ledger_id: int) -> Iterator[Span]:
 
 
 def index_slots(file: File) -> Iterator[tuple[int, int, int]]:
-    """Yield (first entry id, slot count, location) for each slot with a location, and for each run
-    of slots without one, with location 0.
+    """Yield (first entry id, slot count, location) for each slot that contains a location and, with
+    location 0, for each run of empty slots.
 
     Holes are skipped without being read: an index that contains only entry 2**40 - 1 has a hole of
     8 TiB.

@@ -1,8 +1,8 @@
-"""Records of what the calls of a simulated workload returned, kept with the events of the run.
+"""Records of what the calls made by a simulated workload returned, kept with the events of the run.
 
-Events contain what the system itself reports, and answers contain what its callers received. `at`
-is the number of events recorded before the call returned, so an event happened before the call
-returned if its `seq` is less than `at`.
+Events contain what the system itself reports, whereas answers contain what its callers received.
+`at` is the number of events that had been recorded when the call returned, so events whose `seq` is
+less than `at` happened before that moment.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -17,7 +17,9 @@ class Content(NamedTuple):
 
 
 class AddAnswered(NamedTuple):
-    """An add returned the entry id in `content`, whose other fields describe what was added."""
+    """An add returned the entry id in `content`; the other fields of `content` describe what was
+    added.
+    """
 
     at: int
     node: str
@@ -37,7 +39,7 @@ class EntriesRead(NamedTuple):
 
 
 class MessageContent(NamedTuple):
-    """`size` (in bytes) and `checksum` are those of the payload."""
+    """A message; `size` (in bytes) and `checksum` describe its payload."""
 
     topic: str
     producer: str
@@ -118,7 +120,9 @@ class EntryAcknowledged(NamedTuple):
 
 
 class StartedOver(NamedTuple):
-    """A reset of the subscription to its first message was requested, or completed if `is_done`."""
+    """Someone requested a reset of the subscription to its first message; if `is_done`, it has been
+    completed.
+    """
 
     at: int
     topic: str
@@ -150,7 +154,7 @@ class Trimmed(NamedTuple):
 
 
 class TopicUnloaded(NamedTuple):
-    """A broker confirmed to an administrator that the topic is unloaded."""
+    """A broker confirmed to an administrator that the topic has been unloaded."""
 
     at: int
     broker: str
@@ -158,7 +162,7 @@ class TopicUnloaded(NamedTuple):
 
 
 class StepOutlastedRun(NamedTuple):
-    """A step of a running client had not ended by the end of the run.
+    """A step of a client that was still running had not ended by the end of the run.
 
     has_ended: whether it ended within `waited_s` seconds after all faults were repaired.
     """

@@ -102,7 +102,7 @@ _OnDisk = TypeVar("_OnDisk", JournalRecord, LoggedEntry)
 
 @dataclass(frozen=True, slots=True)
 class Bookie:
-    """A bookie and its copies; `state` is up, down, paused or unknown."""
+    """A bookie and its copies; `state` is one of up, down, paused and unknown."""
 
     state: str
     entries: Copies
@@ -138,7 +138,8 @@ class BookieFold:
         self._group = -1
         self._left_in_group = 0
         self._special: list[tuple[str, _Key]] = []
-        """File and key of each unsynced key, fence and LAC record."""
+        """The file and the dictionary key of each unsynced record of kind `key`, `fence` or `LAC`.
+        """
         self._was_killed = False
         self._handlers = {kind: getattr(self, name) for kind, name in BOOKIE_HANDLERS}
 
@@ -149,7 +150,7 @@ class BookieFold:
             handle(event)
 
     def bookie(self, state: str) -> Bookie:
-        """Return the copies, in the same object as before unless something has changed."""
+        """Return the copies; the object is the same as before unless something has changed."""
         self._own.clear()
         if self._latest is None or self._latest.state != state:
             ledgers = in_order(self._copies).items()
@@ -172,15 +173,17 @@ class BookieFold:
         return self._copies.get(ledger, _NONE)
 
     def copy(self, event: Event) -> Copy:
-        """Return the copy of the event's entry; if there is none, return one in state `sent`."""
+        """Return the copy of the event's entry; if there is none, return a copy in state `sent`."""
         return self.copies(event.ledger).get(event.entry, _SENT)
 
     def put(self, ledger: int, entry: int, copy: Copy) -> None:
-        """Store a copy, unless the entry is -1 because an event concerns the whole ledger."""
+        """Store a copy, unless the entry is -1, which means that the event concerns the whole
+        ledger.
+        """
         if entry < 0:
             return
         if ledger not in self._own:
-            # Copy the dictionaries, because a returned value shares them.
+            # Copy the dictionaries, because a value that was returned earlier shares them.
             self._copies = {**self._copies, ledger: {**self._copies.get(ledger, {})}}
             self._own.add(ledger)
             self._latest = None
@@ -248,8 +251,8 @@ class BookieFold:
 
     @on("journal.key_appended", "journal.fence_appended", "journal.lac_appended")
     def _special_appended(self, event: Event) -> None:
-        # A file can contain several such records of a ledger, so use the offset instead of an entry
-        # id. It is negative, so that it differs from all entry ids.
+        # A file can contain several such records of a ledger, so use the offset as the key instead
+        # of an entry id. Make it negative, so that it differs from all entry ids.
         key = (event.ledger, -event.offset)
         record = JournalRecord(event.ledger, -1, event.offset, kind=_SPECIAL[event.kind])
         self._journals.setdefault(event.file, {})[key] = record
@@ -273,9 +276,9 @@ class BookieFold:
 
     @on("journal.replayed")
     def _replayed(self, event: Event) -> None:
-        """Put the entries after the mark that are missing from the index back into the memtable.
+        """Put those entries after the mark that are not in the index back into the memtable.
 
-        Replay found exactly the records that precede the position in its event.
+        Replay found exactly those records that precede the position in its event.
         """
         end = _journal_id(event.file), event.offset
         for file, records in self._journals.items():
@@ -321,7 +324,8 @@ class BookieFold:
 
     @on("mark.persisted")
     def _marked(self, event: Event) -> None:
-        # Before the first checkpoint, the mark precedes every journal file.
+        # Offset 0 means that the mark precedes every journal file, as it does before the first
+        # checkpoint.
         self._mark = Mark(event.file, event.offset) if event.offset > 0 else None
         self._started(event)
         # Replay has not restored these entries, so they are no longer in memory.

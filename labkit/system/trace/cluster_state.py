@@ -38,7 +38,7 @@ class Ledger(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The latest read of an entry from a bookie; `state` is asked, served, done or failed."""
+    """The latest read of an entry from a bookie; its `state` is asked, served, done or failed."""
 
     reader: str
     ledger: int
@@ -68,7 +68,7 @@ def fold(
 ) -> ClusterState:
     """Return the state after the first `upto` events (default: all).
 
-    `bookies` names bookies to include even if no event mentions them.
+    The bookies in `bookies` are included even if no event mentions them.
     """
     return _folded(events, upto, bookies).state()
 
@@ -96,7 +96,7 @@ _NODE_STATES = {
 
 
 class ClusterFold:
-    """Folds events one at a time.
+    """Computes the state of a cluster by folding events, one at a time.
 
     Consecutive states share every object that has not changed, so it is cheap to compute the state
     after each event of a long run.
@@ -171,7 +171,8 @@ class ClusterFold:
         ledger, first = self._ledger(event), max(event.entry, 0)
         for bookie in event.ensemble:
             self._bookie(bookie)
-        # A writer replaces a segment without confirmed entries; a repair may replace any segment.
+        # A writer replaces the last segment if none of its entries are confirmed; a repair may
+        # replace any segment.
         others = (each for each in ledger.segments if each.first_entry != first)
         segments = tuple(sorted((*others, Segment(first, event.ensemble))))
         self.ledgers[event.ledger] = ledger._replace(segments=segments)

@@ -1,7 +1,7 @@
 """An event: one thing that happened on one node, as a flat record with typed columns.
 
-`kinds` declares which columns each kind of event sets. Columns that do not apply hold their
-default: -1, "", () or False. `explanation` is only displayed, never parsed.
+`kinds` declares which columns each kind of event sets. Columns that do not apply contain their
+default value: -1, "", () or False. The text in `explanation` is only displayed, never parsed.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Segments: TypeAlias = tuple[tuple[int, tuple[str, ...]], ...]
 
 class Event(NamedTuple):
     """`seq` numbers the events of a log from 0 in time order; `cause` is the `seq` of the event
-    that caused this one, or -1. `TraceLog` sets both; until then they are -1. `time_us` is in
+    that caused this one, or -1. Both are -1 until `TraceLog` sets them. `time_us` is in
     microseconds on a clock that all nodes of the run share.
 
     peer: the other node.  file, offset: a location on the node's disk.  size: a count or a number

@@ -1,8 +1,8 @@
 """The declaration of every kind of event: its sentence, columns, causes and caption.
 
 The cause of an event is the earlier event without which it would not have happened. BookKeeper's
-wire protocol and file formats have no room for trace ids, so `TraceLog` derives causes from the ids
-that two events share, by the rules in this module.
+wire protocol and file formats have no room for trace ids. Therefore, `TraceLog` applies the rules
+in this module, which derive the cause of an event from the ids that two events share.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from labkit.system.trace.events import DEFAULTS, Event
 
 
 class Link(Enum):
-    """Where the cause is found, among the earlier events with the same ledger and entry."""
+    """Where to look for the cause, among the earlier events with the same ledger and entry."""
 
     SAME_NODE = "on the same node"
     SAME_PAIR = "on the same node, about the same peer"
@@ -60,8 +60,8 @@ _SENT, _PEER = Link.SENT_HERE, Link.FROM_PEER
 
 _KINDS = (
     Kind("node.started", "{node} is up and serving", caption="starts"),
-    # The process was killed, or it exited because of an error, which `error` and `explanation`
-    # describe. `detail` says what happened to unsynced writes.
+    # The process was killed, or it exited because of an error; `error` and `explanation` describe
+    # this error. `detail` says what happened to unsynced writes.
     Kind(
         "node.killed",
         "{node} was killed: its memory is lost, its files are kept",
@@ -88,7 +88,7 @@ _KINDS = (
     # The node's clock runs at a wrong rate and shows a wrong time.
     Kind("clock.skewed", "{node}'s clock is now wrong: {fault}", columns="fault"),
     Kind("disk.bad", "{node}'s disks start to fail: {fault}", columns="fault", caption="{fault}"),
-    # The bookie restarts as a new one.
+    # When the bookie restarts, it is a new, empty bookie.
     Kind(
         "bookie.formatted",
         "{node} was formatted: its disks are empty and its cookie is deleted",
@@ -129,7 +129,7 @@ _KINDS = (
         "message {message} from {node} to {peer} is delivered twice",
         columns="message peer",
     ),
-    # Later messages overtake this one.
+    # Messages that were sent later arrive before this one.
     Kind(
         "message.swapped",
         "message {message} from {node} to {peer} is overtaken",
@@ -194,7 +194,8 @@ _KINDS = (
         causes=(("add.failed", _SAME),),
         caption="replaces {bookies}",
     ),
-    # Only a recovering client does this; it updates the metadata when it closes the ledger.
+    # Only a client that recovers the ledger does this; it updates the metadata when it closes the
+    # ledger.
     Kind(
         "ensemble.deferred",
         "{node} stores ledger {ledger} on {ensemble}, starting at entry {entry}; the metadata"
@@ -255,8 +256,8 @@ _KINDS = (
         " offset {offset}], not yet synced",
         columns="ledger file offset",
     ),
-    # The record at `offset` is durable; `size` is the number of records in the synced group. The
-    # entry is -1 for a fence or an explicit LAC.
+    # The record at `offset` is now durable; `size` is the number of records in the synced group.
+    # The entry is -1 for a fence or an explicit LAC.
     Kind(
         "journal.synced",
         "{node} synced its journal[: entry {entry} of ledger {ledger} is now durable]",
@@ -302,7 +303,8 @@ _KINDS = (
         first="closed: its last entry is fixed",
     ),
     Kind("ledger.deleting", "{node} requests the deletion of ledger {ledger}", columns="ledger"),
-    # This node has deleted the ledger or has found it deleted. Bookies delete its entries later.
+    # This node has deleted the ledger, or has found that it was deleted. Bookies delete its entries
+    # later.
     Kind("ledger.deleted", "ledger {ledger} is deleted", columns="ledger"),
     # The ledger is now IN_RECOVERY.
     Kind(
@@ -342,7 +344,8 @@ _KINDS = (
         causes=(("fence.sent", _PAIR),),
         caption="{peer}: {error}",
     ),
-    # Recovery reads the entries after this one, the highest LastAddConfirmed reported.
+    # This entry is the highest LastAddConfirmed that was reported; recovery reads the entries after
+    # it.
     Kind(
         "recovery.covered",
         "{node} has fenced enough bookies of ledger {ledger}[; at least entry {entry} is"
@@ -380,7 +383,7 @@ _KINDS = (
         columns="entry ledger file offset size",
         causes=(("entry_log.written", _SAME),),
     ),
-    # The entry log and the index are synced.
+    # The entry log and the index have been synced.
     Kind(
         "memtable.flushed",
         "{node} flushed its memtable to entry log and index[, entries: {size}]",
@@ -393,7 +396,7 @@ _KINDS = (
         "{node} advanced LastLogMark[ to {file}][ at offset {offset}]",
         columns="file offset",
     ),
-    # A bookie does this when it starts. The position is that at which the journal ended.
+    # A bookie does this when it starts. The position is the end of the journal.
     Kind(
         "journal.replayed",
         "{node} replayed its journal[, records: {size}]",
@@ -468,7 +471,8 @@ _KINDS = (
         caption="{error} #",
         first="did not return the entry",
     ),
-    # The reader may read up to this entry; `detail` says why LastAddConfirmed may be higher.
+    # The reader may read up to this entry; `detail` says why the actual LastAddConfirmed may be
+    # higher.
     Kind(
         "lac.read",
         "{node} read LastAddConfirmed of ledger {ledger}[: {entry}]",
@@ -477,7 +481,7 @@ _KINDS = (
         caption="may read up to {entry}",
     ),
     Kind("auditor.elected", "{node} became the auditor", caption="auditor"),
-    # The node is the auditor, which has read this setting.
+    # The node is the auditor; it has read this setting.
     Kind(
         "auditor.delay",
         "{node} waits {seconds} s for a bookie to return before it counts as lost",
@@ -556,7 +560,7 @@ _KINDS = (
         columns="entry ledger size topic",
         causes=(("lac.advanced", _SAME),),
     ),
-    # A duplicate of a message that was stored before has no ledger and entry.
+    # If the message is a duplicate of one that was stored before, the ledger and the entry are -1.
     Kind(
         "message.acked",
         "{node} received the receipt for {topic} {producer} {sequence_id}[: stored as entry"
@@ -590,7 +594,7 @@ _KINDS = (
     # Any broker may acquire the bundle.
     Kind("bundle.released", "{node} released the topics of {bundle}", columns="bundle"),
     Kind("topic.opened", "{node} opened {topic}", columns="topic"),
-    # Every message received before has been stored.
+    # Every message that the broker received before this event has been stored.
     Kind("topic.closed", "{node} closed {topic}", columns="topic"),
     # Unlike with `topic.closed`, some of the received messages may not have been stored.
     Kind(

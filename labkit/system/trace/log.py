@@ -13,8 +13,9 @@ _Key = tuple[str, int, int, str | tuple[str, str]]
 
 class TraceLog:
     """Events from different processes arrive in bursts and out of order, so the log holds each
-    event back until `settle` is called for its time. An event that arrives too late is numbered
-    after the settled ones. `origin_us` is the time on the nodes' clock that becomes time 0.
+    event back until `settle` is called with a time that is not earlier than the event's. An event
+    that arrives too late is numbered after the events that have already been settled. `origin_us`
+    is the time on the nodes' clock that becomes time 0.
 
     Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
     """
@@ -44,7 +45,9 @@ class TraceLog:
             listener(fresh)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each batch of settled events; return a function that removes it."""
+        """Call `listener` with each batch of settled events; return a function that removes the
+        listener.
+        """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -78,9 +81,11 @@ class TraceLog:
                     break
             else:
                 cause = -1
-            # This is twice as fast as `Event(...)`, and runs spend most of their tracing time here.
+            # This is twice as fast as `Event(...)`, and most of the time that is spent on tracing
+            # is spent here.
             events.append(new(Event, (seq, time_us - origin_us, node, kind, cause, *row[5:])))
-            # Only these kinds can be causes, so the dictionaries need no other events.
+            # Only events of these kinds can be causes, so the dictionaries do not need to contain
+            # any others.
             if kind in _CAUSING:
                 on_node[kind, ledger, entry, node] = seq
                 if peer:

@@ -1,4 +1,4 @@
-"""The recorder of a node, to which all components of the node report their events.
+"""The recorder of a node; all components of the node report their events to it.
 
 Callers on hot paths test `listening` before they build an event, so that tracing without a
 listener costs one attribute lookup.
@@ -31,7 +31,8 @@ class Recorder:
         self.listening = True
 
         def stop() -> None:
-            # A sink may unsubscribe while `_send` iterates over the old tuple.
+            # Create a new tuple, because a sink may unsubscribe while `_send` iterates over the old
+            # one.
             self._sinks = tuple(each for each in self._sinks if each is not sink)
             self.listening = bool(self._sinks)
 

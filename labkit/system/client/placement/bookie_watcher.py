@@ -55,7 +55,7 @@ class Quarantine:
 class BookieWatcher:
     """Chooses ensembles and replacements among the bookies that are writable at that moment.
 
-    It reads rack assignments only if `min_num_racks` is greater than 0.
+    Rack assignments are read only if `min_num_racks` is greater than 0.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class BookieWatcher:
     ) -> dict[int, str]:
         """Choose new bookies for the failed ensemble indices, or for as many as possible.
 
-        Bookies in `given_up` or in quarantine are the last choice.
+        Bookies that are in `given_up` or in quarantine are used only as a last resort.
         """
         placement = await self._placement_at(ensemble, sorted(failed), write_quorum)
         writable = await self.writable()
@@ -101,8 +101,9 @@ class BookieWatcher:
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """Read the rack assignments. If they are corrupt, raise `BKMetadataSerializationException`
-        if the policy is enforced; otherwise, treat every bookie as one without a known rack.
+        """Read the rack assignments. If they are corrupt and the policy is enforced, raise
+        `BKMetadataSerializationException`. If they are corrupt but the policy is not enforced, act
+        as if no bookie's rack were known.
         """
         racks: dict[str, str] = {}
         if self._min_num_racks:

@@ -36,7 +36,7 @@ def choose_ensemble(
         )
     trusted = [bookie for bookie in writable if bookie not in quarantined]
     chosen = placement(trusted, ensemble_size) if len(trusted) >= ensemble_size else ()
-    # Using a bookie that failed recently is better than not creating the ledger.
+    # It is better to use a bookie that failed recently than not to create the ledger at all.
     chosen = chosen or placement(writable, ensemble_size)
     if len(chosen) < ensemble_size:
         raise BKNotEnoughBookiesException(
@@ -54,7 +54,7 @@ def choose_replacements(
     failed: Mapping[int, str],
     doubtful: Container[str] = (),
 ) -> dict[int, str]:
-    """Like `BookieWatcher.replacements`; doubtful bookies are the last choice."""
+    """Like `BookieWatcher.replacements`; doubtful bookies are used only as a last resort."""
     candidates = [bookie for bookie in writable if bookie not in ensemble]
     trusted = [bookie for bookie in candidates if bookie not in doubtful]
     others = [bookie for bookie in candidates if bookie in doubtful]

@@ -7,12 +7,12 @@
     a1 b1 a2 b2   a1 b1 | b1 a2 | a2 b2 | b2 a1    good
 
 The rule: each write set (Qw consecutive bookies of the ensemble) spans at least
-`min_num_racks_per_write_quorum` racks, or Qw racks if Qw is smaller. If the bookies do not allow
-this, the write sets span as many racks as possible, unless the rule is enforced.
+`min_num_racks_per_write_quorum` racks, or Qw racks if Qw is smaller. If the available bookies do
+not allow this, the write sets span as many racks as possible, unless the rule is enforced.
 
 In BookKeeper: `client/RackawareEnsemblePlacementPolicyImpl.java`, which chooses one bookie after
-another and prefers the rack of a failed bookie. This module tries all combinations of racks, so it
-always finds an ensemble that satisfies the rule.
+another, and prefers the rack of the failed bookie for its replacement. This module tries all
+combinations of racks, so if an ensemble satisfies the rule, it finds one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +56,8 @@ class RackawareEnsemblePlacementPolicy:
     ) -> dict[int, str]:
         """Choose a bookie for each of these ensemble indices, preferring earlier candidates.
 
-        Return {} if there are too few candidates, or the rule is enforced and cannot be satisfied.
+        Return {} if there are too few candidates, or if the rule is enforced and cannot be
+        satisfied.
         """
         if self.enforced:
             candidates = [each for each in candidates if self.rack(each) != DEFAULT_RACK]
@@ -119,7 +120,7 @@ class RackawarePlacement:
         indices: Sequence[int],
         write_quorum: int,
     ) -> None:
-        """`placement` determines which bookies are preferred."""
+        """`placement` determines the order in which bookies are preferred."""
         self._policy = policy
         self._placement = placement
         self._ensemble = list(ensemble)

@@ -1,6 +1,6 @@
 """A client's connection pool: one channel per bookie and protocol version, created on first use.
 
-In BookKeeper: `proto/BookieClientImpl.java`, which has several channels per bookie, all with the
+In BookKeeper: `proto/BookieClientImpl.java`, which opens several channels per bookie, all with the
 same protocol version.
 """
 
@@ -24,9 +24,10 @@ class BookieClient:
         return channel
 
     def get_v3(self, bookie: str) -> PerChannelBookieClientV3:
-        """Return the channel for requests that version 2 does not have.
+        """Return the channel for requests that version 2 does not support.
 
-        It has its own connection, because the first frame determines a connection's version.
+        The channel has its own connection, because the first frame on a connection determines the
+        connection's protocol version.
         """
         channel = self._v3.get(bookie)
         if channel is None:

@@ -1,6 +1,6 @@
-"""A channel from a client to a bookie, which connects on demand.
+"""A channel from a client to a bookie; it connects on demand.
 
-`protocol_v2` and `protocol_v3` define the requests and how responses are matched to them.
+`protocol_v2` and `protocol_v3` define the requests, and how responses are matched to requests.
 
 In BookKeeper: `proto/PerChannelBookieClient.java`.
 """
@@ -39,9 +39,11 @@ class PerChannelBookieClient(ABC):
     ) -> None:
         self.bookie_id = bookie_id
         self.timeout_s = timeout_s
-        """Requests fail if they have no response after this time."""
+        """A request fails if no response has arrived after this time."""
         self.connection_count = 0
-        """The number of connections made. While it is unchanged, the bookie has not restarted."""
+        """The number of connections made. As long as it does not change, the bookie has not
+        restarted.
+        """
         self.connected_at = 0.0
         """When the last connection was made, in the event loop's time."""
         self.connection: Connection | None = None
@@ -49,7 +51,7 @@ class PerChannelBookieClient(ABC):
         """The requests to send, oldest first. While there is no connection, these are all pending
         requests.
         """
-        # Looking up the loop takes a system call.
+        # Look up the loop only once, because each lookup takes a system call.
         self.loop = asyncio.get_running_loop()
         self.network = network
         self.find_endpoint = find_endpoint
@@ -82,7 +84,8 @@ class PerChannelBookieClient(ABC):
     # Called by the protocol versions
 
     def schedule_send(self) -> BKException | None:
-        """Schedule sending the outbox; call this before appending a request to an empty outbox.
+        """Schedule the sending of the outbox; call this before you append a request to an empty
+        outbox.
 
         Return an error if the client was closed or the connection has just been lost.
         """
@@ -129,7 +132,7 @@ class PerChannelBookieClient(ABC):
     def _send_outbox(self) -> None:
         if self.connection is not None and self.outbox:
             self.connection.send(self.outbox)
-            self.outbox = []  # Do not clear the old list, which the connection may keep.
+            self.outbox = []  # Do not clear the old list, because the connection may still use it.
 
     def _lost(self, why: str) -> None:
         if not self._closed:
@@ -137,7 +140,8 @@ class PerChannelBookieClient(ABC):
             self._end(BKBookieHandleNotAvailableException(why))
 
     def _end(self, error: BKException) -> None:
-        # Clear the state first, because a caller that receives the error may send another request.
+        # Clear the state before reporting the error, because a caller that receives it may
+        # immediately send another request.
         self.connection = None
         self._retry_at = self.loop.time() + _RETRY_AFTER_S
         self._last_error = error

@@ -3,7 +3,7 @@
 A response identifies its request only by a key: operation, ledger and entry. Therefore:
 
 - A response belongs to the oldest request with that key that has not timed out.
-- If there is no such request, the response is a late one to a read that has timed out.
+- If there is no such request, the response belongs to a read that has already timed out.
 - A read with the FENCE flag and one without it could be confused, because they have the same key.
   If a read of one kind is pending, a read of the other kind is sent on a second connection.
 
@@ -32,12 +32,12 @@ OnAdded = Callable[[Sequence[T], BKException | None], None]
 _MONITOR_INTERVAL_S = 1.0
 """How often deadlines are checked, so a request may time out up to a second late."""
 _MAX_OVERDUE_RESPONSES = 10_000
-"""If more timed-out reads than this are still without a response, the connection is closed."""
+"""If more timed-out reads than this still have no response, the connection is closed."""
 
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry."""
 
-# Plain integers, because looking up an enum member takes as long as unpacking a response.
+# Use plain integers, because looking up an enum member takes as long as unpacking a response.
 _ADD: int = Opcode.ADD
 _OK: int = Code.OK
 
@@ -108,8 +108,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         """Send an add; `on_added` is called later with a list that contains `pending`, and with the
         error, if any.
 
-        It is called once for all responses that arrive together, because a call for each add would
-        cost much more.
+        `on_added` is called once for all responses that arrive together, because a separate call
+        for each add would cost much more.
         """
         self._send((_ADD, ledger_id, entry_id), body, on_added, pending)
 
@@ -128,7 +128,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self.loop.call_soon(on_done, (caller,), error)
                 return
             if self._monitor is None:
-                # Use one timer, because a timer for each request would cost more than an add.
+                # Use one timer for all requests, because a timer for each request would cost more
+                # than an add.
                 self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
         request = _Request(self._deadline, on_done, caller, fences)
         oldest = self._pending.setdefault(key, request)
@@ -198,8 +199,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # Forget requests that were never sent, because they get no response. Also forget adds,
-            # because a late response to an add cannot be mistaken for another one.
+            # Forget requests that were never sent, because they will never get a response. Also
+            # forget adds, because a late response to an add cannot be mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
                 self._set_pending(key, [e for e in (oldest, *oldest.younger) if e is not request])
@@ -228,8 +229,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
 
 def _oldest_first(requests: Iterable[tuple[_Key, _Request]]) -> list[tuple[_Key, _Request]]:
-    """Sort requests by deadline. Of those sent in the same iteration of the event loop, adds come
-    first, because a client writes an entry before it reads the next one.
+    """Sort requests by deadline. Of the requests sent in the same iteration of the event loop, adds
+    come first, because a client writes an entry before it reads the next one.
     """
     return sorted(requests, key=lambda each: (each[1].deadline, each[0][0] != _ADD))
 

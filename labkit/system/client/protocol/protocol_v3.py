@@ -1,5 +1,4 @@
-"""The client side of protocol version 3, which is used for the requests that version 2 does not
-have.
+"""The client side of protocol version 3, for requests that version 2 does not support.
 
 In BookKeeper: `proto/PerChannelBookieClient.java` (its V3 parts), `proto/BookieClientImpl.java`.
 """
@@ -30,9 +29,9 @@ class DiskSpace(NamedTuple):
 
 
 class StoredLac(NamedTuple):
-    """The values on a bookie that contain a LastAddConfirmed.
+    """The two values stored on a bookie that contain a LastAddConfirmed.
 
-    Both include digests. A value that the bookie does not have is b"".
+    Both include digests. If the bookie does not have one of them, it is b"".
     """
 
     explicit_lac: bytes
@@ -42,8 +41,8 @@ class StoredLac(NamedTuple):
 class LongPollResult(NamedTuple):
     """The LastAddConfirmed that a bookie reports, without a digest.
 
-    If LastAddConfirmed has advanced, `entry_id` and `entry` belong to the entry after the previous
-    LastAddConfirmed, provided that the bookie has it.
+    If LastAddConfirmed has advanced, and if the bookie has the entry after the previous
+    LastAddConfirmed, `entry_id` and `entry` are the id and the bytes of that entry.
     """
 
     last_add_confirmed: int
@@ -97,7 +96,9 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         return StoredLac(body.lacBody, body.lastEntryBody)
 
     async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
-        """Let the bookie wait up to `wait_s` for a LastAddConfirmed above `previous_lac`."""
+        """Ask the bookie to respond once its LastAddConfirmed exceeds `previous_lac`, or after
+        `wait_s`.
+        """
         request = pb.ReadRequest(
             ledgerId=ledger_id,
             entryId=NO_ENTRY_ID,

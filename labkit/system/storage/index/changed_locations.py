@@ -1,6 +1,6 @@
 """Changes to an index that have not been written to its file yet.
 
-They are kept for each entry, because whole pages of 8 KiB would take too much memory if many
+Changes are kept entry by entry, because whole pages of 8 KiB would take too much memory if many
 ledgers receive a few entries each.
 
 In BookKeeper: the dirty pages of `bookie/IndexInMemPageMgr.java`.
@@ -41,7 +41,7 @@ class ChangedLocations:
         changed, by_entry = bytearray(page), self._by_entry
         first = page_id * self._slots_in_page
         page_entries = range(first, first + self._slots_in_page)
-        # Copy the keys, because another thread may add some.
+        # Iterate over a copy of the keys, because another thread may add some.
         for entry_id in page_entries if len(by_entry) > len(page_entries) else [*by_entry]:
             location = by_entry.get(entry_id)
             if location is not None and entry_id in page_entries:

@@ -1,7 +1,7 @@
-"""The indexes of all of a bookie's ledgers, which are opened on demand and flushed together.
+"""The indexes of all ledgers of a bookie, which are opened on demand and flushed together.
 
-Although it has BookKeeper's name, this is not a cache: a ledger stays in memory once it has been
-used. Only its file is closed, if more than `open_file_limit` files are open.
+`LedgerCache` has the same name as in BookKeeper, but it is not a cache: once a ledger has been
+used, it stays in memory. Only its file is closed, if more than `open_file_limit` files are open.
 
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
@@ -21,8 +21,8 @@ from labkit.system.storage.index.ledger_index import (
 )
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
-"""A page with few changes takes about 1 KiB of memory. The size of the memtable limits how many
-pages have more changes.
+"""A page with few changes takes about 1 KiB of memory. The number of pages with more changes is
+limited by the size of the memtable.
 """
 _FLUSHED_TOGETHER = 256
 """The maximum number of files that are synced together."""
@@ -33,11 +33,11 @@ _MOVED = ".rloc"
 
 
 class LedgerCache:
-    """All ledgers of a bookie.
+    """Opens, creates, flushes and removes the ledgers of a bookie.
 
-    An index file is created in a directory that is not full, unless all are, and stays there. If
-    unwritten changes affect more than `page_limit` pages, all indexes are flushed. A subclass may
-    replace `index_class`.
+    An index file is created in a directory that is not full, unless all directories are full, and
+    it stays in that directory. If unwritten changes affect more than `page_limit` pages, all
+    indexes are flushed. A subclass may replace `index_class`.
     """
 
     index_class = LedgerIndex
@@ -55,7 +55,8 @@ class LedgerCache:
         self._ledgers: dict[int, LedgerDescriptor] = {}
         self._with_open_file: deque[LedgerIndex] = deque()
         """At most `open_file_limit` indexes, in the order in which they were opened."""
-        # Check all names now: as in BookKeeper, an invalid name makes the start fail.
+        # Check all file names now, because an invalid name must make the start fail, as in
+        # BookKeeper.
         self.ledger_ids()
 
     def get(self, ledger_id: int) -> LedgerDescriptor | None:
@@ -81,8 +82,8 @@ class LedgerCache:
     ) -> None:
         """Set the locations of durable entries, unless their ledger was deleted.
 
-        They become durable with the next `flush`. If too many pages have changes, `flush` is called
-        immediately.
+        The locations become durable with the next `flush`, which is called immediately if too many
+        pages have changes.
         """
         ledger = self.get(ledger_id)
         if ledger is None:

@@ -61,7 +61,7 @@ class IndexHeader(NamedTuple):
     """Version 0 has no room for an explicit LAC."""
 
     def encode(self) -> bytes:
-        """Return the bytes without the zeros up to `DATA_OFFSET`."""
+        """Return the encoded header, without the zeros that pad it to `DATA_OFFSET` bytes."""
         key, lac = self.master_key, self.explicit_lac if self.version >= 1 else b""
         head = INDEX_HEADER.struct.pack(MAGIC, self.version, len(key)) + key
         return head + INDEX_STATE.struct.pack(_FENCED if self.fenced else 0, len(lac)) + lac
@@ -79,7 +79,7 @@ class IndexHeader(NamedTuple):
         master_key = data[INDEX_HEADER.size : at]
         state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
         at += INDEX_STATE.size
-        # In version 0, the bytes after the state bits are meaningless.
+        # In version 0, the bytes after the state bits have no meaning.
         if version == 0:
             lac_size = 0
         if lac_size < 0 or 0 < lac_size < _SHORTEST_LAC or at + lac_size > len(data):
@@ -101,8 +101,8 @@ class WrittenIndex(NamedTuple):
 
 
 class LedgerIndex:
-    """The index of one ledger. New locations stay in memory until the next flush; all others are
-    read from the file on demand.
+    """The index of one ledger. New locations stay in memory until the next flush; all other
+    locations are read from the file on demand.
 
     Invariants: the master key in the header never changes; a location is set only after the entry
     has been synced in the entry log.
@@ -159,7 +159,7 @@ class LedgerIndex:
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
         """Raise `FileNotFoundError`, or `StorageDamagedException` if the header is invalid or
-        truncated. A crash cannot cause this (see `write`).
+        truncated. A crash cannot cause an invalid or truncated header (see `write`).
         """
         file = disk.open(index_path(ledger_id))
         size = file.size() - DATA_OFFSET
@@ -200,7 +200,7 @@ class LedgerIndex:
         self._page_count = max(self._page_count, last_page + 1)
 
     def location(self, entry_id: int) -> int:
-        """Return 0 if this bookie does not have the entry."""
+        """Return the entry's location, or 0 if this bookie does not have the entry."""
         changed = self._changed.get(entry_id)
         if changed is not None:
             return changed
@@ -210,15 +210,15 @@ class LedgerIndex:
         return self._stored_location(entry_id * _LOCATION.size)
 
     def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
-        """Return the locations of up to `count` entries, starting with this one, but only of those
-        that are on the same page. A location may be 0.
+        """Return the locations of up to `count` entries, starting with this one. Only locations on
+        the same page are returned; a location may be 0.
         """
         page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
         count = min(count, (self.page_size - at) // _LOCATION.size)
         return struct.unpack_from(f">{count}q", self._page(page_id), at)
 
     def _stored_location(self, offset: int) -> int:
-        """Read a location and its neighbours."""
+        """Read a location from the file, together with its neighbours."""
         start, (flush_count, known_start, stored) = offset - offset % _READ_SIZE, self._read_ahead
         if (flush_count, known_start) != (self._flush_count, start):
             flush_count = self._flush_count
@@ -249,7 +249,7 @@ class LedgerIndex:
     def _pages(self, start: int = 0) -> Iterator[int]:
         """Yield the pages from `start` on that may contain a location, in order.
 
-        Holes are skipped, because a client that adds only entry 2**40 - 1 creates one of 8 TiB.
+        Holes are skipped, because a client that adds only entry 2**40 - 1 creates a hole of 8 TiB.
         """
         changed, page_id = sorted(self._changed.pages), start
         while page_id < self._page_count:
@@ -283,14 +283,16 @@ class LedgerIndex:
                 self.disk.sync_folder(folder)
             self.note_folders_synced()
 
-    # The steps of a flush follow; `LedgerCache.flush` performs each step for many ledgers at once.
+    # The following methods are the steps of a flush; `LedgerCache.flush` performs each step for
+    # many ledgers at once.
 
     def write(self) -> WrittenIndex | None:
         """Write the changes, if any; the caller must sync the file and then call `after_sync`.
 
         A new file is written under a temporary name, so it always has a complete header.
         """
-        # Encode it only once, so that the next flush notices a fence that is set during the write.
+        # Encode the header only once, so that the next flush notices if a fence is set during the
+        # write.
         header = self.header.encode()
         if header == self._stored_header and not self._changed.pages and not self._may_be_unsynced:
             return None
@@ -310,7 +312,7 @@ class LedgerIndex:
             self._keep_open(written.file)
             self._may_be_unsynced = True
         self._stored_header = written.header
-        # Invalidate the read-ahead before dropping the changes.
+        # Invalidate the read-ahead before dropping the changes, because it does not contain them.
         self._flush_count += 1
         last_page = max(self._changed.pages, default=-1)
         self._whole_page_count = max(self._whole_page_count, last_page + 1)
@@ -341,7 +343,8 @@ class LedgerIndex:
             self.on_open(self)
 
     def _page(self, page_id: int) -> bytes:
-        # Get the changes first, because a concurrent flush moves them to the file.
+        # Get the changes before reading the file, because a concurrent flush moves them to the
+        # file.
         changed = self._changed
         return changed.put_into(page_id, self._stored_page(page_id))
 
@@ -364,7 +367,7 @@ def _folders_of(path: str) -> list[str]:
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:
-    """Raise `StorageDamagedException` if a file has a name like an index, but is not an index."""
+    """Raise `StorageDamagedException` if a file that is named like an index is not an index."""
     return sorted(
         ledger_id for folder in index_folders(disk) for ledger_id in ids_in(disk, folder, ".idx")
     )
