@@ -36,8 +36,8 @@ class AccessRequest:
         epoch: int | None,
         probe: Callable[[], None],
     ) -> None:
-        """`epoch` is None unless the producer reconnects; `probe` tests whether its client is
-        alive.
+        """`epoch` is None unless the producer is reconnecting; `probe` tests whether the producer's
+        client is alive.
         """
         self.name = name
         self.mode = mode
@@ -143,7 +143,7 @@ class ProducerAccess:
 
     async def _start_epoch(self, request: AccessRequest) -> None:
         """Store the producer's epoch before the producer can send a message."""
-        # Store one epoch at a time, because each one is its predecessor plus one.
+        # Store one epoch at a time, because each epoch is the previous one plus one.
         async with self._epoch_lock:
             if request.epoch is None:
                 request.epoch = 0 if self.epoch is None else self.epoch + 1

@@ -1,8 +1,8 @@
 """Topic lookup, and the topics that this broker has loaded.
 
-A topic is opened at the first request if this broker owns its bundle, and closed when the broker
-gives up the bundle. A topic ends immediately when the broker's metadata session expires, when
-another owner fences its ledgers, or when an add fails.
+A topic is opened on its first request if this broker owns the topic's bundle, and closed when the
+broker gives up the bundle. A topic is shut down immediately when the broker's metadata session
+expires, when another owner fences the topic's ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
 """
@@ -182,7 +182,7 @@ class BrokerService:
         if opening is None:
             opening = asyncio.get_running_loop().create_task(self._open(name))
             self._topics[name] = opening
-        # Other clients may be waiting for the same task, so this one must not cancel it.
+        # Other clients may be waiting for the same task, so cancelling one must not interrupt it.
         topic = await asyncio.shield(opening)
         topic.check_open()
         return topic
@@ -233,7 +233,7 @@ class BrokerService:
             topic = await self.topic_class.open(
                 self.client, policies, context, self._on_topic_ended
             )
-        except BaseException:  # Includes cancellation: the next request starts a new task.
+        except BaseException:  # This includes cancellation; the next request starts a new task.
             self._forget(name, task)
             raise
         # In the meantime, the session may have expired, and another broker may own the topic.
@@ -346,7 +346,7 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Raise `BrokerError` if the name is invalid or names a non-persistent topic."""
+    """Raise `BrokerError` if the name is invalid or refers to a non-persistent topic."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,

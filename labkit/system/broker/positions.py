@@ -44,7 +44,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
     """
     ledgers = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in ledgers))
-    # Binary search, because a topic may have millions of entries and each step is a read.
+    # Use binary search, because a topic may have millions of entries and each step requires a read.
     low, high = 0, ends[-1] if ends else 0
     # Do not use LATEST: it would skip entries that are stored during the search.
     position = (ledgers[-1].ledger_id, ledgers[-1].entry_count) if ledgers else EARLIEST
@@ -73,7 +73,7 @@ async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdDat
         # The entry has been trimmed, so its batch size is unknown.
         return message_id_data(last, partition)
     entry = read_entry(stored[0])
-    # A batch of one message also has an index.
+    # The only message of a batch also has a batch index.
     is_batch = entry.metadata.HasField("num_messages_in_batch")
     batch_index = entry.message_count - 1 if is_batch else -1
     return message_id_data(last, partition, batch_index)

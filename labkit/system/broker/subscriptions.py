@@ -61,7 +61,7 @@ class Subscriptions:
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
-        """Add a consumer to the subscription, which is created if it does not exist.
+        """Add a consumer to the subscription; create the subscription if it does not exist.
 
         `on_disconnected` is called with the consumer's id when the broker disconnects it. Raises
         `BrokerError`, and the same exceptions as `ManagedLedger.open_cursor`.

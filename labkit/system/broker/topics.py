@@ -42,8 +42,8 @@ class ConnectedProducer(Protocol):
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
-    A topic ends when it is closed, when an add fails, or when another owner fences its ledgers.
-    Its clients are then disconnected. Subclasses replace the class attributes to plant bugs.
+    A topic ends, and its clients are disconnected, when it is closed, when an add fails, or when
+    another owner fences its ledgers. Subclasses replace the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -108,7 +108,7 @@ class BrokerTopic:
         self.ledger.configure(policies.managed_ledger)
 
     def fence(self) -> None:
-        """Reject new clients until `unfence`, because the topic is about to be deleted."""
+        """Reject new clients until `unfence` is called; the topic is about to be deleted."""
         self._is_fenced = self.subscriptions.is_fenced = True
 
     def unfence(self) -> None:
@@ -157,10 +157,10 @@ class BrokerTopic:
         return last
 
     async def close(self) -> None:
-        """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
+        """Finish pending adds, store acknowledgements, disconnect clients and close the ledgers.
 
-        If another caller has begun to close the topic, wait for that. Raises the same exceptions
-        as `ManagedLedger.close`.
+        If another caller has begun to close the topic, wait until that has finished. Raises the
+        same exceptions as `ManagedLedger.close`.
         """
         if self._closing is None:
             self.is_ended = True

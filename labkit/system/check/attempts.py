@@ -17,7 +17,7 @@ NOTICE_DELAY_US = 200_000
 
 @dataclass(slots=True)
 class _Attempt:
-    """A worker's attempt to repair a ledger; `marked` is the first mark written during it."""
+    """A worker's attempt to repair a ledger; `marked` is the first mark written in that time."""
 
     begun: Event
     asked_for_lac: set[str] = field(default_factory=set)

@@ -34,7 +34,7 @@ def proves_absence(event: Event) -> bool:
 
 @dataclass(slots=True, eq=False)
 class LedgerFacts:
-    """What the events say about a ledger.
+    """The state of a ledger according to the events.
 
     Until an event sets them, ids are -1, names are "" and quorums are 0.
     """
@@ -104,7 +104,7 @@ class LedgerFacts:
     """Bookies that have collected the ledger as garbage."""
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
-        """Return the entry's write set as this node knows it, or ()."""
+        """Return the entry's write set as this node knows it, or () if it is unknown."""
         return self.views.get(node, self.segments).write_set(entry)
 
     def has_copy(self, bookie: str, entry: int) -> bool:
@@ -234,7 +234,7 @@ class Facts:
             ledger.replaced_ensemble = ledger.segments.put(
                 first, event.ensemble, ledger.write_quorum
             )
-        # Otherwise, the writer learns late of a change that a recovery has already seen.
+        # Otherwise, a writer has learned late of a change that a recovery has already seen.
 
     @on("ensemble.deferred")
     def _ensemble_deferred(self, event: Event) -> None:
@@ -257,8 +257,8 @@ class Facts:
 
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
-        # All special journal records have entry id -1; this one is a fence if one was appended
-        # before.
+        # All special journal records have entry id -1. This record is a fence if the bookie has
+        # appended a fence for the ledger.
         if event.entry >= 0 or event.ledger in self._fences[event.node]:
             self.ledgers[event.ledger].synced[event.node].add(event.entry)
 

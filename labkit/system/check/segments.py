@@ -15,7 +15,7 @@ class Segments:
         self._write_sets: list[tuple[tuple[str, ...], ...]] = []
 
     def put(self, first: int, ensemble: tuple[str, ...], write_quorum: int) -> tuple[str, ...]:
-        """Set the ensemble of the segment that starts at `first`; return the replaced one or ().
+        """Set the ensemble of the segment that starts at `first`; return the previous one or ().
 
         A write quorum of 0 means that the quorum is unknown.
         """

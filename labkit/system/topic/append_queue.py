@@ -33,9 +33,10 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Is notified when its entries have been stored or have failed, usually many at a time.
+    """Receives notifications that its entries have been stored or have failed, usually many at
+    once.
 
-    The managed ledger makes these calls while it is changing its own state, so implementations
+    The managed ledger makes these calls while it is changing its own state, so an implementation
     must only record the outcome, and react to it later.
     """
 
@@ -46,7 +47,7 @@ class Appender(Protocol[E_contra]):
 
 
 class AwaitedEntry(PendingEntry):
-    """An entry whose caller awaits `stored`."""
+    """An entry with a future, `stored`, that the caller awaits."""
 
     __slots__ = ("stored",)
 
@@ -113,7 +114,9 @@ class AppendQueue:
         return sum(len(pending.data) for pending in stored)
 
     def requeue(self) -> None:
-        """Requeue the entries that the ledger has not stored, for the next ledger."""
+        """Requeue the entries that the ledger has not stored, so that they are pushed to the next
+        ledger.
+        """
         self._waiting = deque(self.order_for_next_ledger(list(self._pushed), list(self._waiting)))
         self._pushed.clear()
 

@@ -164,7 +164,7 @@ class ManagedLedger:
     # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        """Push an entry; the future resolves to its position once it is confirmed, or fails.
+        """Push an entry; the future resolves to its position once it has been confirmed, or fails.
 
         Waits and raises exceptions like `append_entries`.
         """
@@ -270,7 +270,7 @@ class ManagedLedger:
     ) -> ManagedCursor:
         """Return the cursor with that name, or a new one that starts at `start`.
 
-        A durable cursor is stored when this returns. Raises `ManagedLedgerFencedError`,
+        A durable cursor has been stored when this returns. Raises `ManagedLedgerFencedError`,
         `MetadataUnavailableError`, and the error that ended this managed ledger.
         """
         self._check_open()
@@ -365,7 +365,7 @@ class ManagedLedger:
             self._maintenance.trigger()
 
     async def _pause_after(self, writer: LedgerWriter) -> None:
-        """Wait if the ledger accepted no entry, because the next one might not either."""
+        """Wait if the ledger accepted no entry, because the next might not accept any either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.reset()
             return

@@ -112,8 +112,8 @@ def has_valid_checksum(message: bytes) -> bool:
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """Return the clusters to which a message must be replicated; [] stands for those of the
-    namespace.
+    """Return the clusters to which a message must be replicated; [] stands for the namespace's
+    clusters.
 
     The message must have a valid checksum. Raises `BKDigestMatchException` if its metadata cannot
     be decoded.

@@ -220,7 +220,7 @@ class TopicOwnership:
         found: list[BrokerAddress] = []
         with suppress(NoNodeError):
             for broker_id in await self._store.children(BROKERS):
-                with suppress(NoNodeError):  # The broker has just left.
+                with suppress(NoNodeError):  # That broker has just left.
                     data, _ = await self._store.get(f"{BROKERS}/{broker_id}")
                     found.append(decode_broker(broker_id, data))
         return found
@@ -287,7 +287,8 @@ class TopicOwnership:
         """Finish unloading a bundle after `disable`, so that any broker may acquire it."""
         while True:
             async with self._turn:
-                # The bundle may have been lost with the session, and acquired again since.
+                # The bundle may have been lost with the session, and acquired again in the
+                # meantime.
                 if not self._is_given_up(bundle):
                     return
                 with suppress(MetadataUnavailableError):

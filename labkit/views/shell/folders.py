@@ -171,9 +171,9 @@ def find_file(directories: Sequence[Directory], kind: str, file_id: FileId) -> D
 def exclusive_access(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
     """Prevent bookies from using these directories inside the block.
 
-    A labkit bookie locks the file `lock` in each of its directories. A BookKeeper bookie keeps a
-    file `DIRTY` in its ledger directories while it runs, which remains if it is killed. Raises
-    `ShellError`.
+    A labkit bookie locks the file `lock` in each of its directories. While a BookKeeper bookie
+    runs, its ledger directories contain a file `DIRTY`, which remains if the bookie is killed.
+    Raises `ShellError`.
     """
     for root in roots:
         if not even_if_dirty and (root / _CURRENT / "DIRTY").exists():

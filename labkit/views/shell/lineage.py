@@ -88,7 +88,7 @@ async def find_lineage(
 
 
 def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
-    """Return the topic partition in the ledger's metadata, which must match the id."""
+    """Return the topic partition in the ledger's metadata; it must match the MessageID."""
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
         raise ShellError(

@@ -81,7 +81,7 @@ def order_violations(messages: DataFrame) -> DataFrame:
     """Return messages that arrived right after a message of the same stream with a greater id.
 
     This includes messages that were redelivered late. `after_ledger`, `after_entry` and
-    `after_batch_index` contain the id of the message before it.
+    `after_batch_index` contain the id of that preceding message.
     """
     before = fn.lag("position").over(_arrival_order())
     arrivals = with_position(messages).withColumn("before", before)

@@ -66,7 +66,8 @@ class WaitingEntries:
     def pop_ready(self, capacity: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
         """Remove and return the first entries that receivers have capacity for, with their hashes.
 
-        All of them are within `span` consecutive entries of one ledger, so that one read gets them.
+        All of these entries are in one ledger, and their ids differ by less than `span`, so that a
+        single read can fetch them all.
         """
         receivers, remaining = list(capacity), list(capacity.values())
         heads = [

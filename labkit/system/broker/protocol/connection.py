@@ -185,7 +185,9 @@ class ClientConnection:
         self.backpressure.add_requests(1)
 
     def stop_counting_request(self) -> None:
-        """Exclude the current task's request from the limit, since it waits for another client."""
+        """Exclude the current task's request from the limit, since it is waiting for another
+        client.
+        """
         task = asyncio.current_task()
         if task in self._tasks:
             self._uncounted.add(task)
@@ -201,7 +203,7 @@ class ClientConnection:
             return
         if not isinstance(error, LabkitError):
             self.close()
-            raise error  # The event loop reports it.
+            raise error  # The event loop reports the exception.
         self._reject(command, error)
 
     def _reject(self, command: BaseCommand, error: LabkitError) -> None:
@@ -294,7 +296,7 @@ class ClientConnection:
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command together with all others of this turn, unless the connection is closed."""
+        """Send a command with all others of this turn, unless the connection is closed."""
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:
@@ -356,8 +358,8 @@ class ClientConnection:
     def keep_alive(self) -> None:
         """Ping a silent client, or disconnect it if it did not respond to the last ping.
 
-        This is called periodically. A client is silent if it has sent nothing since the last call,
-        unless the broker has not read what it sent.
+        This is called periodically. A client is silent if the broker has received nothing from it
+        since the last call, unless the broker has paused reading from the client.
         """
         if self._liveness is Liveness.HEARD or self._is_unread:
             self._liveness = Liveness.QUIET

@@ -67,7 +67,7 @@ class NumberedSchema:
 
 
 class Schemas:
-    """The schemas of all topics, by the full name of a topic or partition.
+    """The schemas of all topics, keyed by the full name of a topic or partition.
 
     Every method raises `BrokerError` if it rejects the request, and the same exceptions as
     `SchemaStorage`.
@@ -79,7 +79,7 @@ class Schemas:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """Return the schema's version, which is added if the topic does not have this schema.
+        """Return the schema's version; add it if the topic does not have this schema yet.
 
         Return `NO_VERSION` if the schema's type stands for plain bytes.
         """
@@ -92,7 +92,7 @@ class Schemas:
                 f"the schema has {schema.ByteSize()} bytes; the maximum is {MAX_SCHEMA_BYTES}",
             )
         check_definition(schema)
-        # Without a lock, all producers that register the same new schema at once would store it.
+        # Without a lock, producers that register the same new schema at once would each store it.
         async with self._locks.setdefault(_schema_id(topic), asyncio.Lock()):
             while True:
                 try:
@@ -103,7 +103,7 @@ class Schemas:
     async def check_consumer(self, topic: str, schema: Schema, *, is_idle: bool) -> None:
         """Check that a consumer's schema is compatible with the topic's.
 
-        If the topic has none and is idle (no clients, no stored messages), register it.
+        If the topic has no schema and is idle (no clients, no stored messages), register this one.
         """
         if schema.type in _NO_SCHEMA:
             return

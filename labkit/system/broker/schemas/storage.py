@@ -12,8 +12,8 @@ refers to a missing ledger.
 A deletion is also a version: an entry that is marked as deleted, with an empty hash. The number of
 a deleted version is therefore never reused, because messages may still be stored with it.
 
-Earlier releases of labkit stored each version in a child of the topic's znode, which was itself
-empty. Such versions are moved to ledgers when the topic's schemas are first accessed.
+Earlier releases of labkit stored each version in a child znode of the topic's znode, and left the
+topic's znode empty. Such versions are moved to ledgers when the topic's schemas are first accessed.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -100,7 +100,7 @@ def definition_hash(schema: Schema) -> bytes:
 
 
 class SchemaStorage:
-    """The schemas of all topics, by schema id (`tenant/namespace/topic`).
+    """The schemas of all topics, keyed by schema id (`tenant/namespace/topic`).
 
     Every method may raise `MetadataUnavailableError`, and the same exceptions as `BookKeeper`.
     """
@@ -164,7 +164,7 @@ class SchemaStorage:
     async def _with_version(
         self, schema_id: str, located: LocatedVersions, number: int, stored: StoredSchema
     ) -> LocatedVersions:
-        """Write a version to a new ledger, to which no locator refers yet."""
+        """Write a version to a new ledger; no locator refers to it yet."""
         writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
         hash_ = b"" if stored.is_deletion else definition_hash(stored.schema)
         # The first version refers to itself, although its position is not yet known when it is

@@ -198,7 +198,7 @@ class NoMessageIsSkipped(Check):
         return not opened or opened[-1].node == upto.broker
 
     def _judge_trim(self, trimmed: Trimmed, deliveries: _Deliveries) -> None:
-        """Check that each trimmed message from the subscription's first one on was delivered."""
+        """Check that every trimmed message since the subscription's first one was delivered."""
         for (topic, name), first in deliveries.first.items():
             for event in self._acked[topic] if topic == trimmed.topic else ():
                 position = event.ledger, event.entry

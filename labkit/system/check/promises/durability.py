@@ -20,7 +20,7 @@ class AcknowledgedIsDurable(Check):
 
     The epilogue requests each entry from every bookie of its write set. If all of these bookies
     respond that they do not have the entry, it is lost. The result is unknown if no bookie returns
-    the entry and one of them could not be asked, or if a bookie that had the entry was formatted.
+    the entry and one of them could not be queried, or if a bookie that had the entry was formatted.
     """
 
     def __init__(self, facts: Facts) -> None:

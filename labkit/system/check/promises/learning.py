@@ -16,10 +16,10 @@ class ReadersLearnWhatIsConfirmed(Check):
     entry that was confirmed before the request.
 
     The check applies only while the ledger exists and has a single segment, and only if the reader
-    asks that segment's bookies: a reader may not know a second segment or a replacement yet. It
-    skips readers that accept the first response, whose `lac.read` event has a `detail`. Responses
-    of protocol version 2 carry no request number, so if one arrives twice or overtakes another
-    (which TCP prevents), the client mistakes an old response for the new one.
+    asks that segment's bookies: a reader may not yet know about a second segment or a replacement
+    bookie. It skips readers that accept the first response; their `lac.read` events have a
+    `detail`. Responses of protocol version 2 carry no request number, so if one arrives twice or
+    overtakes another (which TCP prevents), the client mistakes an old response for the new one.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -172,7 +172,7 @@ class LedgerIsClosed(Check):
     """Every ledger is eventually closed.
 
     This is the specification's liveness property. The check requires an epilogue that recovers
-    every ledger. The result is unknown if a bookie could not be asked, if the metadata store did
+    every ledger. The result is unknown if a bookie could not be queried, if the metadata store did
     not respond to the request to close the ledger, if another recoverer may have closed it without
     receiving the response, or if the ledger no longer exists after a request to delete it.
     """
@@ -191,7 +191,7 @@ class LedgerIsClosed(Check):
     def recovery_failed(self, event: Event) -> None:
         if event.node != EPILOGUE:
             return
-        if event.error == _NO_RESPONSE:  # The ledger may be closed.
+        if event.error == _NO_RESPONSE:  # The ledger may have been closed.
             self._no_response[event.ledger] = event
         if event.error == _NO_LEDGER and self.ledgers[event.ledger].deleting:
             self._gone.add(event.ledger)

@@ -1,11 +1,12 @@
 """The acknowledgements of a subscription: everything up to the mark-delete position, ranges after
 it, and parts of some batches.
 
-Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 and 5 of ledger L.  A
+Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 and 5 of ledger L. A
 range never spans two ledgers. Once no unacknowledged entry remains between mark-delete and the
 first range, mark-delete advances to the end of that range, and the range is removed.
 
-For a partly acknowledged batch, a bit mask contains the messages that are *not* acknowledged yet.
+For a partly acknowledged batch, a bit mask marks the messages that have *not* been acknowledged
+yet.
 
 In Pulsar: `ManagedCursorImpl.java`, `LongPairRangeSet.java`.
 """

@@ -43,7 +43,7 @@ class LedgerChain:
     def replace(self, links: Iterable[LedgerInfo]) -> None:
         open_ledger = self._ids[-1] if self._ids else -1
         self.links = tuple(links)
-        # Another ledger is open now, or none: reset the counts of the old one.
+        # The previous open ledger is no longer open: reset its counts.
         if not self.links or self.links[-1] != LedgerInfo(open_ledger):
             self.open_entry_count = self.open_size_bytes = 0
         self._ids = [link.ledger_id for link in self.links]

@@ -83,7 +83,7 @@ class ChainReader:
         return [StoredEntry((ledger_id, entry.entry_id), entry.payload) for entry in entries]
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """Return a reader, opened without asking bookies for LastAddConfirmed."""
+        """Return a reader that was opened without asking bookies for LastAddConfirmed."""
         reader = self._readers.pop(ledger_id, None)
         if reader is None:
             client = self._client

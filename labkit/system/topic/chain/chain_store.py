@@ -59,10 +59,10 @@ class ManagedLedgerTerminatedError(LabkitError): ...
 
 
 class ChainStore:
-    """The chain of one owner, whose calls must not overlap.
+    """A chain as seen by one owner; the owner's calls must not overlap.
 
-    Methods that change the chain may raise `ManagedLedgerFencedError` if another owner has changed
-    it, and `MetadataUnavailableError`.
+    Methods that change the chain raise `ManagedLedgerFencedError` if another owner has changed it,
+    and may raise `MetadataUnavailableError`.
     """
 
     node_class: ClassVar[type[GuardedNode]] = GuardedNode

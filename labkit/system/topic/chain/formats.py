@@ -10,7 +10,7 @@ or that finds only the first ones, therefore redelivers messages but skips none.
 
 A compressed node starts with
     0x4778, size (u32), compression type and uncompressed size of the body
-Pulsar reads compressed nodes regardless of its own configuration.  labkit compresses only long
+Pulsar reads compressed nodes regardless of its own configuration. labkit compresses only long
 chains, which might otherwise be too large for a node.
 
 In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.java`.
@@ -71,7 +71,7 @@ class DamagedNodeError(LabkitError):
 class CursorNode:
     """The content of a cursor's node.
 
-    `ledger_id` may be `IN_NODE`; `cursor_properties` are those of the subscriber.
+    `ledger_id` may be `IN_NODE`; `cursor_properties` are the properties set by the subscriber.
     """
 
     ledger_id: int
@@ -177,8 +177,8 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 def encode_position(state: CursorState) -> list[bytes]:
     """Encode the state as entries of a cursor's ledger, usually as a single one.
 
-    The lowest ranges are in the last entry, and the properties in every one. The highest ranges
-    and batches are omitted if they would exceed the maximum number of entries.
+    The lowest ranges are in the last entry, and the properties are in every entry. The highest
+    ranges and batches are omitted if they would exceed the maximum number of entries.
     """
     parts = [_position_info(state)]
     room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD
@@ -208,7 +208,7 @@ def _position_info(state: CursorState) -> PositionInfo:
 
 
 def count_parts_before(data: bytes) -> int:
-    """Return how many entries before this one belong to its state. Raises `DamagedNodeError`."""
+    """Return how many earlier entries belong to the same state. Raises `DamagedNodeError`."""
     return max(0, _parsed(PositionInfo, data, "the entry of a cursor").partsBefore)
 
 
@@ -331,7 +331,7 @@ def _decompress(data: bytes) -> bytes:
         body = stream.decompress(data, _LARGEST_BODY + 1)
     except zlib.error as error:
         raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
-    # A truncated body may decode as a shorter chain, and its owner would lose the other ledgers.
+    # A truncated body may decode as a shorter chain, whose owner would lose the other ledgers.
     if not stream.eof or len(body) > _LARGEST_BODY:
         raise DamagedNodeError(
             "a compressed node cannot be read: it is truncated, or its body is larger than"

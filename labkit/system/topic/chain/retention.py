@@ -43,9 +43,10 @@ def ledgers_to_delete(
 ) -> list[int]:
     """Return the ids of the ledgers to delete, always the first ones of the chain.
 
-    `slowest` is the mark-delete position of the slowest durable cursor; without one, every ledger
-    counts as consumed. A consumed ledger is deleted if it was closed longer ago than the retention
-    time, or if the ledgers after it reach the retention size. The last ledger is never deleted.
+    `slowest` is the mark-delete position of the slowest durable cursor; if there is no durable
+    cursor, every ledger counts as consumed. A consumed ledger is deleted if it was closed longer
+    ago than the retention time, or if the ledgers after it reach the retention size. The last
+    ledger is never deleted.
     """
     left = sum(link.size_bytes for link in links)
     deleted: list[int] = []

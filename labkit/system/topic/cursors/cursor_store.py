@@ -11,8 +11,8 @@
 
 A state that is too large for a node stays in the ledger; one that is too large for an entry is
 split into several (`formats.encode_position`). A node that refers to a ledger repeats the
-mark-delete position and its properties if both fit, and omits both otherwise; in the latter case, a
-cursor that has lost its ledger restarts at the topic's first entry.
+mark-delete position and its properties if both fit, and omits both otherwise; in the latter case,
+if the ledger is lost, the cursor restarts at the topic's first entry.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -103,12 +103,12 @@ class CursorStore:
             try:
                 await self._take_over(node.ledger_id, state)
             except ManagedLedgerFencedError:
-                continue  # The previous owner has changed the node since: start over.
+                continue  # The previous owner has changed the node in the meantime: start over.
             return state
         return None
 
     async def _take_over(self, ledger_id: int, state: CursorState) -> None:
-        """Write the node, which fences the previous owner; the state may stay in a ledger."""
+        """Fence the previous owner by writing the node; the state may stay in a ledger."""
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
             await self._delete_ledgers(self._ledgers)
@@ -122,7 +122,7 @@ class CursorStore:
         """Store the state, in a new ledger if the current one fails or is full or old.
 
         Raises `NodeTooLargeError`, and the same exceptions as `BookKeeper.create_ledger` and
-        `LedgerWriter.add` for the new ledger; then the state may or may not be stored.
+        `LedgerWriter.add` for the new ledger; after an error, the state may or may not be stored.
         """
         state = self._without_excess(state)
         if self._writer is not None and not self._is_due():
@@ -195,7 +195,7 @@ class CursorStore:
             raise  # The node may refer to the new ledger.
         except LabkitError as error:
             if isinstance(error, ManagedLedgerFencedError):
-                self._ledgers = {writer.ledger_id: None}  # The others belong to the next owner.
+                self._ledgers = {writer.ledger_id: None}  # The others now belong to the next owner.
             await self._delete_ledgers([writer.ledger_id])
             raise
         await self._end_writer()

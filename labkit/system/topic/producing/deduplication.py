@@ -105,7 +105,7 @@ class Deduplication:
         return MessageDupStatus.NEW
 
     def record_stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
-        """Record that a completed message and all earlier entries are stored."""
+        """Record that a completed message and all earlier entries have been stored."""
         self._persisted[producer] = highest_sequence_id
         self._stored_up_to = position
         self._since_snapshot += 1

@@ -6,8 +6,8 @@
     failed      producers no longer get receipts
 
 A push can take a long time, because the managed ledger may have to roll over between two of its
-entries. If the first entries are stored or fail before the push ends, this takes effect only after
-the push, because only then do its sends count as pushed.
+entries. If the first entries are stored or fail before the push ends, the publisher reacts only
+after the push, because only then do the sends of this push count as pushed.
 
 After a producer's send has failed, none of its later ones may be stored. The producer resends all
 messages without a receipt, so a later message would be stored before the failed one or, with
@@ -54,8 +54,8 @@ class SendInDoubtError(LabkitError):
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
 
-    `position` is set once `is_stored` is True; the receipt is sent after those for all earlier
-    sends.
+    `position` is set once `is_stored` is True; the receipt is sent after the receipts for all
+    earlier sends.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class TopicPublisher:
         """Raise `ProducerBusyError` if the name is in use, or the topic has too many producers.
 
         `on_receipts` is called with the stored sends, in order and at most once per turn of the
-        event loop; after `on_dropped`, the client must resend everything without a receipt.
+        event loop; after `on_dropped`, the client must resend every message that has no receipt.
         """
         if name in self._attached:
             raise ProducerBusyError(f"producer {name} is already connected to {self.ledger.name}")
@@ -210,7 +210,7 @@ class TopicPublisher:
         self._settle(entries, partial(self._failed, error))
 
     def _settle(self, entries: Sequence[Send], action: Callable[[Sequence[Send]], None]) -> None:
-        """Call `action` soon, or after the current push for entries that belong to it."""
+        """Call `action` soon; for entries of the current push, call it after the push."""
         pushed = [send for send in entries if send not in self._in_push]
         in_push = [send for send in entries if send in self._in_push]
         if pushed:
@@ -292,8 +292,8 @@ class AttachedProducer:
     ) -> None:
         """Store an entry, unless the producer was dropped or the topic is being closed.
 
-        The sequence ids are those of its first and its last message; a highest id of 0 means that
-        they are equal.
+        The sequence ids are those of the entry's first and last messages; a highest id of 0 means
+        that they are equal.
         """
         if not self.is_attached or not self.publisher.accepts_sends:
             return

@@ -75,8 +75,8 @@ async def listunderreplicated(
 ) -> list[UnderreplicatedMark]:
     """Return the ledgers that are marked as under-replicated, in ascending order.
 
-    If they are given, include only ledgers with `bookie_id` among the missing replicas, and only
-    ledgers without `excluded_id` among them.
+    If `bookie_id` is given, include only ledgers with this bookie among their missing replicas. If
+    `excluded_id` is given, omit ledgers with that bookie among their missing replicas.
     """
     marks, found = _marks(client), []
     for ledger_id in await marks.ledgers():
@@ -104,8 +104,8 @@ async def recover(
     `ledger_id` restricts this to one ledger. An open ledger whose last ensemble includes a lost
     bookie is recovered first, which fences it.
 
-    Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if no ledger
-    refers to them and they are not in the cluster.
+    Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if the bookies
+    are not in the cluster and no ledger refers to them.
     """
     await _require_stopped(client, bookies)
     replicator = LedgerFragmentReplicator(client.context, AutoRecoveryConfig())

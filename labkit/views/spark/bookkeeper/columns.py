@@ -123,7 +123,7 @@ def _numbers(
 
 
 def _chunk_field(field: str, type_: pa.DataType) -> Callable[[SpanRows], pa.Array]:
-    """Return a column that is null except for chunks, that is, for nearly all messages."""
+    """Return a column that is null unless the message is a chunk; very few messages are."""
 
     def make(rows: SpanRows) -> pa.Array:
         if not rows.has_chunks:

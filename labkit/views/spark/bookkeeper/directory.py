@@ -72,7 +72,8 @@ class LedgerDirectory:
         """
         found = self._closed.get(info.ledger_id)
         if found is None:
-            # A range may contain thousands of ledgers, and each open one queries its bookies.
+            # A range may contain thousands of ledgers, and looking up an open one queries its
+            # bookies.
             async with self._lookups:
                 found = await self._look_up(info.ledger_id)
         if found is None:

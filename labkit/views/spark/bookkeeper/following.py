@@ -235,7 +235,7 @@ class StreamFollower:
     async def _advance_bytes(
         self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_bytes: int
     ) -> tuple[MessageId, int]:
-        """Return the offset that is about `max_bytes`, but at least one entry, further, and the
+        """Advance by about `max_bytes`, but by at least one entry. Return the new offset and the
         number of bytes up to it.
         """
         at, size_bytes = begin, 0

@@ -1,4 +1,4 @@
-"""Turns the rows of a query that writes into messages."""
+"""Converts the rows of a write query to messages."""
 
 from collections.abc import Iterator
 from itertools import chain

@@ -1,7 +1,7 @@
 """The data source class that Spark calls: its schema, its batch reader and its stream reader.
 
-Spark calls it in separate short-lived processes (one for the schema, one for the plan, and a worker
-for each task), so no state survives from one call to the next.
+Spark calls the class in separate short-lived processes (one for the schema, one for the plan, and a
+worker for each task), so no state survives from one call to the next.
 """
 
 import asyncio
