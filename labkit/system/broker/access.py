@@ -1,4 +1,4 @@
-"""Producer access modes: several producers share a topic, or one has exclusive access.
+"""Producer access modes: several producers share a topic, or one has exclusive access to it.
 
     Shared                  fails if an exclusive producer is connected or waiting
     Exclusive               fails if any other producer is connected or waiting
@@ -6,9 +6,9 @@
     ExclusiveWithFencing    fences all other producers, then gets exclusive access
 
 Each exclusive producer gets the topic's next epoch, which is stored with the managed ledger. A
-producer that reconnects sends its epoch. If the topic's epoch is higher by then, another producer
-has had exclusive access in the meantime, so the reconnecting producer is fenced: it can no longer
-send.
+producer that reconnects sends its epoch. If the topic's epoch has increased by then, another
+producer has had exclusive access in the meantime, so the reconnecting producer is fenced: it can no
+longer send.
 
 In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 """

@@ -103,8 +103,8 @@ class BrokerService:
     # Lookup
 
     async def look_up(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return `(broker, True)` with the broker that serves the topic, or `(broker, False)` with
-        the one that should own it.
+        """Return the broker that serves the topic and True, or the broker that should own the topic
+        and False.
 
         If `authoritative` is set and no broker owns the topic, this broker acquires it. Raises
         `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
@@ -151,11 +151,11 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it exists. Raises the same exceptions as
+        """Create an empty topic unless it already exists. Raises the same exceptions as
         `namespace_policies`.
 
-        A topic with the name of a partition is never created by opening it, because the client may
-        not have noticed that the partitioned topic was deleted.
+        A topic that is named like a partition is never created when a client opens it, because the
+        client may not have noticed that the partitioned topic was deleted.
         """
         await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
@@ -208,7 +208,7 @@ class BrokerService:
         self._forget(name, opening)
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
-        """Close the bundle's topics, then release it so that another broker can acquire it."""
+        """Close the bundle's topics, then release the bundle for other brokers to acquire."""
         # First, make lookups fail; clients retry them until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))

@@ -105,7 +105,7 @@ async def change_policies(
     """Replace a tenant's or namespace's policies with the result of `change`, unless it is None.
 
     `change` gets the stored policies or None, and is called again if another client has changed
-    them first.
+    them in the meantime.
     """
     while True:
         policies, version = await stored_policies(store, name)

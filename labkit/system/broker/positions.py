@@ -19,7 +19,7 @@ LATEST: Position = (2**63 - 1, 2**63 - 1)
 
 
 def first_from(ledger: ManagedLedger, position: Position) -> Position:
-    """Return the first entry at or after the position, or the position of the next new entry."""
+    """Return the first entry at or after the position, or else the next free position."""
     ledger_id, entry_id = position
     return ledger.chain.next_position((ledger_id, entry_id - 1))
 
@@ -37,7 +37,7 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 
 
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
-    """Return the first entry published at that time or later, or the position of the next new one.
+    """Return the first entry published at that time or later, or else the next free position.
 
     This assumes that entries are sorted by publish time, that is, that the producers' clocks are
     accurate. Raises the same exceptions as `ManagedLedger.read`.

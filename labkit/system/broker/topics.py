@@ -33,7 +33,7 @@ class ConnectedProducer(Protocol):
     traffic: Traffic
 
     def disconnect(self) -> None:
-        """Disconnect the producer; its client looks the topic up again."""
+        """Disconnect the producer; its client will look the topic up again."""
 
     def probe(self) -> None:
         """Disconnect the client if it does not respond to a PING."""
@@ -103,7 +103,7 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: Policies) -> None:
-        """Apply new policies; a change of deduplication takes effect when the topic is reopened."""
+        """Apply new policies; changes to deduplication take effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 

@@ -77,8 +77,8 @@ class AttemptCheck(Check):
 
     @on("ledger.underreplicated")
     def marked(self, event: Event) -> None:
-        # The mark is certainly newer than the lock only if the audit began after the worker took
-        # it.
+        # The mark is certainly newer than the lock only if the audit began after the lock was
+        # taken.
         audit = self._last_lost.get(event.node)
         for attempt in self._attempts[event.ledger].values():
             if audit is not None and audit.seq > attempt.begun.seq:

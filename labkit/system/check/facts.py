@@ -28,7 +28,7 @@ _PROVES_ABSENCE = frozenset(kind.__name__ for kind in PROVES_ABSENCE)
 
 
 def proves_absence(event: Event) -> bool:
-    """Return whether this `read.failed` proves that the bookie does not have the entry."""
+    """Return whether this `read.failed` event proves that the bookie does not have the entry."""
     return event.error in _PROVES_ABSENCE
 
 
@@ -131,7 +131,8 @@ class LedgerFacts:
     def has_two_views(self, node: str) -> bool:
         """Return whether this node is both writer and recoverer, or has run two recoveries at once.
 
-        The trace then does not show which of its two views of the ledger an action is based on.
+        The trace then does not show which of the node's two views of the ledger an action is based
+        on.
         """
         is_both = node == self.writer and node in self.recoverers
         return is_both or node in self.overlapping

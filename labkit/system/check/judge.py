@@ -79,7 +79,7 @@ CHECKS: tuple[type[Check], ...] = (
     marks.MarkedLedgersAreRepaired,
     callers.StepsEnd,
 )
-"""In the order of the verdicts; the last ones are often broken only because an earlier one is."""
+"""In the order of the verdicts; later promises are often broken only because earlier ones are."""
 
 
 class HasEvents(Protocol):

@@ -15,14 +15,14 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.chain import Position
 
 _PUSHED_TOGETHER = 32
-"""The maximum number of entries that share one callback, called when the last is confirmed."""
+"""The maximum number of entries that share a callback, which is called once all are confirmed."""
 
 
 E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class PendingEntry:
-    """An unconfirmed entry; once pushed, `entry_id` is its id in the open ledger."""
+    """An unconfirmed entry; once it has been pushed, `entry_id` is its id in the open ledger."""
 
     __slots__ = ("appender", "data", "entry_id")
 

@@ -85,7 +85,7 @@ class ManagedLedger:
             try:
                 await self._cursors.recover()
             except LabkitError:
-                with suppress(LabkitError):  # If this fails, the next owner closes it.
+                with suppress(LabkitError):  # If this fails, the next owner closes the ledger.
                     if self._writer is not None:
                         await self._store.close_last_ledger(self._writer)
                 await self._store.delete_removed_ledgers()
@@ -105,7 +105,7 @@ class ManagedLedger:
             if was_open:
                 await self._cursors.close()
             try:
-                with suppress(ManagedLedgerFencedError):  # The next owner has closed it.
+                with suppress(ManagedLedgerFencedError):  # The next owner has closed the ledger.
                     if self._writer is not None:
                         await self._seal(self._writer)
                     if was_open:
@@ -233,7 +233,7 @@ class ManagedLedger:
 
     @property
     def last_confirmed(self) -> Position:
-        """The newest confirmed entry, or (L, -1) if none is confirmed and L is the open ledger."""
+        """The newest confirmed entry or, if there is none, (L, -1), where L is the open ledger."""
         return self.chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:

@@ -80,7 +80,7 @@ def rebuild_index(
 
 
 def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
-    """Replace the old index with the rebuilt one atomically.
+    """Atomically replace the old index with the rebuilt one.
 
     No bookie may be using the directory.
     """

@@ -1,5 +1,5 @@
-"""Plants faults in a table of received messages that has none, so that the correct result of a job
-is known.
+"""Plants faults in a table of received messages that has no faults, so that the correct result of a
+job is known.
 
 The recorded stream has no faults. The planted faults are those that a consumer sees after network
 problems, retries and data loss: swapped messages, redelivered messages and lost entries.

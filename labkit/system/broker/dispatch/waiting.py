@@ -25,7 +25,7 @@ class Receivers(Enum):
 
 
 Receiver: TypeAlias = Consumer | Receivers
-"""Who gets the entries of a hash, whether or not it can receive one now."""
+"""The receiver of a hash's entries, whether or not it can receive an entry now."""
 
 
 class WaitingEntries:
@@ -37,7 +37,7 @@ class WaitingEntries:
         """A heap for each hash; positions after the first may have been discarded."""
         self._receivers: dict[int, Receiver] = {}
         self._queues: dict[Receiver, list[tuple[Position, int]]] = {}
-        """A heap for each receiver: its hashes, by their first entries."""
+        """A heap for each receiver: its hashes, ordered by their first entries."""
 
     def __len__(self) -> int:
         return len(self._hash_of)

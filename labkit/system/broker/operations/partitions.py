@@ -44,7 +44,7 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 _SYSTEM_CURSORS = (CURSOR_NAME, "__compaction")
-"""Cursors that the broker creates on each partition itself."""
+"""Cursors that the broker itself creates on each partition."""
 
 
 class PartitionCountError(BrokerError): ...

@@ -226,7 +226,7 @@ class ClientConnection:
         return code, text
 
     def _reject_unknown(self, error: UnknownCommandError) -> None:
-        """Reject an unknown request of a newer client, but keep the connection open."""
+        """Reject an unknown request from a newer client, but keep the connection open."""
         if self._state is ConnectionState.AWAITS_CONNECT:
             self.close()
         elif error.request_id is not None:
@@ -309,7 +309,7 @@ class ClientConnection:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the client reads its responses; if not, its consumers receive nothing."""
+        """Whether the client is reading its responses; if not, its consumers receive nothing."""
         return self._outgoing_bytes < _MAX_OUTGOING_BYTES and self.wire.is_writable
 
     def _flush(self) -> None:
@@ -331,7 +331,7 @@ class ClientConnection:
             action()
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Register a callback that is called whenever the client reads its responses again."""
+        """Register a callback that is called whenever the client resumes reading its responses."""
         self._on_writable.append(action)
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """The versions of each topic's schema.
 
-All partitions of a topic share its schema. A producer whose schema is already known gets that
-version; a new schema must satisfy the namespace's compatibility strategy (`checks`), which is FULL
-by default. A consumer's schema must be compatible with the topic's. It is stored only if the
-topic has no schema and is idle.
+All partitions of a topic share its schema. A producer whose schema is already known gets the
+version of that schema; a new schema must satisfy the namespace's compatibility strategy (`checks`),
+which is FULL by default. A consumer's schema must be compatible with the topic's schema. The
+consumer's schema is stored only if the topic has no schema and is idle.
 
 The numbers of deleted versions are not reused, because messages with these numbers may still be
 stored; deleting the topic deletes the numbers, too.
@@ -39,7 +39,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import encode_name, full_name, namespace_of, without_partition
 
 _NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
-"""Types of clients that send or receive bytes, no matter what the topic's schema is."""
+"""Schema types of clients that send or receive bytes, no matter what the topic's schema is."""
 NO_VERSION = b""
 """The version of messages without a schema, sent because the Java client requires the field."""
 NO_NUMBER = -1

@@ -26,7 +26,7 @@ class ReadersLearnWhatIsConfirmed(Check):
         super().__init__(facts)
         self._carried: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-        """For each ledger, the LastAddConfirmed that readers must at least get, and the entry that
+        """For each ledger, the minimum LastAddConfirmed that readers must get, and the entry that
         carries it.
         """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from labkit.system.topic.chain.chain import Position
 
 NextPosition = Callable[[Position], Position]
-"""Returns the first entry after a position, or at the end the next entry's position."""
+"""Returns the first entry after a position, or else the next free position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Acknowledged:
         return tuple(sorted(self._unacknowledged_bits.items()))
 
     def contains(self, position: Position) -> bool:
-        """Return whether the complete entry is acknowledged."""
+        """Return whether the complete entry has been acknowledged."""
         if position <= self.mark_delete:
             return True
         at = bisect_left(self._uppers, position)
@@ -85,7 +85,7 @@ class Acknowledged:
         return len(self._unacknowledged_bits)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return the bit mask of a partly acknowledged batch, otherwise None."""
+        """Return the bit mask of a partly acknowledged batch, or None for any other entry."""
         return self._unacknowledged_bits.get(position)
 
     def add(self, position: Position) -> None:

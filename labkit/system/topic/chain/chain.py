@@ -65,7 +65,7 @@ class LedgerChain:
 
     @property
     def end(self) -> Position:
-        """The last confirmed entry, or (L, -1) if there is none, where L is the last ledger."""
+        """The last confirmed entry or, if there is none, (L, -1), where L is the last ledger."""
         if not self._ids:
             return NOWHERE
         last = self._ids[-1]
@@ -102,7 +102,7 @@ class LedgerChain:
         return None
 
     def next_position(self, position: Position) -> Position:
-        """Return the first entry after the position, or the position of the next new entry."""
+        """Return the first entry after the position, or else the next free position."""
         behind = self.first_from((position[0], position[1] + 1))
         if behind is not None:
             return behind

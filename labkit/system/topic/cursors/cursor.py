@@ -93,7 +93,7 @@ class ManagedCursor:
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Return whether the entry is acknowledged, with every message of its batch."""
+        """Return whether the entry, with every message of its batch, has been acknowledged."""
         return self._acknowledged.contains(position)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:

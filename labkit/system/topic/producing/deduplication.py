@@ -91,7 +91,7 @@ class Deduplication:
     def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
     ) -> MessageDupStatus:
-        """Classify a send, and raise the pushed mark if it is new.
+        """Classify a send, and raise the pushed mark if the send is new.
 
         For a batch, the sequence ids are those of its first and its last message. All chunks of a
         message share one id; only the chunk that `completes` the message raises the mark.

@@ -45,7 +45,7 @@ async def whoisauditor(client: BookKeeper) -> ElectedAuditor:
 async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRecoveryState:
     """Enable or disable autorecovery, or return its state if `enable` is None.
 
-    Raises `UnavailableException` if it is already enabled or disabled.
+    Raises `UnavailableException` if autorecovery is already in that state.
     """
     marks = _marks(client)
     if enable is not None:
@@ -101,8 +101,8 @@ async def recover(
 ) -> AsyncIterator[LedgerRecovery]:
     """Replicate the entries of lost bookies to other bookies, and update the ledgers' metadata.
 
-    `ledger_id` restricts this to one ledger. An open ledger whose last ensemble includes a lost
-    bookie is recovered first, which fences it.
+    `ledger_id` restricts the replication to one ledger. An open ledger whose last ensemble includes
+    a lost bookie is recovered first, which fences it.
 
     Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if the bookies
     are not in the cluster and no ledger refers to them.

@@ -103,7 +103,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let the query end after the entries that are confirmed at this moment."""
+        """Let the query end after the entries that have been confirmed by now."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 
