@@ -1,4 +1,4 @@
-"""The state of each ledger and node, derived from the events. All checks read it.
+"""The state of each ledger and node, derived from the events. All checks read this state.
 
 `Facts` handles each event before the checks do: for example, when a check handles an
 `ensemble.set`, the facts already contain the new ensemble.

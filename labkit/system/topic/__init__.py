@@ -38,8 +38,8 @@ The fenced owner notices at its next write and stops; the topic must then be reo
 Invariants:
 
 - the message ids of a partition increase in the order in which its messages are stored
-- a producer gets a receipt only after the message's entry is confirmed; once an entry has failed,
-  all later ones fail as well
+- a producer gets a receipt only after the message's entry has been confirmed; once an entry has
+  failed, all later ones fail as well
 - a ledger is added to the chain before its first entry is written, and removed from it before the
   ledger is deleted; the current ledger is never removed, nor is any ledger that a durable cursor
   would still need if it restarted from its stored position

@@ -22,6 +22,6 @@ While a dispatcher waits for a read, consumers may join, leave, acknowledge or r
 so it picks the consumer for an entry only after the read.
 
 Redelivery counts are kept in memory, for Shared and Key_Shared only. They count the redeliveries
-that a client has requested, but not those caused by a consumer that has left. Clients use them for
-their dead letter policy.
+that a client has requested, but not those caused by a consumer that has left. Clients use these
+counts for their dead letter policies.
 """

@@ -5,8 +5,8 @@ version of that schema; a new schema must satisfy the namespace's compatibility 
 which is FULL by default. A consumer's schema must be compatible with the topic's schema. The
 consumer's schema is stored only if the topic has no schema and is idle.
 
-The numbers of deleted versions are not reused, because messages with these numbers may still be
-stored; deleting the topic deletes the numbers, too.
+The numbers of deleted versions are not reused, because stored messages may still refer to them;
+deleting the topic deletes the numbers, too.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `PersistentTopic.java` (its
 `addSchemaIfIdleOrCheckCompatible`).

@@ -6,11 +6,11 @@
 
 A ledger is closed before the locator refers to it, and the locator is updated by compare-and-set:
 if two brokers, Pulsar's or labkit's, add a version concurrently, the slower one deletes its ledger
-and retries. A crash in between leaves a ledger that no locator refers to, never a locator that
-refers to a missing ledger.
+and retries. A crash in between may leave a ledger that no locator refers to, but never a locator
+that refers to a missing ledger.
 
 A deletion is also a version: an entry that is marked as deleted, with an empty hash. The number of
-a deleted version is therefore never reused, because messages may still be stored with it.
+a deleted version is therefore never reused, because stored messages may still refer to it.
 
 Earlier releases of labkit stored each version in a child znode of the topic's znode, and left the
 topic's znode empty. Such versions are moved to ledgers when the topic's schemas are first accessed.

@@ -1,8 +1,8 @@
 """Invariants of BookKeeper's public TLA+ specification, under the names used there.
 
 TLC checks runs against the specification itself (`tests/tla`), but not the runs of learners' own
-clients and bookies; these checks cover those, too. Invariants that would only repeat a promise are
-omitted.
+clients and bookies; the checks in this module cover those as well. Invariants that would only
+repeat a promise are omitted.
 
 The specification checks states, whereas a trace consists of events, so all checks are weaker: a
 copy that was once synced counts as kept, the content of a message is known only from its receiver,

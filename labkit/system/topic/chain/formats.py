@@ -1,12 +1,12 @@
-"""Formats of chains and cursors, the same as Pulsar's.
+"""Formats of chains and cursors, identical to Pulsar's.
 
     a chain's node        ManagedLedgerInfo
     a cursor's node       ManagedCursorInfo: the id of its ledger, or the state itself
     a cursor's ledger     PositionInfo in each entry: the complete state, or a part of it
 
-A state that is too large for one entry is split into several consecutive ones, each of which is a
-valid state that acknowledges less. A reader that does not support parts, such as Pulsar's broker,
-or that finds only the first ones, therefore redelivers messages but skips none.
+A state that is too large for one entry is split into several consecutive entries, each of which is
+a valid state in itself but acknowledges less. A reader that does not support parts, such as
+Pulsar's broker, or that finds only the first entries, therefore redelivers messages but skips none.
 
 A compressed node starts with
     0x4778, size (u32), compression type and uncompressed size of the body

@@ -9,8 +9,8 @@
                   read from its last entry, or from the node if it has none; the node is written as
                   in "closed", so that the previous owner cannot switch to another ledger
 
-A state that is too large for a node stays in the ledger; one that is too large for an entry is
-split into several (`formats.encode_position`). A node that refers to a ledger repeats the
+A state that is too large for a node stays in the ledger; a state that is too large for an entry is
+split into several entries (`formats.encode_position`). A node that refers to a ledger repeats the
 mark-delete position and its properties if both fit, and omits both otherwise; in the latter case,
 if the ledger is lost, the cursor restarts at the topic's first entry.
 

@@ -13,7 +13,7 @@ After a producer's send has failed, none of its later ones may be stored. The pr
 messages without a receipt, so a later message would be stored before the failed one or, with
 deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops the
 publisher: all producers are dropped, and any further sends from them are ignored. The topic is
-then reopened as if by a new owner: recovery finds out which of the unsettled entries are stored,
+then reopened as if by a new owner: recovery determines which of the unsettled entries are stored,
 and deduplication reads those same entries.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.

@@ -1,14 +1,16 @@
 """Sends the rows of a task to topics with Pulsar's own client, and waits until they are stored.
 
-A row with a key goes to the partition that Pulsar's Java client would choose, and a row without
-one to the partition of its number modulo the number of partitions, so a replay makes the same
-choices. (The Python client's own choice depends on the time, and it hashes keys differently.)
+A row with a key is sent to the partition that Pulsar's Java client would choose. For a row without
+a key, the partition is the row's number modulo the number of partitions. A replay therefore makes
+the same choices. (The Python client's own choice depends on the time, and it hashes keys
+differently.)
 
-For exactly once, the broker's deduplication drops what is already stored. A task's producers have
-the same name in every attempt. Each producer divides its rows into batches, and the boundaries of
-the batches depend only on the rows, because the broker stores or drops a batch as a whole. It
-decides by the sequence id of the batch's first message (the Python client does not send the id of
-the last one). All messages of a batch have the same sequence id:
+To store every row exactly once, the sender relies on the broker's deduplication, which drops what
+is already stored. A task's producers have the same name in every attempt. Each producer divides its
+rows into batches, and the boundaries of the batches depend only on the rows, because the broker
+stores or drops a batch as a whole. It decides by the sequence id of the batch's first message (the
+Python client does not send the id of the last one). All messages of a batch have the same sequence
+id:
 
     28 bits   the micro-batch
     17 bits   the number of the batch, from 1
