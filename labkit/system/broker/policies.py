@@ -104,7 +104,7 @@ async def change_policies(
 ) -> None:
     """Replace a tenant's or namespace's policies with the result of `change`, unless it is None.
 
-    `change` gets the stored policies or None, and is called again if another client has changed
+    `change` receives the stored policies or None, and is called again if another client has changed
     them in the meantime.
     """
     while True:

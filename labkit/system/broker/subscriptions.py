@@ -104,7 +104,7 @@ class Subscriptions:
     async def create(
         self, name: str, position: Position = EARLIEST, properties: Mapping[str, str] | None = None
     ) -> bool:
-        """Create a durable subscription unless it exists; return whether it was created."""
+        """Create a durable subscription unless it already exists; return whether it was created."""
         async with self._lock:
             self._check_accepts_clients()
             if name in self._by_name:

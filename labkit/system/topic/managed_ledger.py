@@ -97,8 +97,8 @@ class ManagedLedger:
     async def close(self) -> None:
         """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even
-        then, the managed ledger is closed.
+        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even if
+        an exception is raised, the managed ledger is closed.
         """
         async with self._turn:
             was_open = self._ended is None
@@ -147,8 +147,8 @@ class ManagedLedger:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
         Raises the error that ended this managed ledger, and the same exceptions as
-        `LedgerWriter.close` and `ChainStore.terminate`. After an error, only the next owner finds
-        out whether the chain is terminated.
+        `LedgerWriter.close` and `ChainStore.terminate`. After an error, only the next owner can
+        determine whether the chain has been terminated.
         """
         async with self._turn:
             self._check_open()

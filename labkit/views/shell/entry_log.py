@@ -60,7 +60,8 @@ def read_log(
 
 
 def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
-    """Return the bytes per ledger, from the log's ledgers map or, if it has none, from a scan.
+    """Return the size of each ledger, from the log's ledgers map or, if that is missing, from a
+    scan.
 
     Raises `ShellError` if the log does not exist.
     """

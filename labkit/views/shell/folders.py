@@ -125,7 +125,7 @@ def _directories(paths: Sequence[Path]) -> tuple[Directory, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileId:
-    """A file's id, and how it was interpreted, for the error message if it does not exist."""
+    """A file's id and how it was interpreted; the error message for a missing file shows both."""
 
     number: int
     name: str

@@ -25,8 +25,8 @@ def plant_faults(
 
     - swap: two consecutive messages of a stream arrive in reverse order
     - redelivery: a message arrives a second time, a little later
-    - lost entry: no message of the entry arrives. Never a ledger's last entry or a stream's
-      first one, because the ids that do arrive would not reveal the loss.
+    - lost entry: no message of the entry arrives. The entry is never a ledger's last one or a
+      stream's first one, because the ids that do arrive would not reveal the loss.
 
     The same seed gives the same table. `messages` must be in arrival order and free of faults.
 

@@ -39,8 +39,8 @@ def _batch_size() -> Column:
 
 
 def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
-    """Return the number of messages and payload bytes per topic and interval of `bucket_ms`, by the
-    producer's clock.
+    """Return the number of messages and payload bytes per topic and interval of `bucket_ms`,
+    according to the producer's clock.
     """
     bucket = fn.floor(fn.col("publish_time_ms") / bucket_ms) * bucket_ms
     return messages.groupBy("topic", bucket.alias("bucket_start_ms")).agg(

@@ -53,7 +53,9 @@ def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure
 
 
 def _totals(made: pd.DataFrame) -> pd.DataFrame:
-    """Return each worker's running total at the start of the first bucket and the end of each."""
+    """Return each worker's running total at the start of the first bucket and at the end of each
+    one.
+    """
     starts = sorted(made["bucket_start_ms"].unique())
     width = min((b - a for a, b in pairwise(starts)), default=1)
     counts = made.pivot_table(

@@ -101,9 +101,8 @@ class Schemas:
                     continue  # Another broker added a version concurrently.
 
     async def check_consumer(self, topic: str, schema: Schema, *, is_idle: bool) -> None:
-        """Check that a consumer's schema is compatible with the topic's.
-
-        If the topic has no schema and is idle (no clients, no stored messages), register this one.
+        """Check that a consumer's schema is compatible with the topic's schema. If the topic has no
+        schema and is idle (no clients, no stored messages), register the consumer's schema.
         """
         if schema.type in _NO_SCHEMA:
             return
@@ -127,7 +126,7 @@ class Schemas:
         return await self.find(topic, number)
 
     async def find(self, topic: str, number: int | None = None) -> NumberedSchema:
-        """Return the version with this number, or the latest one."""
+        """Return the version with this number or, if no number is given, the latest version."""
         current = (await self._storage.locate(_schema_id(topic))).current
         wanted = [each for each in current if number in (None, each.number)]
         found = await self._read(topic, wanted[-1]) if wanted else None
@@ -244,7 +243,9 @@ class Schemas:
     async def _find_equivalent(
         self, topic: str, located: LocatedVersions, schema: Schema
     ) -> int | None:
-        """Return the number of the version that differs only in whitespace or comments."""
+        """Return the number of the version that differs from this schema only in whitespace or
+        comments.
+        """
         async for found in self._read_all(topic, located.current):
             if is_same_definition(found.schema, schema):
                 return found.number

@@ -42,9 +42,9 @@ class ChainReader:
         """Return the first entry at or after `start`, if any, and entries that follow it in its
         ledger.
 
-        Return at most `max_entries`, with at most `max_bytes` unless the first entry is larger.
-        Raises the same exceptions as `LedgerReader.read_entry`, unless the ledger has been trimmed
-        in the meantime.
+        Return at most `max_entries` entries with at most `max_bytes` bytes in total, unless the
+        first entry alone is larger. Raises the same exceptions as `LedgerReader.read_entry`, unless
+        the ledger has been trimmed in the meantime.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)

@@ -83,7 +83,7 @@ class CursorNode:
 
 
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
-    """Encode a chain's node, keeping the other fields of its previous content `before`.
+    """Encode a chain's node; keep the other fields of its previous content, `before`.
 
     Raises `DamagedNodeError`.
     """
@@ -221,7 +221,7 @@ def join_parts(parts: Sequence[CursorState]) -> CursorState:
 
 
 def decode_position(data: bytes) -> CursorState:
-    """Decode an entry, whose ranges may also be stored as bit sets. Raises `DamagedNodeError`."""
+    """Decode an entry; its ranges may also be stored as bit sets. Raises `DamagedNodeError`."""
     info = _parsed(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),

@@ -22,7 +22,7 @@ class ManagedLedgerFencedError(LabkitError):
 class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
-    If the response to a write is lost, the next call first finds out whether the write was carried
+    If the response to a write is lost, the next call first determines whether the write was carried
     out. Every call may raise `MetadataUnavailableError`.
     """
 

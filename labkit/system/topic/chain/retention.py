@@ -22,8 +22,8 @@ def rollover_reason(
 ) -> Rollover | None:
     """Return why the ledger is full, or None if it is not.
 
-    An empty ledger is never full. With a minimum age, the ledger of a fast topic can far exceed
-    the other limits.
+    An empty ledger is never full. If a minimum age is set, the ledger of a busy topic can exceed
+    the other limits by far.
     """
     if not entry_count or (config.min_ledger_age_ms and age_ms <= config.min_ledger_age_ms):
         return None

@@ -119,7 +119,7 @@ class CursorStore:
             await self._begin_ledger(state)
 
     async def write(self, state: CursorState) -> None:
-        """Store the state, in a new ledger if the current one fails or is full or old.
+        """Store the state; use a new ledger if the current one fails, is full or is too old.
 
         Raises `NodeTooLargeError`, and the same exceptions as `BookKeeper.create_ledger` and
         `LedgerWriter.add` for the new ledger; after an error, the state may or may not be stored.

@@ -115,7 +115,8 @@ class Deduplication:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
     def has_room_for(self, producer: str) -> bool:
-        """Return whether the marks of all attached producers and this one fit into a snapshot."""
+        """Return whether a snapshot has room for the marks of all attached producers and this one.
+        """
         return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
     def producer_attached(self, producer: str) -> None:

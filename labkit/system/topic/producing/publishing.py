@@ -151,7 +151,7 @@ class TopicPublisher:
         self.accepts_sends = False
 
     async def wait_until_settled(self) -> None:
-        """Wait until all accepted sends have their receipts or have failed."""
+        """Wait until every accepted send has either received its receipt or failed."""
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
@@ -329,7 +329,7 @@ class AttachedProducer:
             self._on_dropped(error)
 
     def send_receipts(self) -> None:
-        """Send receipts for the stored sends before the first unstored one."""
+        """Send receipts for the stored sends that precede the first unstored one."""
         receipts, pending = [], self.pending_sends
         while pending and pending[0].is_stored:
             receipts.append(pending.popleft())

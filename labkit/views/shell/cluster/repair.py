@@ -174,7 +174,9 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Delete the cookies of bookies. Raises `ShellError` if one is not in the cluster."""
+    """Delete the cookies of bookies. Raises `ShellError` if one of the bookies is not in the
+    cluster.
+    """
     await _require_members(client, bookies)
     for bookie_id in bookies:
         await delete_cookie(client.store, bookie_id)

@@ -54,7 +54,8 @@ class LedgerDirectory:
     async def chains(self) -> Chains:
         """Return the ledgers of each lane.
 
-        Raises `OptionError` if a topic does not exist, and `LedgerGoneError` if ledgers do not.
+        Raises `OptionError` if a topic does not exist, and `LedgerGoneError` if a ledger does not
+        exist.
         """
         if self._options.ledgers:
             listed = self._listed(await self.client.list_ledgers())

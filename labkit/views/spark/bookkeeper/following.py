@@ -83,8 +83,8 @@ class StreamFollower:
         return await self._newest_of(await self._directory.chains())
 
     async def next_offset(self, start: Offset, target: Offset | None, limit: ReadLimit) -> Offset:
-        """Return the next offset, which is at most `target` and is not further from `start` than
-        the limit allows.
+        """Return the next offset, which is at most `target` and no further from `start` than the
+        limit allows.
 
         Raises `LedgerGoneError` if ledgers were deleted before they were read, and the errors of
         `LedgerDirectory.lookup`.
@@ -191,8 +191,8 @@ class StreamFollower:
     async def _limited_rows(
         self, chains: Chains, begin: Offset, ends: Offset, max_rows: int
     ) -> Offset:
-        """Return an offset that is at most `max_rows` rows further; lanes with unread rows share
-        them equally.
+        """Return the offset after at most `max_rows` further rows, shared equally among the lanes
+        with unread rows.
         """
         offset, rows_left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
@@ -212,8 +212,8 @@ class StreamFollower:
     async def _limited_bytes(
         self, chains: Chains, begin: Offset, ends: Offset, max_bytes: int
     ) -> Offset:
-        """Return an offset that is about `max_bytes` further; lanes with unread entries share them
-        equally.
+        """Return the offset after about `max_bytes` further bytes, shared equally among the lanes
+        with unread entries.
 
         Each of these lanes reads at least one entry, so none has to wait for the others.
         """

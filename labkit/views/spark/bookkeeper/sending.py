@@ -300,7 +300,9 @@ class _Receipts:
         self._failure: pulsar.Result | None = None
 
     def expect(self, size: int) -> Callable[[pulsar.Result, pulsar.MessageId], None]:
-        """Wait until another message may be sent, and return its callback. Raises `WriteError`."""
+        """Wait until another message may be sent; return the callback for its receipt. Raises
+        `WriteError`.
+        """
         with self._changed:
             self._wait_until_at_most(_MAX_PENDING - 1, max(_MAX_PENDING_BYTES - size, 0))
             self._pending += 1

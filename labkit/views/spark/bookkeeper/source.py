@@ -75,7 +75,7 @@ class BookKeeperSource(DataSource):
 
 class LedgersReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raise `OptionError` if an option is only for streams."""
+        """Raise `OptionError` if an option is valid only for streams."""
         if options.max_rows_per_trigger or options.max_bytes_per_trigger:
             name = "maxRowsPerTrigger" if options.max_rows_per_trigger else "maxBytesPerTrigger"
             raise OptionError(

@@ -76,8 +76,8 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _options(self) -> Options:
-        """Return the checked options. Raises `OptionError`, also if an option is only for batch
-        queries.
+        """Return the checked options. Raises `OptionError`, also if an option is valid only for
+        batch queries.
         """
         options = read_options(self._raw_options)
         if options.end != "latest" or options.ending_ms >= 0:
