@@ -77,7 +77,7 @@ class ProducerAccess:
             self._probe_all()
             future = self._waiting[request] = asyncio.get_running_loop().create_future()
             on_queued()
-            await future  # `release` completes it after the other producers have left.
+            await future  # Completed by `release` once the other producers have left.
         else:
             self._granted[request] = None
         if request.is_exclusive:

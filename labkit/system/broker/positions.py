@@ -73,7 +73,7 @@ async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdDat
         # The entry has been trimmed, so its batch size is unknown.
         return message_id_data(last, partition)
     entry = read_entry(stored[0])
-    # The only message of a batch also has a batch index.
+    # Even a message that is alone in its batch has a batch index.
     is_batch = entry.metadata.HasField("num_messages_in_batch")
     batch_index = entry.message_count - 1 if is_batch else -1
     return message_id_data(last, partition, batch_index)

@@ -197,7 +197,8 @@ class Subscriptions:
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            # An earlier request may have deleted it, and another client may have recreated it.
+            # An earlier request may have deleted the subscription, and another client may have
+            # recreated it.
             if self._by_name.get(subscription.name) is subscription:
                 await self._delete(subscription)
 

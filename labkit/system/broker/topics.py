@@ -94,7 +94,8 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # The cursor would block trimming, and its sequence ids would become stale.
+                # If the cursor were kept, it would block trimming, and its sequence ids would
+                # become stale.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):

@@ -116,7 +116,7 @@ class LedgerFacts:
         return any(entry in entries for entries in self.formatted.values())
 
     def copy_count(self, entry: int) -> int:
-        """Return how many bookies of the entry's write set have ever stored it durably."""
+        """Return how many bookies of the entry's write set have ever stored the entry durably."""
         write_set = self.segments.write_set(entry)
         return sum(1 for bookie in write_set if self.has_copy(bookie, entry))
 

@@ -198,7 +198,8 @@ class TopicOwnership:
         await self._announce()
 
     async def _announce(self) -> None:
-        # An existing node belongs to a dead process, and would vanish when its session expires.
+        # An existing node belongs to a dead process, and would vanish when that process's session
+        # expires.
         path, data = f"{BROKERS}/{self._me.broker_id}", encode_broker(self._me)
         with suppress(NodeExistsError):
             await self._store.create(path, data, ephemeral=True)
@@ -302,7 +303,8 @@ class TopicOwnership:
         return self._owned.get(bundle) is False
 
     async def _mark_disabled(self, bundle: NamespaceBundle) -> None:
-        # If the node cannot be marked, clients are still redirected here, and rejected.
+        # If the node cannot be marked, clients are still redirected to this broker, which rejects
+        # them.
         with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
             _, version = await self._store.get(bundle.path)
             await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)

@@ -42,7 +42,7 @@ def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
     numbers = [fn.get(PARTS, fn.lit(i)).try_cast("bigint") for i in range(4)]
     cast = parts.withColumns(dict(zip(ID_PARTS, numbers, strict=True)))
     ledger, entry, partition, batch_index = map(fn.col, ID_PARTS)
-    # The OR is null if any part is null.
+    # The bitwise OR is null if any part is null.
     combined = ledger.bitwiseOR(entry).bitwiseOR(partition).bitwiseOR(batch_index)
     is_valid = combined.isNotNull() & (fn.size(PARTS) == 4)
     return cast.withColumns({name: fn.when(is_valid, fn.col(name)) for name in ID_PARTS}).drop(

@@ -134,7 +134,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             if position in entries:
                 self._send_or_wait(entries[position], key_hash)
             elif read and position > read[-1].position:
-                self.waiting.add(position, key_hash)  # Beyond the size limit of this read.
+                self.waiting.add(position, key_hash)  # The read reached its size limit first.
             # All other entries have been trimmed.
         return True
 

@@ -68,7 +68,7 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.attached) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
             raise too_many_error(self.attached, "producers")
-        # Register it before the first await, because a CLOSE_PRODUCER may have arrived already.
+        # Register this before the first await, because a CLOSE_PRODUCER may have arrived already.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
@@ -316,7 +316,7 @@ class ProducerRegistration:
             return Producer(self._client, self._request.producer_id, access_request, topic)
         except ProducerBusyError as error:
             if (other := topic.producers.get(access_request.name)) is not None:
-                other.probe()  # It may be the same producer on a stale connection.
+                other.probe()  # This may be the same producer on a stale connection.
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _send_queued(self, name: str, version: bytes) -> None:

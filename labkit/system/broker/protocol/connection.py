@@ -162,7 +162,7 @@ class ClientConnection:
         except UnknownCommandError as error:
             self._reject_unknown(error)
             return
-        except FrameError:  # The client speaks another protocol.
+        except FrameError:  # The client uses a different protocol.
             self.close()
             return
         handler = self._handlers.get(command.type)

@@ -221,7 +221,7 @@ class SchemaStorage:
         except (NoNodeError, BKException, DamagedSchemaError) as error:
             await self._delete_ledgers(version.position[0] for version in located.versions)
             if isinstance(error, NoNodeError):
-                return await self.locate(schema_id)  # Another broker has moved them.
+                return await self.locate(schema_id)  # Another broker was faster.
             raise
         with suppress(SchemasChangedError):
             await self._write_locator(schema_id, located, located.versions)

@@ -36,7 +36,7 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("message.swapped", "message.copied")
     def out_of_order(self, event: Event) -> None:
-        # A copied request gets two responses.
+        # A duplicated request gets two responses.
         self._out_of_order[event.node] = self._out_of_order[event.peer] = None
 
     @on("add.pushed")

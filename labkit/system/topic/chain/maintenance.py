@@ -36,7 +36,7 @@ class MaintenanceTask:
             self._next.cancel()
 
     async def _run(self) -> None:
-        # Run again if triggered during a run: the trigger may concern something that this run has
+        # Run again if triggered during a run: the trigger may relate to something that this run has
         # already processed.
         while self._is_wanted:
             self._is_wanted = False

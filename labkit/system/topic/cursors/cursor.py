@@ -243,7 +243,7 @@ class ManagedCursor:
         self._storing = asyncio.get_running_loop().create_task(self._store_now())
 
     async def _store_now(self) -> None:
-        with suppress(LabkitError):  # If fenced, `_on_fenced` was called; otherwise retry below.
+        with suppress(LabkitError):  # If fenced, `_on_fenced` has been called; otherwise retry.
             await self.flush()
         self._storing = None
         if self._changes != self._changes_stored:

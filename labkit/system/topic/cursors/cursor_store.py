@@ -115,7 +115,7 @@ class CursorStore:
         elif ledger_id != IN_NODE:
             await self._node.write(self._node_referring_to(ledger_id, state))
         else:
-            # Pulsar wrote the node, and allows slightly larger ones.
+            # Pulsar wrote the node; Pulsar allows slightly larger nodes.
             await self._begin_ledger(state)
 
     async def write(self, state: CursorState) -> None:

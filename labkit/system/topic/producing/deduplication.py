@@ -5,7 +5,7 @@ marks: the highest sequence id pushed, and the highest one persisted. A send's s
 
     above pushed                    new: push it
     up to persisted                 a duplicate: it is already stored
-    between persisted and pushed    unsure: an earlier attempt is neither stored nor failed yet
+    between persisted and pushed    unsure: an earlier attempt has neither succeeded nor failed yet
 
 In the last case, the owner must neither store the message nor acknowledge it, and must not accept
 any later message of that producer. Otherwise, a later message could raise the marks above the
@@ -115,8 +115,7 @@ class Deduplication:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
     def has_room_for(self, producer: str) -> bool:
-        """Return whether a snapshot has room for the marks of all attached producers and this one.
-        """
+        """Return whether a snapshot has room for the marks of this and all attached producers."""
         return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
     def producer_attached(self, producer: str) -> None:
@@ -149,7 +148,7 @@ class Deduplication:
         start = ledger_id, entry_id + 1
         while entries := await self._ledger.read(start, _REPLAY_ENTRIES, _REPLAY_BYTES):
             for entry in entries:
-                with suppress(BKDigestMatchException):  # Not a message, so no producer sent it.
+                with suppress(BKDigestMatchException):  # Not a message, and so not from a producer.
                     self._replay_entry(decode_metadata(entry.data), entry.position)
             count += len(entries)
             ledger_id, entry_id = entries[-1].position

@@ -91,7 +91,8 @@ class LedgerDirectory:
                 return None
             raise LedgerGoneError(ledger_gone_message(ledger_id)) from None
         metadata = self._with_password(ledger_id, metadata)
-        # Opening the ledger with the client would query bookies, and might use another password.
+        # Opening the ledger with the client would query bookies, and might use a different
+        # password.
         reader = LedgerReader(ledger_id, metadata, self.client.context)
         if reader.is_closed:
             return LedgerSnapshot(ledger_id, metadata, metadata.last_entry_id, metadata.length)
