@@ -1,4 +1,5 @@
-"""Finds the position in a topic for a message id, a publish time or a number of entries.
+"""Finds the position in a topic that belongs to a message id, a publish time or a number of
+entries.
 
 In Pulsar: `broker/service/persistent/PersistentMessageFinder.java`,
 `ServerCnx.handleGetLastMessageId`.

@@ -1,4 +1,4 @@
-"""Base class of the repair check, which follows each worker while the worker holds a lock.
+"""Base class of the repair check, which follows each worker while it holds a lock.
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """

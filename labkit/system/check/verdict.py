@@ -1,4 +1,4 @@
-"""Verdicts: the result of a check over a trace, as text and as a card for notebooks."""
+"""Verdicts: the results of checking a trace, as text and as cards for notebooks."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -125,7 +125,7 @@ class ManagedLedger:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The chain, with the confirmed entries and bytes of its open ledger."""
+        """The ledgers of the chain, including the current entry and byte counts of the open one."""
         return self.chain.ledgers
 
     @property

@@ -262,7 +262,7 @@ class TopicOwnership:
 
         Return whether this broker owns the bundle now.
 
-        As long as the node that a dead process with this address left behind exists, other brokers
+        As long as the node left behind by a dead process with this address exists, other brokers
         redirect clients to this broker.
         """
         with suppress(BundleUnloadingError):
@@ -272,9 +272,9 @@ class TopicOwnership:
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """Start to unload a bundle: lookups fail, and no more of its topics are loaded.
+        """Start unloading a bundle: lookups fail, and no more of its topics are loaded.
 
-        After this, close the bundle's topics and `release` it.
+        After this, close the bundle's topics and `release` the bundle.
         """
         if bundle in self._owned:
             # Do this before changing the node, so that this broker immediately stops naming itself

@@ -1,4 +1,4 @@
-"""The verbs `readlog` and `readlogmetadata`, and a reader for single entries by location.
+"""The verbs `readlog` and `readlogmetadata`, and a reader of single entries at given locations.
 
 In BookKeeper: `tools/cli/commands/bookie/ReadLogCommand.java`, `ReadLogMetadataCommand.java`.
 """

@@ -90,7 +90,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class BookieFolders:
-    """A bookie's directories, in the order in which the bookie configures them."""
+    """A bookie's directories, in the order in which they are configured."""
 
     journals: tuple[Directory, ...]
     ledgers: tuple[Directory, ...]

@@ -54,8 +54,9 @@ def with_position(messages: DataFrame) -> DataFrame:
     """Add `position`: ledger, entry and batch index packed into one bigint.
 
     Positions within a stream sort in the same order as its MessageIDs, and one number is faster to
-    compare and sort than three. The job fails, naming the id, if a part is null or out of range:
-    ledger ids must be below 2^23, entry ids below 2^28, and batch indexes from -1 to 4094.
+    compare and sort than three. The job fails with an error that contains the id if a part is null
+    or out of range: ledger ids must be below 2^23, entry ids below 2^28, and batch indexes from -1
+    to 4094.
     """
     ledger, entry, slot = fn.col("ledger"), fn.col("entry"), fn.col("batch_index") + 1
     fits = (

@@ -67,7 +67,7 @@ def _totals(made: pd.DataFrame) -> pd.DataFrame:
 
 
 def life_cycles(lives: pd.DataFrame) -> go.Figure:
-    """Draw the times during which each ledger was open or under-replicated, from
+    """Draw the times during which each ledger was open or under-replicated, given the result of
     `ledger_life_cycles`.
     """
     zero = lives["created_us"].min()

@@ -64,7 +64,8 @@ class WaitingEntries:
             self._remove_first(key_hash)
 
     def pop_ready(self, capacity: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
-        """Remove and return the first entries that receivers have capacity for, with their hashes.
+        """Remove and return the first entries that receivers have room for, and the entries'
+        hashes.
 
         All of these entries are in one ledger, and their ids differ by less than `span`, so that a
         single read can fetch them all.

@@ -122,7 +122,7 @@ async def _check_may_grow(
 
 
 async def _subscriptions(store: MetadataStore, partitions: Sequence[str]) -> dict[str, bytes]:
-    """Return the znodes that represent the durable subscriptions on a new partition, by name."""
+    """Return the znodes for the durable subscriptions on a new partition, keyed by name."""
     found: dict[str, bytes] = {}
     for partition in partitions:
         path = managed_ledger_path(partition)

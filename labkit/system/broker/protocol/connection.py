@@ -259,7 +259,7 @@ class ClientConnection:
         return self._identity.role
 
     def check_credentials(self, now_ms: int) -> None:
-        """Ask a client whose token has expired for a new one; called periodically.
+        """If the client's token has expired, ask for a new one; called periodically.
 
         Disconnect a client that does not support this, or that has not responded by the next call.
         """

@@ -187,7 +187,7 @@ class Schemas:
                 continue
 
     async def delete(self, topic: str) -> None:
-        """Delete all versions and their numbers, because the topic is being deleted."""
+        """Delete all versions and their numbers, as part of deleting the topic."""
         await self._storage.delete(_schema_id(topic))
 
     async def _register(self, topic: str, schema: Schema) -> int:

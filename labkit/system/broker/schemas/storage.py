@@ -143,7 +143,7 @@ class SchemaStorage:
         return number
 
     async def delete(self, schema_id: str) -> None:
-        """Delete all versions and their numbers, because the topic is being deleted."""
+        """Delete all versions and their numbers, as part of deleting the topic."""
         path = _path(schema_id)
         while True:
             try:

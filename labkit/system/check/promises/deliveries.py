@@ -238,7 +238,7 @@ class _Acknowledgements:
         """When each subscription last started over."""
 
     def add(self, number: int, answer: EntryAcknowledged) -> None:
-        """Keep the acknowledgement, unless the subscription may have started over after it."""
+        """Keep the acknowledgement, unless the subscription may have started over since then."""
         subscription = answer.topic, answer.subscription
         is_of_this_start = answer.asked > self._started.get(subscription, -1)
         if is_of_this_start and not self._starting_over[subscription]:

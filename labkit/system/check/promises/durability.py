@@ -123,7 +123,7 @@ class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
     The epilogue requests each entry from every bookie of its write set. A bookie that cannot read
-    the entry has lost it, unless the bookie's disk has failed, but other copies may still exist.
+    the entry has lost it (unless its disk has failed), even though other copies may still exist.
     The check skips ledgers with deferred sync and the entries of bookies that were formatted.
     """
 

@@ -31,7 +31,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """A cursor as it is stored.
+    """The stored state of a cursor.
 
     `batches` contains a bit mask of the unacknowledged messages of each partly acknowledged batch,
     with the first message as the lowest bit. `properties` belong to the mark-delete position.
@@ -65,7 +65,7 @@ class Acknowledged:
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """The acknowledged ranges after mark-delete, ascending."""
+        """The acknowledged ranges after mark-delete, in ascending order."""
         return tuple(map(Range, self._lowers, self._uppers))
 
     @property

@@ -51,7 +51,7 @@ class LedgerChain:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers of the chain, with the confirmed entries and bytes of the open one."""
+        """The ledgers of the chain, including the current entry and byte counts of the open one."""
         if not self.open_entry_count:
             return self.links
         last = self.links[-1]
@@ -109,7 +109,7 @@ class LedgerChain:
         return (self._ids[-1], self._count(len(self._ids) - 1)) if self._ids else NOWHERE
 
     def previous_position(self, position: Position) -> Position:
-        """Return (L, -1) for (L, 0), and for (L, -1) the last entry before ledger L, if any."""
+        """Return (L, -1) for (L, 0); for (L, -1), return the last entry before ledger L, if any."""
         if position[1] >= 0:
             return position[0], position[1] - 1
         return self.last_before(position) or position

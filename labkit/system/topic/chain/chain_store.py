@@ -192,7 +192,7 @@ class ChainStore:
         return [link for link in self.chain.links if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
-        """Store the chain; call `delete_removed_ledgers` later."""
+        """Store the chain; `delete_removed_ledgers` must be called later."""
         data = encode_chain(links, self._node.data)
         if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(

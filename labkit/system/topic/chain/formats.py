@@ -145,7 +145,7 @@ def _chain_info(data: bytes) -> ManagedLedgerInfo:
 
 
 def encode_cursor_node(node: CursorNode) -> bytes:
-    """Encode a cursor's node, with ranges and batches only if no ledger contains them."""
+    """Encode a cursor's node; include ranges and batches only if no ledger contains them."""
     state = node.state
     info = ManagedCursorInfo(
         cursorsLedgerId=node.ledger_id,
@@ -175,7 +175,7 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 
 
 def encode_position(state: CursorState) -> list[bytes]:
-    """Encode the state as entries of a cursor's ledger, usually as a single one.
+    """Encode the state as entries of a cursor's ledger, usually as a single entry.
 
     The lowest ranges are in the last entry, and the properties are in every entry. The highest
     ranges and batches are omitted if they would exceed the maximum number of entries.

@@ -16,7 +16,7 @@ _NO_NODE = -1
 
 
 class ManagedLedgerFencedError(LabkitError):
-    """Another owner has changed the chain or a cursor: this one must stop."""
+    """Another owner has changed the chain or a cursor: this owner must stop."""
 
 
 class GuardedNode:

@@ -68,7 +68,7 @@ class ManagedCursor:
 
     @property
     def mark_delete(self) -> Position:
-        """The position up to and including which every entry is acknowledged."""
+        """The position up to which (inclusive) every entry has been acknowledged."""
         return self._acknowledged.mark_delete
 
     @property
@@ -110,8 +110,8 @@ class ManagedCursor:
     def acknowledge(self, positions: Iterable[Position]) -> None:
         """Acknowledge these entries; trimmed ones are ignored.
 
-        Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of them is after
-        the last confirmed entry.
+        Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of the entries is
+        after the last confirmed one.
         """
         positions = list(positions)
         for position in positions:

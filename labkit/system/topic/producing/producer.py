@@ -218,7 +218,7 @@ def _check_size(size: int) -> None:
 
 
 def java_string_hash(text: str) -> int:
-    """Return Java's `String.hashCode` without its sign bit, Pulsar's default hash of keys."""
+    """Return Java's `String.hashCode` without the sign bit, which is Pulsar's default key hash."""
     value = 0
     for unit in memoryview(text.encode("utf-16-le")).cast("H"):
         value = (31 * value + unit) & 0xFFFFFFFF

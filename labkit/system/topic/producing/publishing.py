@@ -9,10 +9,10 @@ A push can take a long time, because the managed ledger may have to roll over be
 entries. If the first entries are stored or fail before the push ends, the publisher reacts only
 after the push, because only then do the sends of this push count as pushed.
 
-After a producer's send has failed, none of its later ones may be stored. The producer resends all
-messages without a receipt, so a later message would be stored before the failed one or, with
-deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops the
-publisher: all producers are dropped, and any further sends from them are ignored. The topic is
+After a producer's send has failed, none of the producer's later sends may be stored. The producer
+resends all messages without a receipt, so a later message would be stored before the failed one or,
+with deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops
+the publisher: all producers are dropped, and any further sends from them are ignored. The topic is
 then reopened as if by a new owner: recovery determines which of the unsettled entries are stored,
 and deduplication reads those same entries.
 
@@ -338,7 +338,7 @@ class AttachedProducer:
 
 
 class ProducerNames:
-    """Generates producer names, unique across all brokers, for clients that choose none."""
+    """Generates producer names that are unique across all brokers, for clients that choose none."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -138,7 +138,7 @@ class StreamFollower:
         return before_first_entry(lane.partition)
 
     async def _with_current_end(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
-        """Return the chain with the readable entries and bytes of its last ledger."""
+        """Return the chain, with the counts of readable entries and bytes in its last ledger."""
         ledger = await self._directory.lookup(chain[-1]) if chain else None
         if ledger is None:
             return chain

@@ -45,9 +45,7 @@ T = TypeVar("T")
 
 
 class _Session:
-    """A connection to the cluster with an event loop, which runs only while Spark calls a
-    method.
-    """
+    """A connection to the cluster; its event loop runs only while Spark is calling a method."""
 
     def __init__(self, options: Options) -> None:
         self._runner = asyncio.Runner()
