@@ -1,4 +1,4 @@
-"""Producer access modes: several producers share a topic, or one has exclusive access.
+"""Producer access modes: several producers share a topic, or one has exclusive access to it.
 
     Shared                  fails if an exclusive producer is connected or waiting
     Exclusive               fails if any other producer is connected or waiting
@@ -6,9 +6,9 @@
     ExclusiveWithFencing    fences all other producers, then gets exclusive access
 
 Each exclusive producer gets the topic's next epoch, which is stored with the managed ledger. A
-producer that reconnects sends its epoch. If the topic's epoch is higher by then, another producer
-has had exclusive access in the meantime, so the reconnecting producer is fenced: it can no longer
-send.
+producer that reconnects sends its epoch. If the topic's epoch has increased by then, another
+producer has had exclusive access in the meantime, so the reconnecting producer is fenced: it can no
+longer send.
 
 In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 """
@@ -36,8 +36,8 @@ class AccessRequest:
         epoch: int | None,
         probe: Callable[[], None],
     ) -> None:
-        """`epoch` is None unless the producer reconnects; `probe` tests whether its client is
-        alive.
+        """`epoch` is None unless the producer is reconnecting; `probe` tests whether the producer's
+        client is alive.
         """
         self.name = name
         self.mode = mode
@@ -77,7 +77,7 @@ class ProducerAccess:
             self._probe_all()
             future = self._waiting[request] = asyncio.get_running_loop().create_future()
             on_queued()
-            await future  # `release` completes it after the other producers have left.
+            await future  # Completed by `release` once the other producers have left.
         else:
             self._granted[request] = None
         if request.is_exclusive:
@@ -143,7 +143,7 @@ class ProducerAccess:
 
     async def _start_epoch(self, request: AccessRequest) -> None:
         """Store the producer's epoch before the producer can send a message."""
-        # Store one epoch at a time, because each one is its predecessor plus one.
+        # Store one epoch at a time, because each epoch is the previous one plus one.
         async with self._epoch_lock:
             if request.epoch is None:
                 request.epoch = 0 if self.epoch is None else self.epoch + 1

@@ -1,8 +1,8 @@
 """Topic lookup, and the topics that this broker has loaded.
 
-A topic is opened at the first request if this broker owns its bundle, and closed when the broker
-gives up the bundle. A topic ends immediately when the broker's metadata session expires, when
-another owner fences its ledgers, or when an add fails.
+A topic is opened on its first request if this broker owns the topic's bundle, and closed when the
+broker gives up the bundle. A topic is shut down immediately when the broker's metadata session
+expires, when another owner fences the topic's ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
 """
@@ -103,8 +103,8 @@ class BrokerService:
     # Lookup
 
     async def look_up(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return `(broker, True)` with the broker that serves the topic, or `(broker, False)` with
-        the one that should own it.
+        """Return the broker that serves the topic and True, or the broker that should own the topic
+        and False.
 
         If `authoritative` is set and no broker owns the topic, this broker acquires it. Raises
         `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
@@ -151,11 +151,11 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it exists. Raises the same exceptions as
+        """Create an empty topic unless it already exists. Raises the same exceptions as
         `namespace_policies`.
 
-        A topic with the name of a partition is never created by opening it, because the client may
-        not have noticed that the partitioned topic was deleted.
+        A topic that is named like a partition is never created when a client opens it, because the
+        client may not have noticed that the partitioned topic was deleted.
         """
         await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
@@ -182,7 +182,7 @@ class BrokerService:
         if opening is None:
             opening = asyncio.get_running_loop().create_task(self._open(name))
             self._topics[name] = opening
-        # Other clients may be waiting for the same task, so this one must not cancel it.
+        # Other clients may be waiting for the same task, so cancelling one must not interrupt it.
         topic = await asyncio.shield(opening)
         topic.check_open()
         return topic
@@ -208,7 +208,7 @@ class BrokerService:
         self._forget(name, opening)
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
-        """Close the bundle's topics, then release it so that another broker can acquire it."""
+        """Close the bundle's topics, then release the bundle for other brokers to acquire."""
         # First, make lookups fail; clients retry them until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
@@ -233,7 +233,7 @@ class BrokerService:
             topic = await self.topic_class.open(
                 self.client, policies, context, self._on_topic_ended
             )
-        except BaseException:  # Includes cancellation: the next request starts a new task.
+        except BaseException:  # This includes cancellation; the next request starts a new task.
             self._forget(name, task)
             raise
         # In the meantime, the session may have expired, and another broker may own the topic.
@@ -346,7 +346,7 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Raise `BrokerError` if the name is invalid or names a non-persistent topic."""
+    """Raise `BrokerError` if the name is invalid or refers to a non-persistent topic."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,

@@ -32,7 +32,7 @@ async def skip(ledger: ManagedLedger, subscription: Subscription, count: int) ->
 async def expire(
     ledger: ManagedLedger, subscription: Subscription, published_before_ms: int
 ) -> bool:
-    """Acknowledge the entries published before that time; return whether there was a backlog.
+    """Acknowledge all entries published before that time; return whether there was a backlog.
 
     Raises the same exceptions as `first_published_from` and `Subscription.skip`.
     """
@@ -69,7 +69,7 @@ async def _expire(broker: BrokerService, topic: BrokerTopic) -> None:
     for subscription in topic.subscriptions.all:
         try:
             await expire(topic.ledger, subscription, published_before_ms)
-        except LabkitError as error:  # Retried in the next round.
+        except LabkitError as error:  # The next round retries.
             broker.client.recorder.record(
                 "expiry.failed",
                 topic=topic.name,

@@ -1,4 +1,4 @@
-"""Lists a namespace's topics, so that clients can subscribe to a pattern.
+"""Lists a namespace's topics, so that clients can subscribe to topics by pattern.
 
 As in Pulsar, a partitioned topic is listed as its individual partitions; clients strip the suffix.
 Names that begin with two underscores belong to system topics.

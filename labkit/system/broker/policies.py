@@ -102,10 +102,10 @@ async def change_policies(
     name: str,
     change: Callable[[dict[str, Any] | None], Mapping[str, Any] | None],
 ) -> None:
-    """Replace a tenant's or namespace's policies with the result of `change`, unless it is None.
+    """Replace a tenant's or namespace's policies with the result of `change`, unless that is None.
 
-    `change` gets the stored policies or None, and is called again if another client has changed
-    them first.
+    `change` receives the stored policies or None, and is called again if another client has changed
+    them in the meantime.
     """
     while True:
         policies, version = await stored_policies(store, name)

@@ -1,4 +1,5 @@
-"""Finds the position in a topic for a message id, a publish time or a number of entries.
+"""Finds the position in a topic that belongs to a message id, a publish time or a number of
+entries.
 
 In Pulsar: `broker/service/persistent/PersistentMessageFinder.java`,
 `ServerCnx.handleGetLastMessageId`.
@@ -19,7 +20,7 @@ LATEST: Position = (2**63 - 1, 2**63 - 1)
 
 
 def first_from(ledger: ManagedLedger, position: Position) -> Position:
-    """Return the first entry at or after the position, or the position of the next new entry."""
+    """Return the first entry at or after the position, or else the next free position."""
     ledger_id, entry_id = position
     return ledger.chain.next_position((ledger_id, entry_id - 1))
 
@@ -37,14 +38,14 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 
 
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
-    """Return the first entry published at that time or later, or the position of the next new one.
+    """Return the first entry published at that time or later, or else the next free position.
 
     This assumes that entries are sorted by publish time, that is, that the producers' clocks are
     accurate. Raises the same exceptions as `ManagedLedger.read`.
     """
     ledgers = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in ledgers))
-    # Binary search, because a topic may have millions of entries and each step is a read.
+    # Use binary search, because a topic may have millions of entries and each step requires a read.
     low, high = 0, ends[-1] if ends else 0
     # Do not use LATEST: it would skip entries that are stored during the search.
     position = (ledgers[-1].ledger_id, ledgers[-1].entry_count) if ledgers else EARLIEST
@@ -73,7 +74,7 @@ async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdDat
         # The entry has been trimmed, so its batch size is unknown.
         return message_id_data(last, partition)
     entry = read_entry(stored[0])
-    # A batch of one message also has an index.
+    # Even a message that is alone in its batch has a batch index.
     is_batch = entry.metadata.HasField("num_messages_in_batch")
     batch_index = entry.message_count - 1 if is_batch else -1
     return message_id_data(last, partition, batch_index)

@@ -94,7 +94,7 @@ class Subscription:
             self._dispatcher.retry()
 
     def add(self, consumer: Consumer, requested: SubscriptionType) -> None:
-        """Add a consumer. Raises `BrokerError` if it cannot join."""
+        """Add a consumer. Raises `BrokerError` if the consumer cannot join."""
         if self._dispatcher is None:
             self.type, self._dispatcher = requested, self._new_dispatcher(requested)
         elif requested != self.type:
@@ -107,7 +107,7 @@ class Subscription:
             self._dispatcher.add(consumer)
             self._dispatcher.retry()
         except BrokerError:
-            # The consumer that keeps this one out may belong to a dead client.
+            # The consumer that blocks this one may belong to a dead client.
             for other in self.consumers:
                 other.probe()
             self._stop_if_empty()

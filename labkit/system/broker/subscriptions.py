@@ -61,7 +61,7 @@ class Subscriptions:
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
-        """Add a consumer to the subscription, which is created if it does not exist.
+        """Add a consumer to the subscription; create the subscription if it does not exist.
 
         `on_disconnected` is called with the consumer's id when the broker disconnects it. Raises
         `BrokerError`, and the same exceptions as `ManagedLedger.open_cursor`.
@@ -104,7 +104,7 @@ class Subscriptions:
     async def create(
         self, name: str, position: Position = EARLIEST, properties: Mapping[str, str] | None = None
     ) -> bool:
-        """Create a durable subscription unless it exists; return whether it was created."""
+        """Create a durable subscription unless it already exists; return whether it was created."""
         async with self._lock:
             self._check_accepts_clients()
             if name in self._by_name:
@@ -197,7 +197,8 @@ class Subscriptions:
             if consumer is not None:
                 subscription.remove(consumer)
             subscription.disconnect()
-            # An earlier request may have deleted it, and another client may have recreated it.
+            # An earlier request may have deleted the subscription, and another client may have
+            # recreated it.
             if self._by_name.get(subscription.name) is subscription:
                 await self._delete(subscription)
 

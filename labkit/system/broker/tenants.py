@@ -40,11 +40,12 @@ TenantInfo = Mapping[str, Any]
 
 
 async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress) -> str:
-    """Return the name of the broker's cluster, which is created if the store contains none.
+    """Return the name of the broker's cluster; create the cluster if the store contains none.
 
-    If `wanted` is empty, the only existing cluster is joined. When a cluster is created, so are
-    the tenants and namespaces of existing topics, because earlier versions of labkit did not store
-    these. Raises `BKIncorrectParameterException` if `wanted` is not one of the existing clusters.
+    If `wanted` is empty, the broker joins the only existing cluster. When a cluster is created, the
+    tenants and namespaces of existing topics are created as well, because earlier versions of
+    labkit did not store them. Raises `BKIncorrectParameterException` if `wanted` is not one of the
+    existing clusters.
     """
     existing = await clusters(store)
     if existing:
@@ -67,7 +68,7 @@ async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress
         "brokerServiceUrlTls": address.service_url_tls,
     }
     data = json.dumps({key: url for key, url in urls.items() if url}).encode()
-    with suppress(NodeExistsError):  # Another broker that started at the same time was faster.
+    with suppress(NodeExistsError):  # Another broker started at the same time and was faster.
         # This must be the last step: if it is not reached, the next broker repeats all steps.
         await store.create(f"{CLUSTERS}/{name}", data)
     return name

@@ -33,7 +33,7 @@ class ConnectedProducer(Protocol):
     traffic: Traffic
 
     def disconnect(self) -> None:
-        """Disconnect the producer; its client looks the topic up again."""
+        """Disconnect the producer; its client will look the topic up again."""
 
     def probe(self) -> None:
         """Disconnect the client if it does not respond to a PING."""
@@ -42,8 +42,8 @@ class ConnectedProducer(Protocol):
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
-    A topic ends when it is closed, when an add fails, or when another owner fences its ledgers.
-    Its clients are then disconnected. Subclasses replace the class attributes to plant bugs.
+    A topic ends, and its clients are disconnected, when it is closed, when an add fails, or when
+    another owner fences its ledgers. Subclasses replace the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -94,7 +94,8 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # The cursor would block trimming, and its sequence ids would become stale.
+                # If the cursor were kept, it would block trimming, and its sequence ids would
+                # become stale.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
@@ -103,12 +104,12 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: Policies) -> None:
-        """Apply new policies; a change of deduplication takes effect when the topic is reopened."""
+        """Apply new policies; changes to deduplication take effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
     def fence(self) -> None:
-        """Reject new clients until `unfence`, because the topic is about to be deleted."""
+        """Reject new clients until `unfence` is called; the topic is about to be deleted."""
         self._is_fenced = self.subscriptions.is_fenced = True
 
     def unfence(self) -> None:
@@ -157,10 +158,10 @@ class BrokerTopic:
         return last
 
     async def close(self) -> None:
-        """Finish pending adds, store acknowledgements, disconnect all clients, close the ledgers.
+        """Finish pending adds, store acknowledgements, disconnect clients and close the ledgers.
 
-        If another caller has begun to close the topic, wait for that. Raises the same exceptions
-        as `ManagedLedger.close`.
+        If another caller has begun to close the topic, wait until that has finished. Raises the
+        same exceptions as `ManagedLedger.close`.
         """
         if self._closing is None:
             self.is_ended = True

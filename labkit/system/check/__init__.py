@@ -1,6 +1,6 @@
 """Checks, on the trace of a run, whether the system has kept its promises.
 
-    events, in order      from a live cluster or a simulated run, which have the same kinds
+    events, in order      from a live cluster or a simulated run, with the same kinds of events
     answers               the values that the calls of a simulated run returned
       facts               the state of each ledger, derived from the events
       checks              one class per promise, a small state machine that handles events
@@ -11,7 +11,7 @@ promise is broken, the reason names the entry, the bookie and the time.
 
     invalid   an event contradicts the promise; the verdict names the event and shows its causes
     unknown   the trace lacks an event that the check needs, or does not show how something ended:
-              for example, it proves nothing that a bookie did not respond
+              for example, a missing response from a bookie proves nothing
     valid     the trace tested the promise, and the promise held
 
 A check sees only events, so it may miss a broken promise (its docstring says when), but it never

@@ -1,4 +1,4 @@
-"""Base class of the repair check, which follows each worker while the worker holds a lock.
+"""Base class of the repair check, which follows each worker while it holds a lock.
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """
@@ -17,7 +17,7 @@ NOTICE_DELAY_US = 200_000
 
 @dataclass(slots=True)
 class _Attempt:
-    """A worker's attempt to repair a ledger; `marked` is the first mark written during it."""
+    """A worker's attempt to repair a ledger; `marked` is the first mark written in that time."""
 
     begun: Event
     asked_for_lac: set[str] = field(default_factory=set)
@@ -77,8 +77,8 @@ class AttemptCheck(Check):
 
     @on("ledger.underreplicated")
     def marked(self, event: Event) -> None:
-        # The mark is certainly newer than the lock only if the audit began after the worker took
-        # it.
+        # The mark is certainly newer than the lock only if the audit began after the lock was
+        # taken.
         audit = self._last_lost.get(event.node)
         for attempt in self._attempts[event.ledger].values():
             if audit is not None and audit.seq > attempt.begun.seq:

@@ -1,4 +1,4 @@
-"""The state of each ledger and node, derived from the events. All checks read it.
+"""The state of each ledger and node, derived from the events. All checks read this state.
 
 `Facts` handles each event before the checks do: for example, when a check handles an
 `ensemble.set`, the facts already contain the new ensemble.
@@ -28,13 +28,13 @@ _PROVES_ABSENCE = frozenset(kind.__name__ for kind in PROVES_ABSENCE)
 
 
 def proves_absence(event: Event) -> bool:
-    """Return whether this `read.failed` proves that the bookie does not have the entry."""
+    """Return whether this `read.failed` event proves that the bookie does not have the entry."""
     return event.error in _PROVES_ABSENCE
 
 
 @dataclass(slots=True, eq=False)
 class LedgerFacts:
-    """What the events say about a ledger.
+    """The state of a ledger according to the events.
 
     Until an event sets them, ids are -1, names are "" and quorums are 0.
     """
@@ -104,7 +104,7 @@ class LedgerFacts:
     """Bookies that have collected the ledger as garbage."""
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
-        """Return the entry's write set as this node knows it, or ()."""
+        """Return the entry's write set as this node knows it, or () if it is unknown."""
         return self.views.get(node, self.segments).write_set(entry)
 
     def has_copy(self, bookie: str, entry: int) -> bool:
@@ -116,7 +116,7 @@ class LedgerFacts:
         return any(entry in entries for entries in self.formatted.values())
 
     def copy_count(self, entry: int) -> int:
-        """Return how many bookies of the entry's write set have ever stored it durably."""
+        """Return how many bookies of the entry's write set have ever stored the entry durably."""
         write_set = self.segments.write_set(entry)
         return sum(1 for bookie in write_set if self.has_copy(bookie, entry))
 
@@ -131,7 +131,8 @@ class LedgerFacts:
     def has_two_views(self, node: str) -> bool:
         """Return whether this node is both writer and recoverer, or has run two recoveries at once.
 
-        The trace then does not show which of its two views of the ledger an action is based on.
+        The trace then does not show which of the node's two views of the ledger an action is based
+        on.
         """
         is_both = node == self.writer and node in self.recoverers
         return is_both or node in self.overlapping
@@ -234,7 +235,7 @@ class Facts:
             ledger.replaced_ensemble = ledger.segments.put(
                 first, event.ensemble, ledger.write_quorum
             )
-        # Otherwise, the writer learns late of a change that a recovery has already seen.
+        # Otherwise, a writer has learned late of a change that a recovery has already seen.
 
     @on("ensemble.deferred")
     def _ensemble_deferred(self, event: Event) -> None:
@@ -257,8 +258,8 @@ class Facts:
 
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
-        # All special journal records have entry id -1; this one is a fence if one was appended
-        # before.
+        # All special journal records have entry id -1. This record is a fence if the bookie has
+        # appended a fence for the ledger.
         if event.entry >= 0 or event.ledger in self._fences[event.node]:
             self.ledgers[event.ledger].synced[event.node].add(event.entry)
 

@@ -79,11 +79,11 @@ CHECKS: tuple[type[Check], ...] = (
     marks.MarkedLedgersAreRepaired,
     callers.StepsEnd,
 )
-"""In the order of the verdicts; the last ones are often broken only because an earlier one is."""
+"""In the order of the verdicts; later promises are often broken only because earlier ones are."""
 
 
 class HasEvents(Protocol):
-    """A trace of a live cluster, or of a simulated run, which also has `answers`."""
+    """A trace of a live cluster or of a simulated run; the latter also has `answers`."""
 
     @property
     def events(self) -> Sequence[Event]: ...
@@ -94,7 +94,7 @@ def check_all(
 ) -> list[Verdict]:
     """Check a trace and return one verdict for each promise, in the order of `checks`."""
     recorded = trace if isinstance(trace, Sequence) else trace.events
-    # Sort the events, because `seq` numbers those of a live trace as they arrive.
+    # Sort the events by time, because the events of a live trace are in order of arrival.
     events = sorted(recorded, key=attrgetter("time_us"))
     judge = Judge(events, checks, getattr(trace, "answers", ()))
     for event in events:
@@ -118,7 +118,7 @@ class Judge:
         facts = Facts(events, answers)
         self._checks = [check(facts) for check in checks]
         self._handlers: dict[str, list[Callable[[Event], None]]] = {}
-        # Facts come first, because checks expect the state after the event.
+        # Update the facts first, because checks expect the state after the event.
         receivers: list[Facts | Check] = [facts, *self._checks]
         for receiver in receivers:
             for kind, method in receiver.handlers:

@@ -46,7 +46,7 @@ class Check:
         return self._break is not None
 
     def doubt(self, reason: str) -> None:
-        """Report why the trace does not decide the promise, as a clause without a full stop."""
+        """Report why the trace is inconclusive, as a clause without a full stop."""
         self._doubt = self._doubt or reason
 
     def doubt_missing_creation(self, ledger: LedgerFacts) -> None:

@@ -1,4 +1,4 @@
-"""The segments of a ledger, as events report them.
+"""The segments of a ledger, as reported by events.
 
 Write sets are computed here, because a check that used the client's function would share its bugs.
 """
@@ -15,7 +15,7 @@ class Segments:
         self._write_sets: list[tuple[tuple[str, ...], ...]] = []
 
     def put(self, first: int, ensemble: tuple[str, ...], write_quorum: int) -> tuple[str, ...]:
-        """Set the ensemble of the segment that starts at `first`; return the replaced one or ().
+        """Set the ensemble of the segment that starts at `first`; return the previous one or ().
 
         A write quorum of 0 means that the quorum is unknown.
         """
@@ -43,7 +43,7 @@ class Segments:
         return write_sets[entry % len(write_sets)] if write_sets else ()
 
     def entry_ids(self, first: int, last: int) -> range:
-        """Return the entries of the segment that starts at `first`, but none after `last`."""
+        """Return the entry ids of the segment that starts at `first`, but none after `last`."""
         following = bisect_right(self.firsts, first)
         if following < len(self.firsts):
             last = min(last, self.firsts[following] - 1)

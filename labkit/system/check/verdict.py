@@ -1,4 +1,4 @@
-"""Verdicts: the result of a check over a trace, as text and as a card for notebooks."""
+"""Verdicts: the results of checking a trace, as text and as cards for notebooks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -37,7 +37,7 @@ class Verdict:
     """The result of checking one promise in one trace.
 
     judged     how many times the trace tested the promise
-    reason     how the promise was broken, or why the trace does not decide it
+    reason     how the promise was broken, or why the trace is inconclusive
     seq        the event that broke the promise, or -1
     witnesses  other events that the reason refers to
     lineage    the event that broke the promise, the witnesses and all their causes, in order

@@ -38,8 +38,8 @@ The fenced owner notices at its next write and stops; the topic must then be reo
 Invariants:
 
 - the message ids of a partition increase in the order in which its messages are stored
-- a producer gets a receipt only after the message's entry is confirmed; once an entry has failed,
-  all later ones fail as well
+- a producer gets a receipt only after the message's entry has been confirmed; once an entry has
+  failed, all later ones fail as well
 - a ledger is added to the chain before its first entry is written, and removed from it before the
   ledger is deleted; the current ledger is never removed, nor is any ledger that a durable cursor
   would still need if it restarted from its stored position
@@ -49,10 +49,10 @@ Invariants:
 Differences from Pulsar: an owner that closes cleanly stores the chain once more, with the end of
 its last ledger. An owner that opens a partition stores the chain before it creates the new ledger,
 and writes each cursor's node. A cursor is stored one second after it has moved, whereas Pulsar
-waits for the next acknowledgement or for a minute. If a ledger has accepted no entry, the owner
-pauses before it creates the next one. Offloaded ledgers are not supported, but their records in
-the chain are preserved. As in Pulsar, a crash between two steps may leak a ledger that no chain
-refers to.
+waits for the next acknowledgement, or until a minute has passed. If a ledger has accepted no entry,
+the owner pauses before it creates the next one. Offloaded ledgers are not supported, but their
+records in the chain are preserved. As in Pulsar, a crash between two steps may leak a ledger that
+no chain refers to.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.

@@ -15,14 +15,14 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.chain import Position
 
 _PUSHED_TOGETHER = 32
-"""The maximum number of entries that share one callback, called when the last is confirmed."""
+"""The maximum number of entries that share a callback, which is called once all are confirmed."""
 
 
 E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class PendingEntry:
-    """An unconfirmed entry; once pushed, `entry_id` is its id in the open ledger."""
+    """An unconfirmed entry; once it has been pushed, `entry_id` is its id in the open ledger."""
 
     __slots__ = ("appender", "data", "entry_id")
 
@@ -33,9 +33,10 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Is notified when its entries have been stored or have failed, usually many at a time.
+    """Receives notifications that its entries have been stored or have failed, usually many at
+    once.
 
-    The managed ledger makes these calls while it is changing its own state, so implementations
+    The managed ledger makes these calls while it is changing its own state, so an implementation
     must only record the outcome, and react to it later.
     """
 
@@ -46,7 +47,7 @@ class Appender(Protocol[E_contra]):
 
 
 class AwaitedEntry(PendingEntry):
-    """An entry whose caller awaits `stored`."""
+    """An entry with a future, `stored`, that the caller awaits."""
 
     __slots__ = ("stored",)
 
@@ -113,7 +114,9 @@ class AppendQueue:
         return sum(len(pending.data) for pending in stored)
 
     def requeue(self) -> None:
-        """Requeue the entries that the ledger has not stored, for the next ledger."""
+        """Requeue the entries that the ledger has not stored, so that they are pushed to the next
+        ledger.
+        """
         self._waiting = deque(self.order_for_next_ledger(list(self._pushed), list(self._waiting)))
         self._pushed.clear()
 

@@ -22,7 +22,7 @@ class DecompressionError(LabkitError):
 
 
 def decompress_payload(kind: CompressionType, data: bytes, size: int) -> bytes:
-    """Raise `DecompressionError` if this fails, or if the result does not have `size` bytes."""
+    """Raise `DecompressionError` if the data is invalid or does not expand to `size` bytes."""
     try:
         if kind == CompressionType.ZLIB:
             # Limit the output, because a few bytes can decompress to any size.

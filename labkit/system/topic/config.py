@@ -16,7 +16,7 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerConfig:
-    """How a partition's ledgers are replicated, rolled over and retained, and its cursors stored.
+    """Replication, rollover and retention of a partition's ledgers, and storage of its cursors.
 
     A ledger is full once it contains `max_entries_per_ledger` entries or `max_ledger_size_bytes`
     bytes, or is `max_ledger_age_ms` old, but not before it is older than `min_ledger_age_ms` (0: no

@@ -129,7 +129,7 @@ class PartitionConsumer:
         reader = await self._client.open_ledger_no_recovery(ledger_id)
         writer = self._owner.writer if self._owner is not None else None
         if writer is not None and writer.ledger_id == ledger_id:
-            # Bookies learn that an entry is confirmed only from the next entry.
+            # Bookies learn that an entry has been confirmed only when they receive the next entry.
             reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
         return reader
 

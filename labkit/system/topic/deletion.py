@@ -43,8 +43,8 @@ async def is_marked(store: MetadataStore, name: str) -> bool:
 async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> None:
     """Mark a closed topic for deletion.
 
-    If the chain cannot be decoded, raise `DamagedNodeError`, or if `damaged` is set, replace the
-    chain, whose ledgers are then leaked. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
+    If the chain cannot be decoded, raise `DamagedNodeError`; if `damaged` is set, replace the chain
+    instead, which leaks its ledgers. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
     another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)

@@ -85,7 +85,7 @@ class ManagedLedger:
             try:
                 await self._cursors.recover()
             except LabkitError:
-                with suppress(LabkitError):  # If this fails, the next owner closes it.
+                with suppress(LabkitError):  # If this fails, the next owner closes the ledger.
                     if self._writer is not None:
                         await self._store.close_last_ledger(self._writer)
                 await self._store.delete_removed_ledgers()
@@ -97,15 +97,15 @@ class ManagedLedger:
     async def close(self) -> None:
         """Close the open ledger and the cursors; all pushed entries must have been confirmed.
 
-        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even
-        then, the managed ledger is closed.
+        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even if
+        an exception is raised, the managed ledger is closed.
         """
         async with self._turn:
             was_open = self._ended is None
             if was_open:
                 await self._cursors.close()
             try:
-                with suppress(ManagedLedgerFencedError):  # The next owner has closed it.
+                with suppress(ManagedLedgerFencedError):  # The next owner has closed the ledger.
                     if self._writer is not None:
                         await self._seal(self._writer)
                     if was_open:
@@ -125,7 +125,7 @@ class ManagedLedger:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The chain, with the confirmed entries and bytes of its open ledger."""
+        """The ledgers of the chain, including the current entry and byte counts of the open one."""
         return self.chain.ledgers
 
     @property
@@ -147,8 +147,8 @@ class ManagedLedger:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
         Raises the error that ended this managed ledger, and the same exceptions as
-        `LedgerWriter.close` and `ChainStore.terminate`. After an error, only the next owner finds
-        out whether the chain is terminated.
+        `LedgerWriter.close` and `ChainStore.terminate`. After an error, only the next owner can
+        determine whether the chain has been terminated.
         """
         async with self._turn:
             self._check_open()
@@ -164,7 +164,7 @@ class ManagedLedger:
     # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        """Push an entry; the future resolves to its position once it is confirmed, or fails.
+        """Push an entry; the future resolves to its position once it has been confirmed, or fails.
 
         Waits and raises exceptions like `append_entries`.
         """
@@ -233,7 +233,7 @@ class ManagedLedger:
 
     @property
     def last_confirmed(self) -> Position:
-        """The newest confirmed entry, or (L, -1) if none is confirmed and L is the open ledger."""
+        """The newest confirmed entry or, if there is none, (L, -1), where L is the open ledger."""
         return self.chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
@@ -270,7 +270,7 @@ class ManagedLedger:
     ) -> ManagedCursor:
         """Return the cursor with that name, or a new one that starts at `start`.
 
-        A durable cursor is stored when this returns. Raises `ManagedLedgerFencedError`,
+        A durable cursor has been stored when this returns. Raises `ManagedLedgerFencedError`,
         `MetadataUnavailableError`, and the error that ended this managed ledger.
         """
         self._check_open()
@@ -365,7 +365,7 @@ class ManagedLedger:
             self._maintenance.trigger()
 
     async def _pause_after(self, writer: LedgerWriter) -> None:
-        """Wait if the ledger accepted no entry, because the next one might not either."""
+        """Wait if the ledger accepted no entry, because the next might not accept any either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.reset()
             return

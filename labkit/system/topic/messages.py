@@ -91,7 +91,7 @@ def encode_batch(
     publish_time_ms: int,
     highest_sequence_id: int | None = None,
 ) -> bytes:
-    """Encode a batch, whose first part is the message `first`, as an entry.
+    """Encode a batch as an entry; `first` is the message in its first part.
 
     `highest_sequence_id` is the sequence id of the last message, which deduplication compares.
     """
@@ -112,8 +112,8 @@ def has_valid_checksum(message: bytes) -> bool:
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """Return the clusters to which a message must be replicated; [] stands for those of the
-    namespace.
+    """Return the clusters to which a message must be replicated; [] stands for the namespace's
+    clusters.
 
     The message must have a valid checksum. Raises `BKDigestMatchException` if its metadata cannot
     be decoded.

@@ -198,7 +198,8 @@ class TopicOwnership:
         await self._announce()
 
     async def _announce(self) -> None:
-        # An existing node belongs to a dead process, and would vanish when its session expires.
+        # An existing node belongs to a dead process, and would vanish when that process's session
+        # expires.
         path, data = f"{BROKERS}/{self._me.broker_id}", encode_broker(self._me)
         with suppress(NodeExistsError):
             await self._store.create(path, data, ephemeral=True)
@@ -220,7 +221,7 @@ class TopicOwnership:
         found: list[BrokerAddress] = []
         with suppress(NoNodeError):
             for broker_id in await self._store.children(BROKERS):
-                with suppress(NoNodeError):  # The broker has just left.
+                with suppress(NoNodeError):  # That broker has just left.
                     data, _ = await self._store.get(f"{BROKERS}/{broker_id}")
                     found.append(decode_broker(broker_id, data))
         return found
@@ -261,7 +262,7 @@ class TopicOwnership:
 
         Return whether this broker owns the bundle now.
 
-        As long as the node that a dead process with this address left behind exists, other brokers
+        As long as the node left behind by a dead process with this address exists, other brokers
         redirect clients to this broker.
         """
         with suppress(BundleUnloadingError):
@@ -271,9 +272,9 @@ class TopicOwnership:
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """Start to unload a bundle: lookups fail, and no more of its topics are loaded.
+        """Start unloading a bundle: lookups fail, and no more of its topics are loaded.
 
-        After this, close the bundle's topics and `release` it.
+        After this, close the bundle's topics and `release` the bundle.
         """
         if bundle in self._owned:
             # Do this before changing the node, so that this broker immediately stops naming itself
@@ -287,7 +288,8 @@ class TopicOwnership:
         """Finish unloading a bundle after `disable`, so that any broker may acquire it."""
         while True:
             async with self._turn:
-                # The bundle may have been lost with the session, and acquired again since.
+                # The bundle may have been lost with the session, and acquired again in the
+                # meantime.
                 if not self._is_given_up(bundle):
                     return
                 with suppress(MetadataUnavailableError):
@@ -301,7 +303,8 @@ class TopicOwnership:
         return self._owned.get(bundle) is False
 
     async def _mark_disabled(self, bundle: NamespaceBundle) -> None:
-        # If the node cannot be marked, clients are still redirected here, and rejected.
+        # If the node cannot be marked, clients are still redirected to this broker, which rejects
+        # them.
         with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
             _, version = await self._store.get(bundle.path)
             await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)

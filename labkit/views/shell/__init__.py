@@ -5,8 +5,8 @@
     labkit shell --zookeeper HOST:PORT ledgermetadata -l 5
 
 The files and clusters can be labkit's or Apache BookKeeper's. Each verb is a function that reads
-the directories, or a coroutine that uses a client of the cluster; notebooks can call it, too. It
-returns a frozen dataclass or a stream of them (`records`, `cluster/records`), which format
+the directories, or a coroutine that uses a client of the cluster; notebooks can call it, too. A
+verb returns a frozen dataclass or a stream of them (`records`, `cluster/records`), which format
 themselves as text. `verbs` is the table of verbs, from which `command` builds the parser.
 
     verbs of `bookkeeper shell`

@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
             verb_parser.add_argument(
                 "-f", "-force", "--force", action="store_true", help="do not ask for confirmation"
             )
-        # Suppress the defaults, which would override options given before the verb.
+        # Suppress the defaults, because they would override options given before the verb.
         _add_common_options(verb_parser, default=SUPPRESS)
 
 

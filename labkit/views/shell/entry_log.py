@@ -1,4 +1,4 @@
-"""The verbs `readlog` and `readlogmetadata`, and a reader for single entries by location.
+"""The verbs `readlog` and `readlogmetadata`, and a reader of single entries at given locations.
 
 In BookKeeper: `tools/cli/commands/bookie/ReadLogCommand.java`, `ReadLogMetadataCommand.java`.
 """
@@ -60,7 +60,8 @@ def read_log(
 
 
 def read_log_metadata(folders: BookieFolders, file_id: FileId) -> LogMetadata:
-    """Return the bytes per ledger, from the log's ledgers map or, if it has none, from a scan.
+    """Return the size of each ledger, from the log's ledgers map or, if that is missing, from a
+    scan.
 
     Raises `ShellError` if the log does not exist.
     """

@@ -90,7 +90,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class BookieFolders:
-    """A bookie's directories, in the order in which the bookie configures them."""
+    """A bookie's directories, in the order in which they are configured."""
 
     journals: tuple[Directory, ...]
     ledgers: tuple[Directory, ...]
@@ -125,7 +125,7 @@ def _directories(paths: Sequence[Path]) -> tuple[Directory, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileId:
-    """A file's id, and how it was interpreted, for the error message if it does not exist."""
+    """A file's id and how it was interpreted; the error message for a missing file shows both."""
 
     number: int
     name: str
@@ -171,9 +171,9 @@ def find_file(directories: Sequence[Directory], kind: str, file_id: FileId) -> D
 def exclusive_access(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[None]:
     """Prevent bookies from using these directories inside the block.
 
-    A labkit bookie locks the file `lock` in each of its directories. A BookKeeper bookie keeps a
-    file `DIRTY` in its ledger directories while it runs, which remains if it is killed. Raises
-    `ShellError`.
+    A labkit bookie locks the file `lock` in each of its directories. While a BookKeeper bookie
+    runs, its ledger directories contain a file `DIRTY`, which remains if the bookie is killed.
+    Raises `ShellError`.
     """
     for root in roots:
         if not even_if_dirty and (root / _CURRENT / "DIRTY").exists():

@@ -158,7 +158,7 @@ def _mark_copy(directory: Directory, path: str) -> MarkCopy:
 
 
 def records_from_mark(folders: BookieFolders) -> Iterator[tuple[str, JournalRecord]]:
-    """Yield every record that the next start will replay, with its journal's name.
+    """Yield every record that will be replayed at the next start, and the name of its journal.
 
     Raises `StorageDamagedException` if a journal is damaged, or if the journal in which replay
     starts is missing.

@@ -176,7 +176,7 @@ def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
 
 
 def index_directories(folders: BookieFolders) -> Sequence[Directory]:
-    """Return the directories with indexes.
+    """Return the directories that contain indexes.
 
     Raises `OtherStorageException` if they belong to a different kind of ledger storage, whose
     ledgers the shell would otherwise report as missing.

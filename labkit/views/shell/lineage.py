@@ -39,7 +39,7 @@ _TOPIC_KEY = "pulsar/managed-ledger"
 async def find_lineage(
     client: BookKeeper, message_id: MessageId, folders: Mapping[str, BookieFolders]
 ) -> Lineage:
-    """Locate the message; `folders` are the directories of some or all bookies, by bookie id.
+    """Locate the message; `folders` are the directories of some or all bookies, keyed by bookie id.
 
     Raises `ShellError` or `BKIncorrectParameterException` if the message does not exist, and the
     errors of `BookKeeper.open_ledger_no_recovery`.
@@ -88,7 +88,7 @@ async def find_lineage(
 
 
 def _topic_of(message_id: MessageId, metadata: LedgerMetadata) -> str:
-    """Return the topic partition in the ledger's metadata, which must match the id."""
+    """Return the topic partition in the ledger's metadata; it must match the MessageID."""
     stored = dict(metadata.custom_metadata).get(_TOPIC_KEY, b"").decode()
     if not stored:
         raise ShellError(

@@ -80,7 +80,7 @@ def rebuild_index(
 
 
 def write_index(disk: Disk, rebuilt: RebuiltIndex) -> None:
-    """Replace the old index with the rebuilt one atomically.
+    """Atomically replace the old index with the rebuilt one.
 
     No bookie may be using the directory.
     """
@@ -136,8 +136,8 @@ def _version_from_journals(folders: BookieFolders) -> int:
 def _entries_in_logs(
     folders: BookieFolders, ledger_id: int, digest: Digest | None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Return the locations of entries by entry id, first of good copies, then of copies with a
-    wrong digest.
+    """Return two dictionaries of locations, keyed by entry id: one for good copies, and one for
+    copies with a wrong digest.
 
     If an entry has several copies of one kind, the newest one is used. Without `digest`, all copies
     are considered good.

@@ -83,8 +83,8 @@ class StoredEntry(LedgerRecord):
     """An entry in a journal or an entry log.
 
     `last_add_confirmed` is None if the entry is shorter than its header; `digest_matches` is None
-    if no check was requested. `data` is the whole entry, and `payload_offset` is the offset at
-    which the payload starts in it, or the digest if no digest type was given.
+    if no check was requested. `data` is the whole entry, and `payload_offset` is the offset of the
+    payload in it, or of the digest if no digest type was given.
     """
 
     last_add_confirmed: int | None
@@ -362,9 +362,9 @@ class RebuiltIndex(Result):
     """A ledger's index, reconstructed from entry logs and journals.
 
     `unreadable` lists entry ids that are in the old index but have no complete and correct copy in
-    any log. They keep a location, so that reading them fails with a read error instead of "no such
-    entry". `journal_entry_count` counts the entries that are only in the journal, until replay
-    writes them to an entry log. `version` is the version of the index header.
+    any log. These entries keep a location in the index, so that reading them fails with a read
+    error instead of "no such entry". `journal_entry_count` counts the entries that are only in the
+    journal, until replay writes them to an entry log. `version` is the version of the index header.
     """
 
     ledger_id: int

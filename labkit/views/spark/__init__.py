@@ -16,8 +16,9 @@
     trace_charts    plotly figures of the jobs about a run
     picture         an SVG that takes one MessageID apart
 
-A MessageID consists of four numbers, and a consumer sees ids in some order. The numbers and the
-order alone reveal much of what happened to a stream; ledger metadata reveals the rest.
+A MessageID consists of four numbers, and a consumer receives the ids in a certain order. The
+numbers and their order alone reveal much of what happened to a stream; ledger metadata reveals the
+rest.
 
 Only `bookkeeper` talks to the storage system; the other modules receive topics, producers and
 consumers as arguments. Each job takes a DataFrame and returns one. The jobs use only built-in

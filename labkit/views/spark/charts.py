@@ -86,7 +86,7 @@ def entry_ids(entries: pd.DataFrame) -> go.Figure:
 
 
 def batch_histogram(sizes: pd.DataFrame) -> go.Figure:
-    """Draw the distribution of messages per entry, from columns `topic`, `batch_size`, `count`."""
+    """Draw the distribution of messages per entry, given columns `topic`, `batch_size`, `count`."""
     figure = px.bar(
         sizes,
         x="batch_size",
@@ -107,7 +107,7 @@ def batch_histogram(sizes: pd.DataFrame) -> go.Figure:
 
 
 def publish_rate(rate: pd.DataFrame) -> go.Figure:
-    """Draw messages per time bucket since each topic's first message, from `publish_rate`."""
+    """Draw the result of `publish_rate`, from each topic's first message on."""
     points = rate.sort_values(["topic", "bucket_start_ms"])
     begin = points.groupby("topic")["bucket_start_ms"].transform("min")
     points["seconds"] = (points["bucket_start_ms"] - begin) / 1000
@@ -128,7 +128,7 @@ def publish_rate(rate: pd.DataFrame) -> go.Figure:
 
 
 def latencies(distribution: pd.DataFrame) -> go.Figure:
-    """Draw the cumulative latency distribution, from `latency_distribution` for one topic."""
+    """Draw the result of `latency_distribution` for one topic as a cumulative distribution."""
     points = distribution.sort_values("latency_ms")
     points["percent"] = 100 * points["messages"].cumsum() / points["messages"].sum()
     figure = px.line(
@@ -145,9 +145,7 @@ def latencies(distribution: pd.DataFrame) -> go.Figure:
 
 
 def copies(counted: pd.DataFrame) -> go.Figure:
-    """Draw how many copies each bookie holds, compared with the average, from
-    `copies_per_bookie`.
-    """
+    """Draw the result of `copies_per_bookie`: each bookie's copies, compared with the average."""
     figure = px.bar(
         counted.sort_values("bookie"),
         x="bookie",

@@ -1,5 +1,5 @@
-"""Plants faults in a table of received messages that has none, so that the correct result of a job
-is known.
+"""Plants faults in a table of received messages that has no faults, so that the correct result of a
+job is known.
 
 The recorded stream has no faults. The planted faults are those that a consumer sees after network
 problems, retries and data loss: swapped messages, redelivered messages and lost entries.
@@ -25,8 +25,8 @@ def plant_faults(
 
     - swap: two consecutive messages of a stream arrive in reverse order
     - redelivery: a message arrives a second time, a little later
-    - lost entry: no message of the entry arrives. Never a ledger's last entry or a stream's
-      first one, because the ids that do arrive would not reveal the loss.
+    - lost entry: no message of the entry arrives. The entry is never a ledger's last one or a
+      stream's first one, because the ids that do arrive would not reveal the loss.
 
     The same seed gives the same table. `messages` must be in arrival order and free of faults.
 

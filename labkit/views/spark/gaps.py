@@ -1,8 +1,8 @@
-"""Finds missing entries in a running stream; the state is one position for each partition.
+"""Finds missing entries in a running stream, with one position per partition as the state.
 
-The state is the furthest entry seen so far. An entry that arrives again, for example after a
-restart, changes nothing. An entry that is not the next one reveals how many entries are missing
-before it.
+The position is that of the furthest entry seen so far. An entry that arrives again, for example
+after a restart, changes nothing. An entry that is not the next one reveals how many entries are
+missing before it.
 
     gaps = messages.groupBy("partition").transformWithStateInPandas(
         GapDetector(), GAPS, outputMode="Append", timeMode="None"

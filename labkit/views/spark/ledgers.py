@@ -1,10 +1,10 @@
 """Spark jobs over a stream's messages and the metadata of its ledgers.
 
-The ids alone are enough to tell where a stream continues in its next ledger. Ledger metadata shows
-why, which entries are missing at the end of a ledger, and which bookies store the copies. The
-metadata are two tables: `ledgers` has columns `topic`, `partition`, `ledger`, `entry_count`,
-`size_bytes` and `closed_at_ms` for closed ledgers; `segments` has `ledger`, `first_entry`,
-`last_entry`, `write_quorum` and `ensemble`.
+The ids alone are enough to tell where a stream continues in its next ledger. Ledger metadata also
+shows the reason, the entries that are missing at the end of a ledger, and the bookies that store
+the copies. The metadata is given as two tables: `ledgers` has columns `topic`, `partition`,
+`ledger`, `entry_count`, `size_bytes` and `closed_at_ms` for closed ledgers; `segments` has
+`ledger`, `first_entry`, `last_entry`, `write_quorum` and `ensemble`.
 """
 
 from pyspark.sql import DataFrame, Window

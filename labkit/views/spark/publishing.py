@@ -1,8 +1,8 @@
 """Spark jobs that analyse batches and timing: batch sizes, publish rates, and latencies.
 
-`publish_time_ms` is when an entry was published, by the producer's clock; `receive_time_ms` is when
-it arrived, by the consumer's clock. In these recordings, both ran on the same machine, so the
-difference between the two times is meaningful.
+`publish_time_ms` is when an entry was published according to the producer's clock;
+`receive_time_ms` is when it arrived according to the consumer's clock. In these recordings, both
+ran on the same machine, so the difference between the two times is meaningful.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -39,8 +39,8 @@ def _batch_size() -> Column:
 
 
 def publish_rate(messages: DataFrame, bucket_ms: int = 100) -> DataFrame:
-    """Return the number of messages and payload bytes per topic and interval of `bucket_ms`, by the
-    producer's clock.
+    """Return the number of messages and payload bytes per topic and interval of `bucket_ms`,
+    according to the producer's clock.
     """
     bucket = fn.floor(fn.col("publish_time_ms") / bucket_ms) * bucket_ms
     return messages.groupBy("topic", bucket.alias("bucket_start_ms")).agg(

@@ -81,8 +81,8 @@ def search(
         _run_round(spark, some, variant).write.mode("append").parquet(folder)
         done += len(some)
         report(done, broken_count())
-        # At the end of a round, processors wait idly for the last task, so rounds should not be
-        # short.
+        # At the end of a round, processors are idle until the last task ends, so rounds should not
+        # be short.
         if time.monotonic() - started_at < _ROUND_S:
             size *= 2
     return rows()

@@ -42,7 +42,8 @@ SETTINGS: Settings = {
 """Settings of every session; all of them can be changed while it runs."""
 
 DRIVER_SETTINGS: Settings = {
-    # The JVM uses about 300 MB beyond its heap; kernel, cluster and Spark must fit in 2 GB.
+    # The JVM uses about 300 MB in addition to its heap. The kernel, the cluster and Spark must
+    # together fit into 2 GB.
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.ui.enabled": "false",
@@ -131,5 +132,5 @@ def _prepare_environment(master: str) -> None:
     # glibc gives each JVM thread its own malloc arena; limiting them to two saves 100 MB.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if master.startswith("local"):
-        # Without this, Spark listens on the address of the host name, and prints a warning.
+        # Without this setting, Spark listens on the address of the host name and prints a warning.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -35,7 +35,7 @@ def ship_labkit(session: "SparkSession") -> None:
 def _zip_of_this_process() -> Path:
     # Use one file per process, because Spark rejects a second file with the same name.
     folder = Path(tempfile.mkdtemp(prefix="labkit-"))
-    # Keep the file until the process exits: executors that start later fetch it then.
+    # Keep the file until the process exits, because executors that start later fetch it as well.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "labkit.zip"
     write_zip(path)

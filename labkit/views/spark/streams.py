@@ -42,7 +42,7 @@ def parse_message_ids(ids: DataFrame, column: str = "message_id") -> DataFrame:
     numbers = [fn.get(PARTS, fn.lit(i)).try_cast("bigint") for i in range(4)]
     cast = parts.withColumns(dict(zip(ID_PARTS, numbers, strict=True)))
     ledger, entry, partition, batch_index = map(fn.col, ID_PARTS)
-    # The OR is null if any part is null.
+    # The bitwise OR is null if any part is null.
     combined = ledger.bitwiseOR(entry).bitwiseOR(partition).bitwiseOR(batch_index)
     is_valid = combined.isNotNull() & (fn.size(PARTS) == 4)
     return cast.withColumns({name: fn.when(is_valid, fn.col(name)) for name in ID_PARTS}).drop(
@@ -54,8 +54,9 @@ def with_position(messages: DataFrame) -> DataFrame:
     """Add `position`: ledger, entry and batch index packed into one bigint.
 
     Positions within a stream sort in the same order as its MessageIDs, and one number is faster to
-    compare and sort than three. The job fails, naming the id, if a part is null or out of range:
-    ledger ids must be below 2^23, entry ids below 2^28, and batch indexes from -1 to 4094.
+    compare and sort than three. The job fails with an error that contains the id if a part is null
+    or out of range: ledger ids must be below 2^23, entry ids below 2^28, and batch indexes from -1
+    to 4094.
     """
     ledger, entry, slot = fn.col("ledger"), fn.col("entry"), fn.col("batch_index") + 1
     fits = (
@@ -81,7 +82,7 @@ def order_violations(messages: DataFrame) -> DataFrame:
     """Return messages that arrived right after a message of the same stream with a greater id.
 
     This includes messages that were redelivered late. `after_ledger`, `after_entry` and
-    `after_batch_index` contain the id of the message before it.
+    `after_batch_index` contain the id of that preceding message.
     """
     before = fn.lag("position").over(_arrival_order())
     arrivals = with_position(messages).withColumn("before", before)

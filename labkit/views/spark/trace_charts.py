@@ -53,7 +53,9 @@ def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure
 
 
 def _totals(made: pd.DataFrame) -> pd.DataFrame:
-    """Return each worker's running total at the start of the first bucket and the end of each."""
+    """Return each worker's running total at the start of the first bucket and at the end of each
+    one.
+    """
     starts = sorted(made["bucket_start_ms"].unique())
     width = min((b - a for a, b in pairwise(starts)), default=1)
     counts = made.pivot_table(
@@ -65,7 +67,7 @@ def _totals(made: pd.DataFrame) -> pd.DataFrame:
 
 
 def life_cycles(lives: pd.DataFrame) -> go.Figure:
-    """Draw the times during which each ledger was open or under-replicated, from
+    """Draw the times during which each ledger was open or under-replicated, given the result of
     `ledger_life_cycles`.
     """
     zero = lives["created_us"].min()

@@ -21,7 +21,7 @@ cursors are stored with a delay.
 While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery,
 so it picks the consumer for an entry only after the read.
 
-Redelivery counts are kept in memory, for Shared and Key_Shared only. They count the redeliveries
-that a client has requested, but not those caused by a consumer that has left. Clients use them for
-their dead letter policy.
+Redelivery counts are kept in memory, and only for Shared and Key_Shared subscriptions. They count
+the redeliveries that a client has requested, but not those caused by a consumer that has left.
+Clients use these counts for their dead letter policies.
 """

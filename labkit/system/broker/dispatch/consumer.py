@@ -92,7 +92,7 @@ class Consumer:
         self._connection.probe()
 
     def disconnect(self) -> None:
-        """Disconnect the consumer; its client subscribes again."""
+        """Disconnect the consumer; its client will subscribe again."""
         self.is_connected = False
         self._on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)

@@ -39,13 +39,13 @@ class DispatchContext:
 
 
 def after(position: Position) -> Position:
-    """Return the position after this one, which for (L, -1) is the first entry of ledger L."""
+    """Return the next position; for (L, -1), this is the position of ledger L's first entry."""
     ledger_id, entry_id = position
     return ledger_id, entry_id + 1
 
 
 class Dispatcher:
-    """Sends entries to a subscription's consumers; it exists as long as there are any."""
+    """Sends entries to a subscription's consumers; exists only while consumers are connected."""
 
     def __init__(
         self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
@@ -71,7 +71,7 @@ class Dispatcher:
         self.wake()
 
     def skip(self) -> None:
-        """Continue after the mark-delete position, which an administrator has advanced."""
+        """Continue after the mark-delete position, because an administrator has advanced it."""
         self.next_position = max(self.next_position, after(self.cursor.mark_delete))
         self.wake()
 
@@ -79,7 +79,7 @@ class Dispatcher:
         self._task.cancel()
 
     def add(self, consumer: Consumer) -> None:
-        """Add a consumer. Raises `BrokerError` if it cannot join."""
+        """Add a consumer. Raises `BrokerError` if the consumer cannot join."""
         raise NotImplementedError
 
     def remove(self, consumer: Consumer) -> None:
@@ -118,7 +118,7 @@ class Dispatcher:
             explanation=str(error),
             seconds=pause_s,
         )
-        # All earlier requests led to the failed read, so only a later one ends the pause.
+        # Earlier requests led to the failed read, so only a later one ends the pause.
         self._retry_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):

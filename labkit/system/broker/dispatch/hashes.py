@@ -1,4 +1,4 @@
-"""Key hashes (0 to 65,535), and which consumer holds unacknowledged entries of each hash.
+"""Hashes of keys (0 to 65,535), and which consumer holds the unacknowledged entries of each hash.
 
 In Pulsar: `common/util/Murmur3_32Hash.java`.
 """

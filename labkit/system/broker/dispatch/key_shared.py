@@ -3,8 +3,8 @@
     key -> hash (Murmur3, 0 to 65535) -> the consumer whose range contains the hash
 
 Ranges move when consumers join or leave. To preserve the order within a key, at most one consumer
-holds unacknowledged entries of a hash: after a range has moved, its new owner waits until the old
-owner has no more unacknowledged entries of that hash.
+holds unacknowledged entries with a given hash: after a range has moved, its new owner waits until
+the old owner has no more unacknowledged entries with that hash.
 
 In Pulsar: `broker/service/HashRangeAutoSplitStickyKeyConsumerSelector.java`,
 `HashRangeExclusiveStickyKeyConsumerSelector.java`, `DrainingHashesTracker.java`.
@@ -83,7 +83,7 @@ class AutoSplitRanges:
 
 
 class StickyRanges:
-    """Assigns the ranges that consumers request, which must not overlap."""
+    """Assigns the ranges that consumers request; these ranges must not overlap."""
 
     def __init__(self) -> None:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}

@@ -8,8 +8,8 @@ Until it is acknowledged, an entry is in one of these states:
     pending     sent to a consumer that has not acknowledged it yet
 
 A negative acknowledgement moves an entry from pending to waiting, and so does the disconnection of
-its consumer. Waiting entries take precedence over unread ones. If key order is preserved, an
-entry waits as long as an earlier entry with the same hash waits.
+its consumer. Waiting entries take precedence over unread ones. If key order is preserved, an entry
+waits as long as an earlier entry with the same hash is waiting.
 
 In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
 `PersistentStickyKeyDispatcherMultipleConsumers.java`, `MessageRedeliveryController.java`.
@@ -134,7 +134,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             if position in entries:
                 self._send_or_wait(entries[position], key_hash)
             elif read and position > read[-1].position:
-                self.waiting.add(position, key_hash)  # Beyond the size limit of this read.
+                self.waiting.add(position, key_hash)  # The read reached its size limit first.
             # All other entries have been trimmed.
         return True
 

@@ -1,8 +1,8 @@
 """Shared: entries are distributed round-robin over the consumers that can receive more.
 
-Consumers with the best priority (the lowest number) come first; the others get only entries that
-those cannot receive. All chunks of a large message go to one consumer, because otherwise no
-consumer could reassemble the message.
+Consumers with the best priority (the lowest number) come first; the others get only the entries
+that these consumers cannot receive. All chunks of a large message go to one consumer, because
+otherwise no consumer could reassemble the message.
 
 In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsumerAssignor.java`.
 """

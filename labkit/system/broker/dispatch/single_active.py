@@ -4,7 +4,7 @@
     Failover     allows several, one of which is active; when it leaves, the next one takes over
 
 Failover sorts its consumers by priority (the lowest number first), then by name. The partitions of
-a topic are spread over the consumers with the best priority: of three consumers, the second one is
+a topic are spread over the consumers with the best priority: if there are three, the second one is
 active for partitions 1, 4 and 7. For a topic without partitions, the first consumer is active
 (newer versions of Pulsar choose it by the topic's hash).
 

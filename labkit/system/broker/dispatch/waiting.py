@@ -25,7 +25,7 @@ class Receivers(Enum):
 
 
 Receiver: TypeAlias = Consumer | Receivers
-"""Who gets the entries of a hash, whether or not it can receive one now."""
+"""The receiver of a hash's entries, whether or not it can receive an entry now."""
 
 
 class WaitingEntries:
@@ -37,7 +37,7 @@ class WaitingEntries:
         """A heap for each hash; positions after the first may have been discarded."""
         self._receivers: dict[int, Receiver] = {}
         self._queues: dict[Receiver, list[tuple[Position, int]]] = {}
-        """A heap for each receiver: its hashes, by their first entries."""
+        """A heap for each receiver: its hashes, ordered by their first entries."""
 
     def __len__(self) -> int:
         return len(self._hash_of)
@@ -64,9 +64,11 @@ class WaitingEntries:
             self._remove_first(key_hash)
 
     def pop_ready(self, capacity: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
-        """Remove and return the first entries that receivers have capacity for, with their hashes.
+        """Remove and return the first entries that receivers have room for, and the entries'
+        hashes.
 
-        All of them are within `span` consecutive entries of one ledger, so that one read gets them.
+        All of these entries are in one ledger, and their ids differ by less than `span`, so that a
+        single read can fetch them all.
         """
         receivers, remaining = list(capacity), list(capacity.values())
         heads = [

@@ -88,7 +88,7 @@ class Consumers:
         self._attached.clear()
 
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
-        """Forget the consumer, unless its own seek disconnected it.
+        """Forget the consumer, unless it was disconnected by its own seek.
 
         After a seek, the consumer subscribes again. If its connection closes before that, its
         subscription may have to be deleted.
@@ -122,7 +122,7 @@ class Consumers:
             )
         if len(self._attached) + len(self._pending_requests) >= MAX_PER_CONNECTION:
             raise too_many_error(self._attached, "consumers")
-        # Do this before the first await, because a CLOSE_CONSUMER may have arrived already.
+        # Register this before the first await, because a CLOSE_CONSUMER may have arrived already.
         self._pending_requests[command.subscribe.consumer_id] = command.subscribe.request_id
         return self._handle_subscribe(command.subscribe)
 
@@ -231,7 +231,7 @@ class Consumers:
         response = reply.getLastMessageIdResponse
         response.request_id = request.request_id
         response.last_message_id.CopyFrom(await last_message_id(topic.ledger, partition))
-        # Without this, a reader that starts at "latest" never notices new messages.
+        # Without this field, a reader that starts at "latest" never notices new messages.
         mark_delete = attached.subscription.cursor.mark_delete
         response.consumer_mark_delete_position.CopyFrom(message_id_data(mark_delete, partition))
         self._connection.send(reply)

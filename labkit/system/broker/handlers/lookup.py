@@ -1,8 +1,8 @@
 """Handlers for lookups: how many partitions a topic has, and which broker serves it.
 
-A client can ask any broker. If no broker owns the topic, the client is redirected to the one that
-the topic's bundle selects, so that bundles are spread over the live brokers; that broker acquires
-the topic when the client asks it.
+A client can ask any broker. If no broker owns the topic, the client is redirected to a broker that
+is chosen by the topic's bundle, so that bundles are spread over the live brokers. The chosen broker
+acquires the topic when the client asks it.
 
 In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
 """

@@ -1,8 +1,8 @@
 """Handlers for producer commands, which register producers, store messages and send receipts.
 
-When a send fails, the producer is closed immediately and its client notified; the client registers
-it again and resends every message without a receipt. Messages that it sent before the notification
-arrived are ignored, so no message overtakes another.
+When a send fails, the producer is closed immediately and its client is notified; the client then
+registers the producer again and resends every message for which it has no receipt. Messages that
+the client sent before the notification arrived are ignored, so no message overtakes another.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/ServerCnx.java`.
 """
@@ -68,7 +68,7 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.attached) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
             raise too_many_error(self.attached, "producers")
-        # Register it before the first await, because a CLOSE_PRODUCER may have arrived already.
+        # Register this before the first await, because a CLOSE_PRODUCER may have arrived already.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
@@ -93,7 +93,7 @@ class Producers:
         self.connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
 
     def _on_connection_closed(self) -> None:
-        # Iterate over copies, because both calls remove the item from its dictionary.
+        # Iterate over copies, because `cancel` and `leave` remove the item from its dictionary.
         for registration in list(self.pending_registrations.values()):
             registration.cancel()
         for producer in list(self.attached.values()):
@@ -221,7 +221,7 @@ class Producer:
         self.disconnect()
 
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
-        """Reject a message and close the producer, after all earlier messages have their receipts.
+        """Reject a message and close the producer once all earlier receipts have been sent.
 
         If the client got the rejection earlier, it would resend the message instead of dropping it.
         """
@@ -263,7 +263,8 @@ class ProducerRegistration:
     async def run(self) -> None:
         """Register the producer.
 
-        Raises `BrokerError` if it is rejected, and the same exceptions as `BrokerService.topic`.
+        Raises `BrokerError` if the producer is rejected, and the same exceptions as
+        `BrokerService.topic`.
         """
         try:
             await self._run()
@@ -315,7 +316,7 @@ class ProducerRegistration:
             return Producer(self._client, self._request.producer_id, access_request, topic)
         except ProducerBusyError as error:
             if (other := topic.producers.get(access_request.name)) is not None:
-                other.probe()  # It may be the same producer on a stale connection.
+                other.probe()  # This may be the same producer on a stale connection.
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _send_queued(self, name: str, version: bytes) -> None:

@@ -6,9 +6,9 @@
 
 The record of a partitioned topic is first changed to say that the topic is being deleted, so that
 no broker opens a partition. The broker that owns a partition then closes and marks it. Nothing is
-deleted before all partitions are marked: if one is in use, all are unmarked. The record is deleted
-last. An interrupted deletion is finished by the next request to delete the topic. If the topic is
-not partitioned, opening it also finishes the deletion.
+deleted until all partitions are marked: if one of them is in use, all marks are removed. The record
+is deleted last. An interrupted deletion is finished by the next request to delete the topic. If the
+topic is not partitioned, opening it also finishes the deletion.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartitionedTopicAsync`),
 `PersistentTopic.java` (`delete`).
@@ -40,8 +40,8 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None:
     """Delete a topic or partition that this broker serves, with its cursors and ledgers.
 
-    Raises `BrokerError` if it has producers or consumers. With `force`, they are disconnected, and
-    stored state that cannot be decoded is ignored.
+    Raises `BrokerError` if it has producers or consumers. With `force`, producers and consumers are
+    disconnected, and stored state that cannot be decoded is ignored.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
         raise BrokerError(ServerError.TopicNotFound, f"topic {name} does not exist")

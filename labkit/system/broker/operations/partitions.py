@@ -44,7 +44,7 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 _SYSTEM_CURSORS = (CURSOR_NAME, "__compaction")
-"""Cursors that the broker creates on each partition itself."""
+"""Cursors that the broker itself creates on each partition."""
 
 
 class PartitionCountError(BrokerError): ...
@@ -122,7 +122,7 @@ async def _check_may_grow(
 
 
 async def _subscriptions(store: MetadataStore, partitions: Sequence[str]) -> dict[str, bytes]:
-    """Return the znodes that represent the durable subscriptions on a new partition, by name."""
+    """Return the znodes for the durable subscriptions on a new partition, keyed by name."""
     found: dict[str, bytes] = {}
     for partition in partitions:
         path = managed_ledger_path(partition)

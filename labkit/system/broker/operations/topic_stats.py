@@ -39,7 +39,7 @@ async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
     times = {}
     if with_earliest_time:
         times = {each.name: await _earliest_time(each, ledger) for each in topic.subscriptions.all}
-    # Do not await anything from here on, so that all numbers are from the same moment.
+    # Do not await anything from here on, so that all numbers reflect the same moment.
     subscriptions = {
         each.name: _subscription_stats(each, ledger, times.get(each.name, 0))
         for each in topic.subscriptions.all
@@ -134,7 +134,7 @@ def _earliest(times_ms: Iterable[int]) -> int:
 
 
 def size_after(ledgers: Iterable[LedgerInfo], position: Position) -> int:
-    """Estimate the bytes stored after the position, as if a ledger's entries had equal sizes."""
+    """Estimate the bytes stored after the position, assuming equal entry sizes in each ledger."""
     size = 0
     for each in ledgers:
         if each.ledger_id > position[0]:

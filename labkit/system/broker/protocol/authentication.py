@@ -1,7 +1,7 @@
-"""A client's identity and when it expires.
+"""A client's identity and its expiry time.
 
-A client authenticates when it connects. If its credentials expire while it is connected, the
-broker asks for new ones and closes the connection if the client has none.
+A client authenticates when it connects. If its credentials expire while it is connected, the broker
+asks for new ones and closes the connection if the client does not provide any.
 
 In Pulsar: `broker/authentication/AuthenticationState.java`.
 """

@@ -162,7 +162,7 @@ class ClientConnection:
         except UnknownCommandError as error:
             self._reject_unknown(error)
             return
-        except FrameError:  # The client speaks another protocol.
+        except FrameError:  # The client uses a different protocol.
             self.close()
             return
         handler = self._handlers.get(command.type)
@@ -185,7 +185,9 @@ class ClientConnection:
         self.backpressure.add_requests(1)
 
     def stop_counting_request(self) -> None:
-        """Exclude the current task's request from the limit, since it waits for another client."""
+        """Exclude the current task's request from the limit, since it is waiting for another
+        client.
+        """
         task = asyncio.current_task()
         if task in self._tasks:
             self._uncounted.add(task)
@@ -201,7 +203,7 @@ class ClientConnection:
             return
         if not isinstance(error, LabkitError):
             self.close()
-            raise error  # The event loop reports it.
+            raise error  # The event loop reports the exception.
         self._reject(command, error)
 
     def _reject(self, command: BaseCommand, error: LabkitError) -> None:
@@ -224,7 +226,7 @@ class ClientConnection:
         return code, text
 
     def _reject_unknown(self, error: UnknownCommandError) -> None:
-        """Reject an unknown request of a newer client, but keep the connection open."""
+        """Reject an unknown request from a newer client, but keep the connection open."""
         if self._state is ConnectionState.AWAITS_CONNECT:
             self.close()
         elif error.request_id is not None:
@@ -257,7 +259,7 @@ class ClientConnection:
         return self._identity.role
 
     def check_credentials(self, now_ms: int) -> None:
-        """Ask a client whose token has expired for a new one; called periodically.
+        """If the client's token has expired, ask for a new one; called periodically.
 
         Disconnect a client that does not support this, or that has not responded by the next call.
         """
@@ -294,7 +296,7 @@ class ClientConnection:
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command together with all others of this turn, unless the connection is closed."""
+        """Send a command with all others of this turn, unless the connection is closed."""
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:
@@ -307,7 +309,7 @@ class ClientConnection:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the client reads its responses; if not, its consumers receive nothing."""
+        """Whether the client is reading its responses; if not, its consumers receive nothing."""
         return self._outgoing_bytes < _MAX_OUTGOING_BYTES and self.wire.is_writable
 
     def _flush(self) -> None:
@@ -329,7 +331,7 @@ class ClientConnection:
             action()
 
     def when_writable(self, action: Callable[[], None]) -> None:
-        """Register a callback that is called whenever the client reads its responses again."""
+        """Register a callback that is called whenever the client resumes reading its responses."""
         self._on_writable.append(action)
 
     def close(self) -> None:
@@ -356,8 +358,8 @@ class ClientConnection:
     def keep_alive(self) -> None:
         """Ping a silent client, or disconnect it if it did not respond to the last ping.
 
-        This is called periodically. A client is silent if it has sent nothing since the last call,
-        unless the broker has not read what it sent.
+        This is called periodically. A client is silent if the broker has received nothing from it
+        since the last call, unless the broker has paused reading from the client.
         """
         if self._liveness is Liveness.HEARD or self._is_unread:
             self._liveness = Liveness.QUIET

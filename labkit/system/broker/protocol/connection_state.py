@@ -28,7 +28,7 @@ Independently of these states, a client must show that it is alive. At each chec
     QUIET     -> PINGED, and the broker sends a PING
     PINGED    -> the connection is closed
 
-Anything that the client sends sets the state back to HEARD.
+Anything that the client sends resets the state to HEARD.
 
 In Pulsar: `ServerCnx.State`, `common/protocol/PulsarHandler.java`.
 """

@@ -42,7 +42,7 @@ class FrameError(LabkitError):
 
 
 class UnknownCommandError(FrameError):
-    """A command of a later version of Pulsar; `request_id` is None if it expects no response."""
+    """A command from a later version of Pulsar; `request_id` is None if it needs no response."""
 
     def __init__(self, kind: int, request_id: int | None) -> None:
         super().__init__(f"unknown command type {kind}")

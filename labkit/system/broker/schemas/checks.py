@@ -1,8 +1,8 @@
 """Validates schemas and checks whether a new schema is compatible with earlier versions.
 
 BACKWARD: a new schema can read data written with the previous one. FORWARD: the previous schema
-can read data written with the new one. FULL: both. The TRANSITIVE variants compare with all
-earlier versions instead of the latest. Schemas of types other than records, KeyValue and
+can read data written with the new one. FULL: both. The TRANSITIVE variants compare the new schema
+with all earlier versions, not only the latest. Schemas of types other than records, KeyValue and
 PROTOBUF_NATIVE are always compatible.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, the `validator/` directory next

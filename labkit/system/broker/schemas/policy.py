@@ -1,7 +1,8 @@
 """A namespace's schema policies.
 
-They are part of the namespace's policies: schema_compatibility_strategy (or else the older
-schema_auto_update_compatibility_strategy), is_allow_auto_update_schema, schema_validation_enforced.
+The namespace's policies contain them as schema_compatibility_strategy (or else the older
+schema_auto_update_compatibility_strategy), is_allow_auto_update_schema and
+schema_validation_enforced.
 
 In Pulsar: `common/policies/data/Policies.java`, `SchemaCompatibilityStrategy.java`.
 """

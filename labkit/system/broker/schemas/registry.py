@@ -1,12 +1,12 @@
 """The versions of each topic's schema.
 
-All partitions of a topic share its schema. A producer whose schema is already known gets that
-version; a new schema must satisfy the namespace's compatibility strategy (`checks`), which is FULL
-by default. A consumer's schema must be compatible with the topic's. It is stored only if the
-topic has no schema and is idle.
+All partitions of a topic share its schema. A producer whose schema is already known gets the
+version of that schema; a new schema must satisfy the namespace's compatibility strategy (`checks`),
+which is FULL by default. A consumer's schema must be compatible with the topic's schema. The
+consumer's schema is stored only if the topic has no schema and is idle.
 
-The numbers of deleted versions are not reused, because messages with these numbers may still be
-stored; deleting the topic deletes the numbers, too.
+The numbers of deleted versions are not reused, because stored messages may still refer to them;
+deleting the topic deletes the numbers, too.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `PersistentTopic.java` (its
 `addSchemaIfIdleOrCheckCompatible`).
@@ -39,7 +39,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import encode_name, full_name, namespace_of, without_partition
 
 _NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
-"""Types of clients that send or receive bytes, no matter what the topic's schema is."""
+"""Schema types of clients that send or receive bytes, no matter what the topic's schema is."""
 NO_VERSION = b""
 """The version of messages without a schema, sent because the Java client requires the field."""
 NO_NUMBER = -1
@@ -67,7 +67,7 @@ class NumberedSchema:
 
 
 class Schemas:
-    """The schemas of all topics, by the full name of a topic or partition.
+    """The schemas of all topics, keyed by the full name of a topic or partition.
 
     Every method raises `BrokerError` if it rejects the request, and the same exceptions as
     `SchemaStorage`.
@@ -79,7 +79,7 @@ class Schemas:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """Return the schema's version, which is added if the topic does not have this schema.
+        """Return the schema's version; add it if the topic does not have this schema yet.
 
         Return `NO_VERSION` if the schema's type stands for plain bytes.
         """
@@ -92,7 +92,7 @@ class Schemas:
                 f"the schema has {schema.ByteSize()} bytes; the maximum is {MAX_SCHEMA_BYTES}",
             )
         check_definition(schema)
-        # Without a lock, all producers that register the same new schema at once would store it.
+        # Without a lock, producers that register the same new schema at once would each store it.
         async with self._locks.setdefault(_schema_id(topic), asyncio.Lock()):
             while True:
                 try:
@@ -101,9 +101,8 @@ class Schemas:
                     continue  # Another broker added a version concurrently.
 
     async def check_consumer(self, topic: str, schema: Schema, *, is_idle: bool) -> None:
-        """Check that a consumer's schema is compatible with the topic's.
-
-        If the topic has none and is idle (no clients, no stored messages), register it.
+        """Check that a consumer's schema is compatible with the topic's schema. If the topic has no
+        schema and is idle (no clients, no stored messages), register the consumer's schema.
         """
         if schema.type in _NO_SCHEMA:
             return
@@ -127,7 +126,7 @@ class Schemas:
         return await self.find(topic, number)
 
     async def find(self, topic: str, number: int | None = None) -> NumberedSchema:
-        """Return the version with this number, or the latest one."""
+        """Return the version with this number or, if no number is given, the latest version."""
         current = (await self._storage.locate(_schema_id(topic))).current
         wanted = [each for each in current if number in (None, each.number)]
         found = await self._read(topic, wanted[-1]) if wanted else None
@@ -188,7 +187,7 @@ class Schemas:
                 continue
 
     async def delete(self, topic: str) -> None:
-        """Delete all versions and their numbers, because the topic is being deleted."""
+        """Delete all versions and their numbers, as part of deleting the topic."""
         await self._storage.delete(_schema_id(topic))
 
     async def _register(self, topic: str, schema: Schema) -> int:
@@ -244,7 +243,9 @@ class Schemas:
     async def _find_equivalent(
         self, topic: str, located: LocatedVersions, schema: Schema
     ) -> int | None:
-        """Return the number of the version that differs only in whitespace or comments."""
+        """Return the number of the version that differs from this schema only in whitespace or
+        comments.
+        """
         async for found in self._read_all(topic, located.current):
             if is_same_definition(found.schema, schema):
                 return found.number

@@ -6,14 +6,14 @@
 
 A ledger is closed before the locator refers to it, and the locator is updated by compare-and-set:
 if two brokers, Pulsar's or labkit's, add a version concurrently, the slower one deletes its ledger
-and retries. A crash in between leaves a ledger that no locator refers to, never a locator that
-refers to a missing ledger.
+and retries. A crash in between may leave a ledger that no locator refers to, but never a locator
+that refers to a missing ledger.
 
 A deletion is also a version: an entry that is marked as deleted, with an empty hash. The number of
-a deleted version is therefore never reused, because messages may still be stored with it.
+a deleted version is therefore never reused, because stored messages may still refer to it.
 
-Earlier releases of labkit stored each version in a child of the topic's znode, which was itself
-empty. Such versions are moved to ledgers when the topic's schemas are first accessed.
+Earlier releases of labkit stored each version in a child znode of the topic's znode, and left the
+topic's znode empty. Such versions are moved to ledgers when the topic's schemas are first accessed.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -100,7 +100,7 @@ def definition_hash(schema: Schema) -> bytes:
 
 
 class SchemaStorage:
-    """The schemas of all topics, by schema id (`tenant/namespace/topic`).
+    """The schemas of all topics, keyed by schema id (`tenant/namespace/topic`).
 
     Every method may raise `MetadataUnavailableError`, and the same exceptions as `BookKeeper`.
     """
@@ -143,7 +143,7 @@ class SchemaStorage:
         return number
 
     async def delete(self, schema_id: str) -> None:
-        """Delete all versions and their numbers, because the topic is being deleted."""
+        """Delete all versions and their numbers, as part of deleting the topic."""
         path = _path(schema_id)
         while True:
             try:
@@ -164,7 +164,7 @@ class SchemaStorage:
     async def _with_version(
         self, schema_id: str, located: LocatedVersions, number: int, stored: StoredSchema
     ) -> LocatedVersions:
-        """Write a version to a new ledger, to which no locator refers yet."""
+        """Write a version to a new ledger; no locator refers to it yet."""
         writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
         hash_ = b"" if stored.is_deletion else definition_hash(stored.schema)
         # The first version refers to itself, although its position is not yet known when it is
@@ -221,7 +221,7 @@ class SchemaStorage:
         except (NoNodeError, BKException, DamagedSchemaError) as error:
             await self._delete_ledgers(version.position[0] for version in located.versions)
             if isinstance(error, NoNodeError):
-                return await self.locate(schema_id)  # Another broker has moved them.
+                return await self.locate(schema_id)  # Another broker was faster.
             raise
         with suppress(SchemasChangedError):
             await self._write_locator(schema_id, located, located.versions)

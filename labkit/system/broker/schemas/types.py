@@ -1,7 +1,7 @@
 """Names schema types as Pulsar's Java classes do, and decodes KeyValue schemas.
 
-The definition of a KeyValue schema consists of two length-prefixed definitions; their types are in
-its properties.
+The definition of a KeyValue schema consists of two length-prefixed definitions; the types of both
+are stored in the schema's properties.
 
 In Pulsar: `common/schema/SchemaType.java`, `client/impl/schema/KeyValueSchemaInfo.java`.
 """

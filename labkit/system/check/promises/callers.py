@@ -1,7 +1,8 @@
 """Promises to callers: each result is correct, and each call completes.
 
-Events cannot prove these promises, because the code under test reports them. The checks therefore
-use the results of calls that the simulated workload records (`labkit.system.trace.answers`).
+Events cannot prove these promises, because they are reported by the code under test. The checks
+therefore use the results of calls that the simulated workload records
+(`labkit.system.trace.answers`).
 
 In BookKeeper: `client/LedgerHandle.java`, `client/ReadOnlyLedgerHandle.java`.
 """
@@ -23,7 +24,7 @@ class _Pushed(NamedTuple):
 
 
 class ContentCheck(Check):
-    """Base class that records what writers pushed, by ledger and entry id."""
+    """Base class that records what writers pushed, keyed by ledger and entry id."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)

@@ -1,4 +1,4 @@
-"""Promises about a topic partition: MessageIDs increase, and its chain of ledgers is in order.
+"""Promises about a topic partition: MessageIDs increase, and the chain of ledgers is in order.
 
 The last three checks are invariants of `LedgerChaining.tla`, under the names used there.
 

@@ -1,4 +1,4 @@
-"""Promises about deleted ledgers: bookies collect only those, and they stay deleted.
+"""Promises about deletion: bookies collect only deleted ledgers, which then stay deleted.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java`, pull request 4462.
 """
@@ -46,9 +46,10 @@ class OnlyDeletedLedgersAreCollected(Check):
 class DeletedLedgerTakesNoAdd(Check):
     """A bookie that has collected a deleted ledger acknowledges no more adds to it.
 
-    The check runs when the bookie stores the add. Only other bookies can stop the writer if the
-    bookie has not collected garbage since the deletion, had no entry of the ledger, has restarted,
-    or has received no request for the ledger for seven days.
+    The check runs when the bookie stores the add. A bookie may still acknowledge adds if it has not
+    collected garbage since the deletion, had no entry of the ledger, has restarted, or has received
+    no request for the ledger for seven days; in these cases, only other bookies can stop the
+    writer.
     """
 
     def __init__(self, facts: Facts) -> None:

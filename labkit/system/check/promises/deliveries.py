@@ -198,7 +198,7 @@ class NoMessageIsSkipped(Check):
         return not opened or opened[-1].node == upto.broker
 
     def _judge_trim(self, trimmed: Trimmed, deliveries: _Deliveries) -> None:
-        """Check that each trimmed message from the subscription's first one on was delivered."""
+        """Check that every trimmed message since the subscription's first one was delivered."""
         for (topic, name), first in deliveries.first.items():
             for event in self._acked[topic] if topic == trimmed.topic else ():
                 position = event.ledger, event.entry
@@ -238,7 +238,7 @@ class _Acknowledgements:
         """When each subscription last started over."""
 
     def add(self, number: int, answer: EntryAcknowledged) -> None:
-        """Keep the acknowledgement, unless the subscription may have started over since."""
+        """Keep the acknowledgement, unless the subscription may have started over since then."""
         subscription = answer.topic, answer.subscription
         is_of_this_start = answer.asked > self._started.get(subscription, -1)
         if is_of_this_start and not self._starting_over[subscription]:

@@ -20,7 +20,7 @@ class AcknowledgedIsDurable(Check):
 
     The epilogue requests each entry from every bookie of its write set. If all of these bookies
     respond that they do not have the entry, it is lost. The result is unknown if no bookie returns
-    the entry and one of them could not be asked, or if a bookie that had the entry was formatted.
+    the entry and one of them could not be queried, or if a bookie that had the entry was formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -123,7 +123,7 @@ class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
     The epilogue requests each entry from every bookie of its write set. A bookie that cannot read
-    the entry has lost it, unless the bookie's disk has failed, but other copies may still exist.
+    the entry has lost it (unless its disk has failed), even though other copies may still exist.
     The check skips ledgers with deferred sync and the entries of bookies that were formatted.
     """
 

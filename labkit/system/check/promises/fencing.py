@@ -38,7 +38,7 @@ class FenceIsDurableBeforeItsAnswer(AnswerCheck):
 
     @on("message.copied")
     def copied(self, event: Event) -> None:
-        # Either the request or the response was copied, so a response may arrive twice.
+        # Either the request or the response was duplicated, so a response may arrive twice.
         self._copied.update(((event.node, event.peer), (event.peer, event.node)))
 
     @on("read.done", "read.failed")

@@ -16,17 +16,17 @@ class ReadersLearnWhatIsConfirmed(Check):
     entry that was confirmed before the request.
 
     The check applies only while the ledger exists and has a single segment, and only if the reader
-    asks that segment's bookies: a reader may not know a second segment or a replacement yet. It
-    skips readers that accept the first response, whose `lac.read` event has a `detail`. Responses
-    of protocol version 2 carry no request number, so if one arrives twice or overtakes another
-    (which TCP prevents), the client mistakes an old response for the new one.
+    asks that segment's bookies: a reader may not yet know about a second segment or a replacement
+    bookie. It skips readers that accept the first response; their `lac.read` events have a
+    `detail`. Responses of protocol version 2 carry no request number, so if one arrives twice or
+    overtakes another (which TCP prevents), the client mistakes an old response for the new one.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._carried: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-        """For each ledger, the LastAddConfirmed that readers must at least get, and the entry that
+        """For each ledger, the minimum LastAddConfirmed that readers must get, and the entry that
         carries it.
         """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
@@ -36,7 +36,7 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("message.swapped", "message.copied")
     def out_of_order(self, event: Event) -> None:
-        # A copied request gets two responses.
+        # A duplicated request gets two responses.
         self._out_of_order[event.node] = self._out_of_order[event.peer] = None
 
     @on("add.pushed")

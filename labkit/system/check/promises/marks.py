@@ -34,7 +34,7 @@ class LostBookiesLedgersAreMarked(Check):
         """For each ledger and first entry, the event that set the segment's bookies."""
         self._marked: defaultdict[int, set[str]] = defaultdict(set)
         self._due: dict[tuple[int, str], Event] = {}
-        """For each ledger and bookie, the loss because of which the ledger must still be marked."""
+        """For each ledger and bookie, the loss that requires the ledger to be marked."""
         self._unmarked: list[tuple[int, Event]] = []
         self._read: set[int] = set()
 

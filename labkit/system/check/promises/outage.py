@@ -24,11 +24,11 @@ class BriefAbsenceIsNoLoss(Check):
     """A bookie that is absent for less than the lost-bookie recovery delay is not declared lost.
 
     Breaking this promise loses no data, but all ledgers of the bookie are copied needlessly. The
-    check applies only while a single bookie is absent and nobody sets the delay: the auditor does
-    not wait if two bookies are absent, and setting the delay requests an audit. The absence begins
-    with the first crash, pause or lost session since the bookie's last registration, so it may be
-    shorter than measured. The check ignores a registration that the auditor cannot have seen in
-    time.
+    check applies only while exactly one bookie is absent and nobody sets the delay: the auditor
+    does not wait if two bookies are absent, and setting the delay triggers an audit. The absence
+    begins with the first crash, pause or lost session since the bookie's last registration, so it
+    may be shorter than measured. The check ignores a registration that the auditor cannot have seen
+    in time.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -17,7 +17,7 @@ class _Repairs:
     """Actions of workers and recoverers on a ledger.
 
     begun         the start of each worker's current attempt
-    copying       workers that have copied entries and not reported a new ensemble since
+    copying       workers that have copied entries but not yet reported a new ensemble
     died_copying  workers that started again while they were `copying`, so they must have died
     listed        for each bookie and entry, the first repair that listed the bookie for it
     deferred      for each recoverer, the segments that it stores when it closes the ledger, and

@@ -1,8 +1,8 @@
 """Invariants of BookKeeper's public TLA+ specification, under the names used there.
 
 TLC checks runs against the specification itself (`tests/tla`), but not the runs of learners' own
-clients and bookies; these checks cover those, too. Invariants that would only repeat a promise are
-omitted.
+clients and bookies; the checks in this module cover those as well. Invariants that would only
+repeat a promise are omitted.
 
 The specification checks states, whereas a trace consists of events, so all checks are weaker: a
 copy that was once synced counts as kept, the content of a message is known only from its receiver,
@@ -172,7 +172,7 @@ class LedgerIsClosed(Check):
     """Every ledger is eventually closed.
 
     This is the specification's liveness property. The check requires an epilogue that recovers
-    every ledger. The result is unknown if a bookie could not be asked, if the metadata store did
+    every ledger. The result is unknown if a bookie could not be queried, if the metadata store did
     not respond to the request to close the ledger, if another recoverer may have closed it without
     receiving the response, or if the ledger no longer exists after a request to delete it.
     """
@@ -191,7 +191,7 @@ class LedgerIsClosed(Check):
     def recovery_failed(self, event: Event) -> None:
         if event.node != EPILOGUE:
             return
-        if event.error == _NO_RESPONSE:  # The ledger may be closed.
+        if event.error == _NO_RESPONSE:  # The ledger may have been closed.
             self._no_response[event.ledger] = event
         if event.error == _NO_LEDGER and self.ledgers[event.ledger].deleting:
             self._gone.add(event.ledger)

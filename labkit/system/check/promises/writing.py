@@ -21,9 +21,10 @@ class WriteSetIsRight(Check):
 
     The sender's view of the ledger determines the write set. Until its next confirmation, the
     sender may also use an ensemble that it has just replaced, because adds continue while a change
-    replaces one bookie after another. When an entry is confirmed, every bookie must have been sent
-    the entry. `RepairIsComplete` checks the copies that replication workers send. If a node is both
-    writer and recoverer, or runs two recoveries at once, its two views may differ.
+    replaces one bookie after another. By the time an entry is confirmed, it must have been sent to
+    every bookie of its write set. `RepairIsComplete` checks the copies that replication workers
+    send. If a node is both writer and recoverer, or runs two recoveries at once, its two views may
+    differ.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -1,11 +1,12 @@
 """The acknowledgements of a subscription: everything up to the mark-delete position, ranges after
 it, and parts of some batches.
 
-Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 and 5 of ledger L.  A
+Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 and 5 of ledger L. A
 range never spans two ledgers. Once no unacknowledged entry remains between mark-delete and the
 first range, mark-delete advances to the end of that range, and the range is removed.
 
-For a partly acknowledged batch, a bit mask contains the messages that are *not* acknowledged yet.
+For a partly acknowledged batch, a bit mask marks the messages that have *not* been acknowledged
+yet.
 
 In Pulsar: `ManagedCursorImpl.java`, `LongPairRangeSet.java`.
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from labkit.system.topic.chain.chain import Position
 
 NextPosition = Callable[[Position], Position]
-"""Returns the first entry after a position, or at the end the next entry's position."""
+"""Returns the first entry after a position, or else the next free position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """A cursor as it is stored.
+    """The stored state of a cursor.
 
     `batches` contains a bit mask of the unacknowledged messages of each partly acknowledged batch,
     with the first message as the lowest bit. `properties` belong to the mark-delete position.
@@ -64,7 +65,7 @@ class Acknowledged:
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """The acknowledged ranges after mark-delete, ascending."""
+        """The acknowledged ranges after mark-delete, in ascending order."""
         return tuple(map(Range, self._lowers, self._uppers))
 
     @property
@@ -73,7 +74,7 @@ class Acknowledged:
         return tuple(sorted(self._unacknowledged_bits.items()))
 
     def contains(self, position: Position) -> bool:
-        """Return whether the complete entry is acknowledged."""
+        """Return whether the complete entry has been acknowledged."""
         if position <= self.mark_delete:
             return True
         at = bisect_left(self._uppers, position)
@@ -84,7 +85,7 @@ class Acknowledged:
         return len(self._unacknowledged_bits)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return the bit mask of a partly acknowledged batch, otherwise None."""
+        """Return the bit mask of a partly acknowledged batch, or None for any other entry."""
         return self._unacknowledged_bits.get(position)
 
     def add(self, position: Position) -> None:

@@ -43,7 +43,7 @@ class LedgerChain:
     def replace(self, links: Iterable[LedgerInfo]) -> None:
         open_ledger = self._ids[-1] if self._ids else -1
         self.links = tuple(links)
-        # Another ledger is open now, or none: reset the counts of the old one.
+        # The previous open ledger is no longer open: reset its counts.
         if not self.links or self.links[-1] != LedgerInfo(open_ledger):
             self.open_entry_count = self.open_size_bytes = 0
         self._ids = [link.ledger_id for link in self.links]
@@ -51,7 +51,7 @@ class LedgerChain:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers of the chain, with the confirmed entries and bytes of the open one."""
+        """The ledgers of the chain, including the current entry and byte counts of the open one."""
         if not self.open_entry_count:
             return self.links
         last = self.links[-1]
@@ -65,7 +65,7 @@ class LedgerChain:
 
     @property
     def end(self) -> Position:
-        """The last confirmed entry, or (L, -1) if there is none, where L is the last ledger."""
+        """The last confirmed entry or, if there is none, (L, -1), where L is the last ledger."""
         if not self._ids:
             return NOWHERE
         last = self._ids[-1]
@@ -102,14 +102,14 @@ class LedgerChain:
         return None
 
     def next_position(self, position: Position) -> Position:
-        """Return the first entry after the position, or the position of the next new entry."""
+        """Return the first entry after the position, or else the next free position."""
         behind = self.first_from((position[0], position[1] + 1))
         if behind is not None:
             return behind
         return (self._ids[-1], self._count(len(self._ids) - 1)) if self._ids else NOWHERE
 
     def previous_position(self, position: Position) -> Position:
-        """Return (L, -1) for (L, 0), and for (L, -1) the last entry before ledger L, if any."""
+        """Return (L, -1) for (L, 0); for (L, -1), return the last entry before ledger L, if any."""
         if position[1] >= 0:
             return position[0], position[1] - 1
         return self.last_before(position) or position

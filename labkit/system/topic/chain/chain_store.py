@@ -59,10 +59,10 @@ class ManagedLedgerTerminatedError(LabkitError): ...
 
 
 class ChainStore:
-    """The chain of one owner, whose calls must not overlap.
+    """A chain as seen by one owner; the owner's calls must not overlap.
 
-    Methods that change the chain may raise `ManagedLedgerFencedError` if another owner has changed
-    it, and `MetadataUnavailableError`.
+    Methods that change the chain raise `ManagedLedgerFencedError` if another owner has changed it,
+    and may raise `MetadataUnavailableError`.
     """
 
     node_class: ClassVar[type[GuardedNode]] = GuardedNode
@@ -192,7 +192,7 @@ class ChainStore:
         return [link for link in self.chain.links if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
-        """Store the chain; call `delete_removed_ledgers` later."""
+        """Store the chain; `delete_removed_ledgers` must be called later."""
         data = encode_chain(links, self._node.data)
         if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(

@@ -1,16 +1,16 @@
-"""Formats of chains and cursors, the same as Pulsar's.
+"""Formats of chains and cursors, identical to Pulsar's.
 
     a chain's node        ManagedLedgerInfo
     a cursor's node       ManagedCursorInfo: the id of its ledger, or the state itself
     a cursor's ledger     PositionInfo in each entry: the complete state, or a part of it
 
-A state that is too large for one entry is split into several consecutive ones, each of which is a
-valid state that acknowledges less. A reader that does not support parts, such as Pulsar's broker,
-or that finds only the first ones, therefore redelivers messages but skips none.
+A state that is too large for one entry is split into several consecutive entries, each of which is
+a valid state in itself but acknowledges less. A reader that does not support parts, such as
+Pulsar's broker, or that finds only the first entries, therefore redelivers messages but skips none.
 
 A compressed node starts with
     0x4778, size (u32), compression type and uncompressed size of the body
-Pulsar reads compressed nodes regardless of its own configuration.  labkit compresses only long
+Pulsar reads compressed nodes regardless of its own configuration. labkit compresses only long
 chains, which might otherwise be too large for a node.
 
 In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.java`.
@@ -71,7 +71,7 @@ class DamagedNodeError(LabkitError):
 class CursorNode:
     """The content of a cursor's node.
 
-    `ledger_id` may be `IN_NODE`; `cursor_properties` are those of the subscriber.
+    `ledger_id` may be `IN_NODE`; `cursor_properties` are the properties set by the subscriber.
     """
 
     ledger_id: int
@@ -83,7 +83,7 @@ class CursorNode:
 
 
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
-    """Encode a chain's node, keeping the other fields of its previous content `before`.
+    """Encode a chain's node; keep the other fields of its previous content, `before`.
 
     Raises `DamagedNodeError`.
     """
@@ -145,7 +145,7 @@ def _chain_info(data: bytes) -> ManagedLedgerInfo:
 
 
 def encode_cursor_node(node: CursorNode) -> bytes:
-    """Encode a cursor's node, with ranges and batches only if no ledger contains them."""
+    """Encode a cursor's node; include ranges and batches only if no ledger contains them."""
     state = node.state
     info = ManagedCursorInfo(
         cursorsLedgerId=node.ledger_id,
@@ -175,10 +175,10 @@ def decode_cursor_node(data: bytes) -> CursorNode:
 
 
 def encode_position(state: CursorState) -> list[bytes]:
-    """Encode the state as entries of a cursor's ledger, usually as a single one.
+    """Encode the state as entries of a cursor's ledger, usually as a single entry.
 
-    The lowest ranges are in the last entry, and the properties in every one. The highest ranges
-    and batches are omitted if they would exceed the maximum number of entries.
+    The lowest ranges are in the last entry, and the properties are in every entry. The highest
+    ranges and batches are omitted if they would exceed the maximum number of entries.
     """
     parts = [_position_info(state)]
     room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD
@@ -208,7 +208,7 @@ def _position_info(state: CursorState) -> PositionInfo:
 
 
 def count_parts_before(data: bytes) -> int:
-    """Return how many entries before this one belong to its state. Raises `DamagedNodeError`."""
+    """Return how many earlier entries belong to the same state. Raises `DamagedNodeError`."""
     return max(0, _parsed(PositionInfo, data, "the entry of a cursor").partsBefore)
 
 
@@ -221,7 +221,7 @@ def join_parts(parts: Sequence[CursorState]) -> CursorState:
 
 
 def decode_position(data: bytes) -> CursorState:
-    """Decode an entry, whose ranges may also be stored as bit sets. Raises `DamagedNodeError`."""
+    """Decode an entry; its ranges may also be stored as bit sets. Raises `DamagedNodeError`."""
     info = _parsed(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),
@@ -331,7 +331,7 @@ def _decompress(data: bytes) -> bytes:
         body = stream.decompress(data, _LARGEST_BODY + 1)
     except zlib.error as error:
         raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
-    # A truncated body may decode as a shorter chain, and its owner would lose the other ledgers.
+    # A truncated body may decode as a shorter chain, whose owner would lose the other ledgers.
     if not stream.eof or len(body) > _LARGEST_BODY:
         raise DamagedNodeError(
             "a compressed node cannot be read: it is truncated, or its body is larger than"

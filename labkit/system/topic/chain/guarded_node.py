@@ -16,13 +16,13 @@ _NO_NODE = -1
 
 
 class ManagedLedgerFencedError(LabkitError):
-    """Another owner has changed the chain or a cursor: this one must stop."""
+    """Another owner has changed the chain or a cursor: this owner must stop."""
 
 
 class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
-    If the response to a write is lost, the next call first finds out whether the write was carried
+    If the response to a write is lost, the next call first determines whether the write was carried
     out. Every call may raise `MetadataUnavailableError`.
     """
 

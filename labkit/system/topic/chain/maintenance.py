@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 
 class MaintenanceTask:
-    """Runs `work` again and again between `begin` and `stop`, never twice at the same time."""
+    """Runs `work` repeatedly between `begin` and `stop`, but never twice at the same time."""
 
     def __init__(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         self._work = work
@@ -30,13 +30,13 @@ class MaintenanceTask:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Start no more runs; a run in progress continues."""
+        """Start no further runs; a run in progress continues."""
         self._runs = False
         if self._next is not None:
             self._next.cancel()
 
     async def _run(self) -> None:
-        # Run again if triggered during a run: the trigger may concern something that this run has
+        # Run again if triggered during a run: the trigger may relate to something that this run has
         # already processed.
         while self._is_wanted:
             self._is_wanted = False

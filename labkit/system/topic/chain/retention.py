@@ -22,8 +22,8 @@ def rollover_reason(
 ) -> Rollover | None:
     """Return why the ledger is full, or None if it is not.
 
-    An empty ledger is never full. With a minimum age, the ledger of a fast topic can far exceed
-    the other limits.
+    An empty ledger is never full. If a minimum age is set, the ledger of a busy topic can exceed
+    the other limits by far.
     """
     if not entry_count or (config.min_ledger_age_ms and age_ms <= config.min_ledger_age_ms):
         return None
@@ -43,9 +43,10 @@ def ledgers_to_delete(
 ) -> list[int]:
     """Return the ids of the ledgers to delete, always the first ones of the chain.
 
-    `slowest` is the mark-delete position of the slowest durable cursor; without one, every ledger
-    counts as consumed. A consumed ledger is deleted if it was closed longer ago than the retention
-    time, or if the ledgers after it reach the retention size. The last ledger is never deleted.
+    `slowest` is the mark-delete position of the slowest durable cursor; if there is no durable
+    cursor, every ledger counts as consumed. A consumed ledger is deleted if it was closed longer
+    ago than the retention time, or if the ledgers after it reach the retention size. The last
+    ledger is never deleted.
     """
     left = sum(link.size_bytes for link in links)
     deleted: list[int] = []

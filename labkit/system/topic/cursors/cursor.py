@@ -28,7 +28,8 @@ Start = Position | Literal["earliest", "latest"]
 class ManagedCursor:
     """The acknowledgements of one subscription.
 
-    A cursor with a store is durable; one without (a reader's) is lost when its owner stops.
+    A cursor with a store is durable; a cursor without a store, such as a reader's, is lost when its
+    owner stops.
     """
 
     def __init__(
@@ -67,12 +68,12 @@ class ManagedCursor:
 
     @property
     def mark_delete(self) -> Position:
-        """The position up to and including which every entry is acknowledged."""
+        """The position up to which (inclusive) every entry has been acknowledged."""
         return self._acknowledged.mark_delete
 
     @property
     def durable_mark_delete(self) -> Position:
-        """The position from which the next owner might resume: no ledger after it is trimmed."""
+        """The position from which the next owner might resume; no later ledger is trimmed."""
         return min(self._mark_delete_stored, self.mark_delete)
 
     @property
@@ -86,13 +87,13 @@ class ManagedCursor:
 
     @property
     def unacknowledged_count(self) -> int:
-        """The number of confirmed entries that are not acknowledged."""
+        """The number of confirmed entries that have not been acknowledged."""
         behind = self._chain.entry_count(self.mark_delete, self._chain.end)
         ranges = self._acknowledged.ranges
         return behind - sum(self._chain.entry_count(each.lower, each.upper) for each in ranges)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Return whether the entry is acknowledged, with every message of its batch."""
+        """Return whether the entry, with every message of its batch, has been acknowledged."""
         return self._acknowledged.contains(position)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
@@ -109,8 +110,8 @@ class ManagedCursor:
     def acknowledge(self, positions: Iterable[Position]) -> None:
         """Acknowledge these entries; trimmed ones are ignored.
 
-        Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of them is after
-        the last confirmed entry.
+        Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of the entries is
+        after the last confirmed one.
         """
         positions = list(positions)
         for position in positions:
@@ -136,8 +137,8 @@ class ManagedCursor:
     ) -> None:
         """Acknowledge everything up to and including the position.
 
-        `properties` replace the cursor's, and are stored together with the position. Raises the
-        same exceptions as `acknowledge`.
+        `properties` replace the cursor's properties, and are stored together with the position.
+        Raises the same exceptions as `acknowledge`.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -161,10 +162,10 @@ class ManagedCursor:
         """Store all acknowledgements made so far.
 
         Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the same
-        exceptions as `CursorStore.write`, after which the cursor retries with increasing pauses.
+        exceptions as `CursorStore.write`; after these, the cursor retries with increasing pauses.
         """
         async with self._turn:
-            # Read this before the write, which does not store later changes.
+            # Read this before the write, because the write does not store later changes.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
                 return
@@ -179,7 +180,8 @@ class ManagedCursor:
                 self._on_fenced(error)
                 raise
             except LabkitError as error:
-                # The write may have succeeded, and after a seek its position may be earlier.
+                # The write may have succeeded, and after a seek, the written position may be
+                # earlier.
                 self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
                 self._store_at = loop.time() + self._pauses.next_pause_s()
                 self._store.report(error)
@@ -201,7 +203,7 @@ class ManagedCursor:
                         raise
 
     async def delete(self) -> None:
-        """Delete the cursor, which remains usable if this raises `MetadataUnavailableError`."""
+        """Delete the cursor; it remains usable if this raises `MetadataUnavailableError`."""
         async with self._turn:
             if self._store is not None:
                 await self._store.delete()
@@ -241,7 +243,7 @@ class ManagedCursor:
         self._storing = asyncio.get_running_loop().create_task(self._store_now())
 
     async def _store_now(self) -> None:
-        with suppress(LabkitError):  # If fenced, `_on_fenced` was called; otherwise retry below.
+        with suppress(LabkitError):  # If fenced, `_on_fenced` has been called; otherwise retry.
             await self.flush()
         self._storing = None
         if self._changes != self._changes_stored:

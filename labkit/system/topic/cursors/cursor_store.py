@@ -9,10 +9,10 @@
                   read from its last entry, or from the node if it has none; the node is written as
                   in "closed", so that the previous owner cannot switch to another ledger
 
-A state that is too large for a node stays in the ledger; one that is too large for an entry is
-split into several (`formats.encode_position`). A node that refers to a ledger repeats the
-mark-delete position and its properties if both fit, and omits both otherwise; in the latter case, a
-cursor that has lost its ledger restarts at the topic's first entry.
+A state that is too large for a node stays in the ledger; a state that is too large for an entry is
+split into several entries (`formats.encode_position`). A node that refers to a ledger repeats the
+mark-delete position and its properties if both fit, and omits both otherwise; in the latter case,
+if the ledger is lost, the cursor restarts at the topic's first entry.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -103,26 +103,26 @@ class CursorStore:
             try:
                 await self._take_over(node.ledger_id, state)
             except ManagedLedgerFencedError:
-                continue  # The previous owner has changed the node since: start over.
+                continue  # The previous owner has changed the node in the meantime: start over.
             return state
         return None
 
     async def _take_over(self, ledger_id: int, state: CursorState) -> None:
-        """Write the node, which fences the previous owner; the state may stay in a ledger."""
+        """Fence the previous owner by writing the node; the state may stay in a ledger."""
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
             await self._delete_ledgers(self._ledgers)
         elif ledger_id != IN_NODE:
             await self._node.write(self._node_referring_to(ledger_id, state))
         else:
-            # Pulsar wrote the node, and allows slightly larger ones.
+            # Pulsar wrote the node; Pulsar allows slightly larger nodes.
             await self._begin_ledger(state)
 
     async def write(self, state: CursorState) -> None:
-        """Store the state, in a new ledger if the current one fails or is full or old.
+        """Store the state; use a new ledger if the current one fails, is full or is too old.
 
         Raises `NodeTooLargeError`, and the same exceptions as `BookKeeper.create_ledger` and
-        `LedgerWriter.add` for the new ledger; then the state may or may not be stored.
+        `LedgerWriter.add` for the new ledger; after an error, the state may or may not be stored.
         """
         state = self._without_excess(state)
         if self._writer is not None and not self._is_due():
@@ -195,7 +195,7 @@ class CursorStore:
             raise  # The node may refer to the new ledger.
         except LabkitError as error:
             if isinstance(error, ManagedLedgerFencedError):
-                self._ledgers = {writer.ledger_id: None}  # The others belong to the next owner.
+                self._ledgers = {writer.ledger_id: None}  # The others now belong to the next owner.
             await self._delete_ledgers([writer.ledger_id])
             raise
         await self._end_writer()

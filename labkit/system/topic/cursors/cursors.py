@@ -1,4 +1,4 @@
-"""Recovers a chain's cursors when it is opened, and creates and deletes cursors on request.
+"""Recovers a chain's cursors when the chain is opened; creates and deletes cursors on request.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
 """

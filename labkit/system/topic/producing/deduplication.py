@@ -5,7 +5,7 @@ marks: the highest sequence id pushed, and the highest one persisted. A send's s
 
     above pushed                    new: push it
     up to persisted                 a duplicate: it is already stored
-    between persisted and pushed    unsure: an earlier attempt is neither stored nor failed yet
+    between persisted and pushed    unsure: an earlier attempt has neither succeeded nor failed yet
 
 In the last case, the owner must neither store the message nor acknowledge it, and must not accept
 any later message of that producer. Otherwise, a later message could raise the marks above the
@@ -91,7 +91,7 @@ class Deduplication:
     def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True
     ) -> MessageDupStatus:
-        """Classify a send, and raise the pushed mark if it is new.
+        """Classify a send, and raise the pushed mark if the send is new.
 
         For a batch, the sequence ids are those of its first and its last message. All chunks of a
         message share one id; only the chunk that `completes` the message raises the mark.
@@ -105,7 +105,7 @@ class Deduplication:
         return MessageDupStatus.NEW
 
     def record_stored(self, producer: str, highest_sequence_id: int, position: Position) -> None:
-        """Record that a completed message and all earlier entries are stored."""
+        """Record that a completed message and all earlier entries have been stored."""
         self._persisted[producer] = highest_sequence_id
         self._stored_up_to = position
         self._since_snapshot += 1
@@ -115,7 +115,7 @@ class Deduplication:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
     def has_room_for(self, producer: str) -> bool:
-        """Return whether the marks of all attached producers and this one fit into a snapshot."""
+        """Return whether a snapshot has room for the marks of this and all attached producers."""
         return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
     def producer_attached(self, producer: str) -> None:
@@ -148,7 +148,7 @@ class Deduplication:
         start = ledger_id, entry_id + 1
         while entries := await self._ledger.read(start, _REPLAY_ENTRIES, _REPLAY_BYTES):
             for entry in entries:
-                with suppress(BKDigestMatchException):  # Not a message, so no producer sent it.
+                with suppress(BKDigestMatchException):  # Not a message, and so not from a producer.
                     self._replay_entry(decode_metadata(entry.data), entry.position)
             count += len(entries)
             ledger_id, entry_id = entries[-1].position

@@ -89,7 +89,7 @@ class PartitionProducer:
             _check_size(len(data))
             self._start_storing(data, [stored])
         else:
-            # Encode now, so that an invalid message fails alone and not with its batch.
+            # Encode now, so that an invalid message fails alone rather than with its whole batch.
             part = encode_in_batch(message)
             _check_size(len(part))
             self._add_to_batch(_Batched(message, part, stored), self._batching)
@@ -126,7 +126,7 @@ class PartitionProducer:
 
     def _start_storing(self, data: bytes, futures: Sequence[asyncio.Future[MessageId]]) -> None:
         # Tasks start in order and the managed ledger's lock is fair, so entries are pushed in the
-        # order of the sends.
+        # order in which they were sent.
         task = asyncio.get_running_loop().create_task(self._store(data, len(futures)))
         self._storing.add(task)
         task.add_done_callback(partial(self._resolve, futures))
@@ -218,7 +218,7 @@ def _check_size(size: int) -> None:
 
 
 def java_string_hash(text: str) -> int:
-    """Return Java's `String.hashCode` without its sign bit, Pulsar's default hash of keys."""
+    """Return Java's `String.hashCode` without the sign bit, which is Pulsar's default key hash."""
     value = 0
     for unit in memoryview(text.encode("utf-16-le")).cast("H"):
         value = (31 * value + unit) & 0xFFFFFFFF

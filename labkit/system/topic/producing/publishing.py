@@ -6,14 +6,14 @@
     failed      producers no longer get receipts
 
 A push can take a long time, because the managed ledger may have to roll over between two of its
-entries. If the first entries are stored or fail before the push ends, this takes effect only after
-the push, because only then do its sends count as pushed.
+entries. If the first entries are stored or fail before the push ends, the publisher reacts only
+after the push, because only then do the sends of this push count as pushed.
 
-After a producer's send has failed, none of its later ones may be stored. The producer resends all
-messages without a receipt, so a later message would be stored before the failed one or, with
-deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops the
-publisher: all producers are dropped, and any further sends from them are ignored. The topic is
-then reopened as if by a new owner: recovery finds out which of the unsettled entries are stored,
+After a producer's send has failed, none of the producer's later sends may be stored. The producer
+resends all messages without a receipt, so a later message would be stored before the failed one or,
+with deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops
+the publisher: all producers are dropped, and any further sends from them are ignored. The topic is
+then reopened as if by a new owner: recovery determines which of the unsettled entries are stored,
 and deduplication reads those same entries.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.
@@ -54,8 +54,8 @@ class SendInDoubtError(LabkitError):
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
 
-    `position` is set once `is_stored` is True; the receipt is sent after those for all earlier
-    sends.
+    `position` is set once `is_stored` is True; the receipt is sent after the receipts for all
+    earlier sends.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class TopicPublisher:
         """Raise `ProducerBusyError` if the name is in use, or the topic has too many producers.
 
         `on_receipts` is called with the stored sends, in order and at most once per turn of the
-        event loop; after `on_dropped`, the client must resend everything without a receipt.
+        event loop; after `on_dropped`, the client must resend every message that has no receipt.
         """
         if name in self._attached:
             raise ProducerBusyError(f"producer {name} is already connected to {self.ledger.name}")
@@ -151,7 +151,7 @@ class TopicPublisher:
         self.accepts_sends = False
 
     async def wait_until_settled(self) -> None:
-        """Wait until all accepted sends have their receipts or have failed."""
+        """Wait until every accepted send has either received its receipt or failed."""
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
@@ -210,7 +210,7 @@ class TopicPublisher:
         self._settle(entries, partial(self._failed, error))
 
     def _settle(self, entries: Sequence[Send], action: Callable[[Sequence[Send]], None]) -> None:
-        """Call `action` soon, or after the current push for entries that belong to it."""
+        """Call `action` soon; for entries of the current push, call it after the push."""
         pushed = [send for send in entries if send not in self._in_push]
         in_push = [send for send in entries if send in self._in_push]
         if pushed:
@@ -292,8 +292,8 @@ class AttachedProducer:
     ) -> None:
         """Store an entry, unless the producer was dropped or the topic is being closed.
 
-        The sequence ids are those of its first and its last message; a highest id of 0 means that
-        they are equal.
+        The sequence ids are those of the entry's first and last messages; a highest id of 0 means
+        that they are equal.
         """
         if not self.is_attached or not self.publisher.accepts_sends:
             return
@@ -329,7 +329,7 @@ class AttachedProducer:
             self._on_dropped(error)
 
     def send_receipts(self) -> None:
-        """Send receipts for the stored sends before the first unstored one."""
+        """Send receipts for the stored sends that precede the first unstored one."""
         receipts, pending = [], self.pending_sends
         while pending and pending[0].is_stored:
             receipts.append(pending.popleft())
@@ -338,7 +338,7 @@ class AttachedProducer:
 
 
 class ProducerNames:
-    """Generates producer names, unique across all brokers, for clients that choose none."""
+    """Generates producer names that are unique across all brokers, for clients that choose none."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -45,7 +45,7 @@ async def whoisauditor(client: BookKeeper) -> ElectedAuditor:
 async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRecoveryState:
     """Enable or disable autorecovery, or return its state if `enable` is None.
 
-    Raises `UnavailableException` if it is already enabled or disabled.
+    Raises `UnavailableException` if autorecovery is already in that state.
     """
     marks = _marks(client)
     if enable is not None:
@@ -75,8 +75,8 @@ async def listunderreplicated(
 ) -> list[UnderreplicatedMark]:
     """Return the ledgers that are marked as under-replicated, in ascending order.
 
-    If they are given, include only ledgers with `bookie_id` among the missing replicas, and only
-    ledgers without `excluded_id` among them.
+    If `bookie_id` is given, include only ledgers with this bookie among their missing replicas. If
+    `excluded_id` is given, omit ledgers with that bookie among their missing replicas.
     """
     marks, found = _marks(client), []
     for ledger_id in await marks.ledgers():
@@ -101,11 +101,11 @@ async def recover(
 ) -> AsyncIterator[LedgerRecovery]:
     """Replicate the entries of lost bookies to other bookies, and update the ledgers' metadata.
 
-    `ledger_id` restricts this to one ledger. An open ledger whose last ensemble includes a lost
-    bookie is recovered first, which fences it.
+    `ledger_id` restricts the replication to one ledger. An open ledger whose last ensemble includes
+    a lost bookie is recovered first, which fences it.
 
-    Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if no ledger
-    refers to them and they are not in the cluster.
+    Raises `ClusterInUseError` if one of the bookies is registered, and `ShellError` if the bookies
+    are not in the cluster and no ledger refers to them.
     """
     await _require_stopped(client, bookies)
     replicator = LedgerFragmentReplicator(client.context, AutoRecoveryConfig())
@@ -174,7 +174,9 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Delete the cookies of bookies. Raises `ShellError` if one is not in the cluster."""
+    """Delete the cookies of bookies. Raises `ShellError` if one of the bookies is not in the
+    cluster.
+    """
     await _require_members(client, bookies)
     for bookie_id in bookies:
         await delete_cookie(client.store, bookie_id)

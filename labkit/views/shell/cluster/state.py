@@ -62,7 +62,7 @@ async def whatisinstanceid(store: MetadataStore) -> InstanceId:
 async def listbookies(
     store: MetadataStore, states: Iterable[BookieStatus] = tuple(BookieStatus)
 ) -> list[BookieOfCluster]:
-    """Return the bookies in these states, sorted by id; a bookie that is down has only a cookie."""
+    """Return the bookies in these states, sorted by id. A bookie that is down has only a cookie."""
     registered = await BookieWatch(store).now()
     found = dict.fromkeys(await all_bookies(store), BookieStatus.DOWN)
     found |= dict.fromkeys(registered.read_only, BookieStatus.READ_ONLY)

@@ -19,7 +19,7 @@ and writes rows to topics through a broker.
     following    decides how far each batch of a stream reads
     source, stream    the classes that Spark calls
 
-    write_options     parses and checks the options and columns of a query that writes
+    write_options     parses and checks the options and columns of a write query
     messages          turns rows into messages
     sending           sends the messages of a task, at least once or exactly once
     writers           the classes that Spark calls to write

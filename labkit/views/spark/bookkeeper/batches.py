@@ -29,7 +29,7 @@ _BATCH_BYTES = 16 * MIB
 
 
 class Task(InputPartition):
-    """A task: the spans to read. Spark pickles it and sends it to a worker."""
+    """A task, with the spans to read. Spark pickles the task and sends it to a worker."""
 
     def __init__(self, spans: Sequence[EntrySpan]) -> None:
         super().__init__(tuple(spans))

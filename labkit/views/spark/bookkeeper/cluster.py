@@ -1,7 +1,7 @@
 """Connects to the cluster for the duration of a task, as a client that only reads.
 
 The client never recovers a ledger, so it never fences a writer. Because it only reads, it can retry
-every request while ZooKeeper or bookies are unreachable, so a query survives their restart.
+every request while ZooKeeper or bookies are unreachable, so a query survives their restarts.
 """
 
 import asyncio

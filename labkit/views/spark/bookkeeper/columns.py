@@ -123,7 +123,7 @@ def _numbers(
 
 
 def _chunk_field(field: str, type_: pa.DataType) -> Callable[[SpanRows], pa.Array]:
-    """Return a column that is null except for chunks, that is, for nearly all messages."""
+    """Return a column that is null unless the message is a chunk; very few messages are."""
 
     def make(rows: SpanRows) -> pa.Array:
         if not rows.has_chunks:
@@ -151,9 +151,8 @@ def _times(times_ms: Numbers, is_null: npt.NDArray[np.bool_]) -> pa.Array:
 
 
 def _string_array(values: Sequence[str | bytes | None]) -> pa.Array:
-    """Return a string array; protobuf returns strings that are not valid UTF-8 as bytes.
-
-    Invalid bytes become U+FFFD, as in Pulsar's Java client.
+    """Return a string array. Protobuf returns strings that are not valid UTF-8 as bytes; the
+    invalid bytes become U+FFFD, as in Pulsar's Java client.
     """
     return pa.array(
         [each.decode(errors="replace") if isinstance(each, bytes) else each for each in values],

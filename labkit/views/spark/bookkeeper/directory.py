@@ -54,7 +54,8 @@ class LedgerDirectory:
     async def chains(self) -> Chains:
         """Return the ledgers of each lane.
 
-        Raises `OptionError` if a topic does not exist, and `LedgerGoneError` if ledgers do not.
+        Raises `OptionError` if a topic does not exist, and `LedgerGoneError` if a ledger does not
+        exist.
         """
         if self._options.ledgers:
             listed = self._listed(await self.client.list_ledgers())
@@ -72,7 +73,8 @@ class LedgerDirectory:
         """
         found = self._closed.get(info.ledger_id)
         if found is None:
-            # A range may contain thousands of ledgers, and each open one queries its bookies.
+            # A range may contain thousands of ledgers, and looking up an open one queries its
+            # bookies.
             async with self._lookups:
                 found = await self._look_up(info.ledger_id)
         if found is None:
@@ -89,7 +91,8 @@ class LedgerDirectory:
                 return None
             raise LedgerGoneError(ledger_gone_message(ledger_id)) from None
         metadata = self._with_password(ledger_id, metadata)
-        # Opening the ledger with the client would query bookies, and might use another password.
+        # Opening the ledger with the client would query bookies, and might use a different
+        # password.
         reader = LedgerReader(ledger_id, metadata, self.client.context)
         if reader.is_closed:
             return LedgerSnapshot(ledger_id, metadata, metadata.last_entry_id, metadata.length)

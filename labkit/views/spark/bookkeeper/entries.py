@@ -59,7 +59,8 @@ async def read_span(
 def _chunks(span: EntrySpan) -> list[tuple[int, int]]:
     size = span.ledger.metadata.ensemble_size
     count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
-    # Start each chunk with the bookie after the previous chunk's, which spreads the load evenly.
+    # Start each chunk with the bookie after the one that the previous chunk started with, to spread
+    # the load evenly.
     count += (1 - count) % size
     return [
         (first, min(first + count - 1, span.last))

@@ -83,8 +83,8 @@ class StreamFollower:
         return await self._newest_of(await self._directory.chains())
 
     async def next_offset(self, start: Offset, target: Offset | None, limit: ReadLimit) -> Offset:
-        """Return the next offset, which is at most `target` and is not further from `start` than
-        the limit allows.
+        """Return the next offset, which is at most `target` and no further from `start` than the
+        limit allows.
 
         Raises `LedgerGoneError` if ledgers were deleted before they were read, and the errors of
         `LedgerDirectory.lookup`.
@@ -138,7 +138,7 @@ class StreamFollower:
         return before_first_entry(lane.partition)
 
     async def _with_current_end(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
-        """Return the chain with the readable entries and bytes of its last ledger."""
+        """Return the chain, with the counts of readable entries and bytes in its last ledger."""
         ledger = await self._directory.lookup(chain[-1]) if chain else None
         if ledger is None:
             return chain
@@ -191,8 +191,8 @@ class StreamFollower:
     async def _limited_rows(
         self, chains: Chains, begin: Offset, ends: Offset, max_rows: int
     ) -> Offset:
-        """Return an offset that is at most `max_rows` rows further; lanes with unread rows share
-        them equally.
+        """Return the offset after at most `max_rows` further rows, shared equally among the lanes
+        with unread rows.
         """
         offset, rows_left = dict(begin), max_rows
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
@@ -212,8 +212,8 @@ class StreamFollower:
     async def _limited_bytes(
         self, chains: Chains, begin: Offset, ends: Offset, max_bytes: int
     ) -> Offset:
-        """Return an offset that is about `max_bytes` further; lanes with unread entries share them
-        equally.
+        """Return the offset after about `max_bytes` further bytes, shared equally among the lanes
+        with unread entries.
 
         Each of these lanes reads at least one entry, so none has to wait for the others.
         """
@@ -235,7 +235,7 @@ class StreamFollower:
     async def _advance_bytes(
         self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId, max_bytes: int
     ) -> tuple[MessageId, int]:
-        """Return the offset that is about `max_bytes`, but at least one entry, further, and the
+        """Advance by about `max_bytes`, but by at least one entry. Return the new offset and the
         number of bytes up to it.
         """
         at, size_bytes = begin, 0

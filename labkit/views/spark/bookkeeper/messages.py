@@ -1,4 +1,4 @@
-"""Turns the rows of a query that writes into messages."""
+"""Converts the rows of a write query to messages."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -23,7 +23,7 @@ class Message(NamedTuple):
 
 
 def messages_of(batch: pa.RecordBatch, topic: str) -> Iterator[Message]:
-    """Yield the rows; `topic` is "" if the rows name their topics. Raises `WriteError`."""
+    """Yield a message per row; `topic` is "" if the rows name their topics. Raises `WriteError`."""
 
     def column(name: str) -> list[object]:
         found = batch.schema.get_field_index(name)

@@ -91,7 +91,8 @@ def earlier(one: MessageId, other: MessageId) -> MessageId:
 
 
 def after_rows(span: EntrySpan, sizes: Iterable[int], max_rows: int) -> tuple[MessageId, int]:
-    """Return the offset after at most `max_rows` messages of the span, and their number.
+    """Return the offset after at most `max_rows` messages of the span, and the number of these
+    messages.
 
     `sizes` is the number of messages in each entry; `max_rows` must be at least 1.
     """

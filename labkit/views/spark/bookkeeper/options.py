@@ -34,8 +34,8 @@ class OptionError(LabkitError):
 class Options:
     """The checked options of a query; `labkit.views.spark.bookkeeper` describes each of them.
 
-    One of `topics`, `topics_pattern` and `ledgers` is set; `ledgers` contains ranges of ids,
-    (first, last). `starting_ms` and `ending_ms` are -1 if the bound is not a time. If
+    Exactly one of `topics`, `topics_pattern` and `ledgers` is set; `ledgers` contains ranges of
+    ids, (first, last). `starting_ms` and `ending_ms` are -1 if the bound is not a time. If
     `max_rows_per_trigger` and `max_bytes_per_trigger` are 0, batches of a stream are unlimited.
     """
 

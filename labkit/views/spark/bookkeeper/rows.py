@@ -153,7 +153,7 @@ class SpanRows:
         return self.span.ledger.metadata.ensemble_at(self.span.first)
 
     def write_sets(self) -> list[list[str]]:
-        """Return the write sets of entries 0 to E - 1, which later entries repeat."""
+        """Return the write sets of entries 0 to E - 1, after which the write sets repeat."""
         metadata, ensemble = self.span.ledger.metadata, self.ensemble()
         sizes = metadata.ensemble_size, metadata.write_quorum
         return [

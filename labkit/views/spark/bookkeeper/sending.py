@@ -1,25 +1,27 @@
 """Sends the rows of a task to topics with Pulsar's own client, and waits until they are stored.
 
-A row with a key goes to the partition that Pulsar's Java client would choose, and a row without
-one to the partition of its number modulo the number of partitions, so a replay makes the same
-choices. (The Python client's own choice depends on the time, and it hashes keys differently.)
+A row with a key is sent to the partition that Pulsar's Java client would choose. For a row without
+a key, the partition is the row's number modulo the number of partitions. A replay therefore makes
+the same choices. (The Python client's own choice depends on the time, and it hashes keys
+differently.)
 
-For exactly once, the broker's deduplication drops what is already stored. A task's producers have
-the same name in every attempt. Each sends its rows in batches whose boundaries depend only on the
-rows, because the broker drops or stores a batch as a whole, by the sequence id of its first message
-(the Python client does not send that of the last one). All messages of a batch have the same
-sequence id:
+To store every row exactly once, the sender relies on the broker's deduplication, which drops what
+is already stored. A task's producers have the same name in every attempt. Each producer divides its
+rows into batches, and the boundaries of the batches depend only on the rows, because the broker
+stores or drops a batch as a whole. It decides by the sequence id of the batch's first message (the
+Python client does not send the id of the last one). All messages of a batch have the same sequence
+id:
 
     28 bits   the micro-batch
     17 bits   the number of the batch, from 1
     18 bits   a digest of all rows up to the end of the batch
 
-A producer learns the highest stored sequence id when it connects. If that is one of the same
+A producer learns the highest stored sequence id when it connects. If that id belongs to the same
 micro-batch, an earlier attempt was interrupted. If the new attempt does not produce exactly the
-same sequence id, its rows are not the same, so the broker would drop the wrong ones, and the task
-fails.
+same sequence id, its rows are different, so the broker would drop the wrong ones; the task
+therefore fails.
 
-If the broker knows no sequence id after the first batch, deduplication is disabled.
+If the broker reports no sequence id after the first batch, deduplication is disabled.
 """
 
 from collections.abc import Callable
@@ -78,7 +80,7 @@ class Attempt:
 class Sender:
     """Sends the messages of a task; use it in a `with` block.
 
-    Without an `attempt`, every message is stored at least once, and with one exactly once.
+    With an `attempt`, every message is stored exactly once; without one, at least once.
     """
 
     def __init__(self, options: WriteOptions, attempt: Attempt | None) -> None:
@@ -129,10 +131,10 @@ class Sender:
     def open_producer(self, topic: str, name: str | None = None) -> pulsar.Producer:
         """Connect a producer; wait while an earlier attempt still uses its name.
 
-        A producer with a name sends no batch before it is flushed.
+        A producer that has a name sends no batch until it is flushed.
         """
-        # Without a timeout, because the client would send later messages when one has timed out.
-        # The broker would then drop that message when it is sent again.
+        # Set no timeout: once a message has timed out, the client would still send later ones, and
+        # the broker would then drop the message when it is sent again.
         sending = {"send_timeout_millis": 0, "max_pending_messages": _MAX_PENDING + 1}
         batching = {"batching_enabled": True, "batching_max_messages": _BATCH_ROWS}
         if name:
@@ -228,7 +230,7 @@ class _ExactlyOnce:
             _send(self._producer, message, sequence_id, receipts)
         self._batch.clear()
         self._batch_bytes = 0
-        # `flush` waits forever if the broker is away.
+        # `flush` waits forever if the broker is unreachable.
         Thread(target=_flush, args=(self._producer,), daemon=True).start()
         receipts.wait_for_all()
         if self._must_check:
@@ -283,13 +285,13 @@ def _send(
 
 
 def _flush(producer: pulsar.Producer) -> None:
-    # The receipts tell what was not stored.
+    # The receipts show what was not stored.
     with suppress(pulsar.PulsarException):
         producer.flush()
 
 
 class _Receipts:
-    """Counts the messages that are not stored yet; the client's own thread reports them."""
+    """Counts the messages that are not stored yet; the client's own thread reports each result."""
 
     def __init__(self, retry_s: int) -> None:
         self._retry_s = retry_s
@@ -298,7 +300,9 @@ class _Receipts:
         self._failure: pulsar.Result | None = None
 
     def expect(self, size: int) -> Callable[[pulsar.Result, pulsar.MessageId], None]:
-        """Wait until another message may be sent, and return its callback. Raises `WriteError`."""
+        """Wait until another message may be sent; return the callback for its receipt. Raises
+        `WriteError`.
+        """
         with self._changed:
             self._wait_until_at_most(_MAX_PENDING - 1, max(_MAX_PENDING_BYTES - size, 0))
             self._pending += 1
@@ -306,7 +310,7 @@ class _Receipts:
         return partial(self._receive, size)
 
     def wait_for_all(self) -> None:
-        """Raise `WriteError` if a message was not stored, or if nothing happens for too long."""
+        """Raise `WriteError` if a message was not stored, or if no receipt arrives for too long."""
         with self._changed:
             self._wait_until_at_most(0, 0)
 

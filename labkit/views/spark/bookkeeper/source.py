@@ -1,7 +1,7 @@
 """The data source class that Spark calls: its schema, its batch reader and its stream reader.
 
-Spark calls it in separate short-lived processes (one for the schema, one for the plan, and a worker
-for each task), so no state survives from one call to the next.
+Spark calls the class in separate short-lived processes (one for the schema, one for the plan, and a
+worker for each task), so no state survives from one call to the next.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class BookKeeperSource(DataSource):
 
 class LedgersReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
-        """Raise `OptionError` if an option is only for streams."""
+        """Raise `OptionError` if an option is valid only for streams."""
         if options.max_rows_per_trigger or options.max_bytes_per_trigger:
             name = "maxRowsPerTrigger" if options.max_rows_per_trigger else "maxBytesPerTrigger"
             raise OptionError(

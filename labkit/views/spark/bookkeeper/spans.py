@@ -45,8 +45,8 @@ class Lane(NamedTuple):
 
 
 class ReadPosition(NamedTuple):
-    """A bound of what to read: as a start, the first message to read; as an end, the first slot not
-    to read.
+    """A bound of the messages to read: as a start, the first message to read; as an end, the first
+    slot not to read.
     """
 
     ledger_id: int
@@ -83,8 +83,8 @@ def ending_with(message_id: MessageId) -> ReadPosition:
 class LedgerSnapshot:
     """The state of a ledger when the query was planned.
 
-    `last_entry_id` is the last readable entry, and `length` the payload bytes up to and including
-    it.
+    `last_entry_id` is the last readable entry, and `length` is the number of payload bytes up to
+    and including that entry.
     """
 
     ledger_id: int

@@ -45,9 +45,7 @@ T = TypeVar("T")
 
 
 class _Session:
-    """A connection to the cluster with an event loop, which runs only while Spark calls a
-    method.
-    """
+    """A connection to the cluster; its event loop runs only while Spark is calling a method."""
 
     def __init__(self, options: Options) -> None:
         self._runner = asyncio.Runner()
@@ -76,8 +74,8 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _options(self) -> Options:
-        """Return the checked options. Raises `OptionError`, also if an option is only for batch
-        queries.
+        """Return the checked options. Raises `OptionError`, also if an option is valid only for
+        batch queries.
         """
         options = read_options(self._raw_options)
         if options.end != "latest" or options.ending_ms >= 0:
@@ -103,7 +101,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let the query end after the entries that are confirmed at this moment."""
+        """Let the query end after the entries that have been confirmed by now."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 

@@ -107,7 +107,7 @@ def _avro_decoder(definition: bytes) -> Decode:
         try:
             datum = reader.read(BinaryDecoder(io.BytesIO(payload)))
         except (AvroException, AssertionError) as error:
-            # The library asserts that a short payload is long enough.
+            # If a payload is too short, an assertion of the library fails.
             raise ValueError(error) from None
         return json.dumps(datum, default=lambda data: data.decode("latin-1"))
 

@@ -1,4 +1,4 @@
-"""Parses and checks the options and columns of a query that writes.
+"""Parses and checks the options and columns of a write query.
 
 Every error message gives the option or column, and what is allowed.
 """
