@@ -59,7 +59,7 @@ def write_messages(path: Path, message_count: int, seed: int = 0) -> int:
     streams = list(_streams(rng, message_count // PARTITIONS))
     lengths = [len(stream) for stream in streams]
     turns = rng.permutation(np.repeat(np.arange(PARTITIONS), lengths))
-    # A stream's n-th arrival is its n-th message.
+    # The n-th message that arrives from a stream is the n-th message in that stream.
     seq = np.argsort(turns, kind="stable")
     ids = np.concatenate(streams)[np.argsort(seq)]
     text = [pc.cast(pa.array(column), pa.string()) for column in ids.T]

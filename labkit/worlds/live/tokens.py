@@ -1,4 +1,4 @@
-"""Token authentication: clients prove their role with a JSON Web Token, checked by PyJWT.
+"""Token authentication: clients prove their role with a JSON Web Token, which is verified by PyJWT.
 
 A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`) and has not
 expired (`exp`), contains a role, and, if an audience is configured, is meant for that audience.

@@ -1,6 +1,6 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
-While no listener is connected, the node's recorder records nothing. If too many rows are queued for
+While no listener is connected, the node does not record any events. If too many rows are queued for
 all listeners together, the slowest listener is dropped; the last line that it receives and the
 node's log say so. Connections beyond `MAX_LISTENERS` are refused.
 """
@@ -202,8 +202,8 @@ def _line(content: list[Event] | str) -> bytes:
 
 
 def _values(event: Event) -> tuple[Any, ...]:
-    """Return the event's columns without trailing defaults, because most kinds use only the first
-    ones.
+    """Return the event's columns without trailing default values, because most kinds of events use
+    only the first few columns.
     """
     size = len(event)
     while event[size - 1] == _VALUES[size - 1]:

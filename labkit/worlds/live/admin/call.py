@@ -65,7 +65,7 @@ def decode_body(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed request. `names` are the variable segments of the path, decoded.
+    """A parsed request. `names` contains the decoded variable segments of the path.
 
     `method`, `path` (as received) and `authorization` are used to forward the request to other
     brokers.
@@ -93,7 +93,9 @@ class Call:
 
     @property
     def subscription(self) -> str:
-        """The subscription in the path; Pulsar's client library encodes its name twice."""
+        """The subscription in the path; its name is decoded twice, because Pulsar's client library
+        encodes it twice.
+        """
         return unquote_plus(self.names[3])
 
     def query_flag(self, name: str) -> bool:

@@ -1,8 +1,8 @@
 """Protection against cross-site request forgery (CSRF).
 
-Without asking the server, a browser lets any web page send certain requests to any address,
-including loopback: a GET, or a POST of text or of a form. A server that accepts requests without a
-token must therefore check that they do not come from a page of another site:
+A browser lets any web page send certain requests to any address, including loopback, without asking
+the server first: GET requests, and POST requests with text or a form. A server that accepts
+requests without a token must therefore check that they do not come from a page of another site:
 
     Origin, Sec-Fetch-Site   Browsers use them to identify the page's site; other clients send
                              neither.
@@ -26,7 +26,7 @@ _SAME_SITE = ("same-origin", "none")
 
 
 def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
-    """Return the reason to suspect that a page of another site sent the request, or "".
+    """Return the reason for suspecting that a page of another site sent the request, or "".
 
     `advertised_url` is this broker's HTTP address.
     """

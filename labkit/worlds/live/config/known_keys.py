@@ -8,7 +8,7 @@
     refused by a bookie   The same for a bookie; a separate autorecovery process ignores the key.
 
 All other keys are ignored: most of them tune or monitor the Java implementation. A server prints
-the names of the ignored keys on one line, because one of them may be misspelled.
+the names of the ignored keys on one line, because the user may have misspelled one of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +61,8 @@ class KnownKeys:
     refused: Mapping[str, RefusedKey]
 
     def unused(self, properties: Mapping[str, str], *, bookie: bool = True) -> dict[str, str]:
-        """Return the keys that have no effect, each mapped to the most similar known key or "".
+        """Return the keys that have no effect, each mapped to the most similar known key, or to ""
+        if no key is similar.
 
         With `bookie=False`, keys that only a bookie refuses count as having no effect. Raises
         `BKIncorrectParameterException` for a refused key.

@@ -106,8 +106,8 @@ def explain_setting_errors(properties: Mapping[str, str], options: object = None
     """Rewrite an `InvalidSettingException` so that it mentions what the user wrote, not field
     names.
 
-    The new message names the option if the command line set the field, otherwise the key in the
-    file and its value.
+    If the field was set on the command line, the new message names the option; otherwise it names
+    the key in the file and the key's value.
     """
     try:
         yield

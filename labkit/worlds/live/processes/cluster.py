@@ -75,7 +75,7 @@ class LocalCluster:
     ) -> None:
         """Prepare a cluster; `start` starts it.
 
-        `autorecovery` enables autorecovery in the bookies. It contains keys for their
+        `autorecovery` enables autorecovery in the bookies. The mapping contains keys for their
         `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`; {} selects the
         defaults. `broker_conf` contains keys of `broker.conf`, such as
         `{"brokerDeduplicationEnabled": "true"}`.
@@ -207,7 +207,7 @@ class LocalCluster:
             self._temporary.cleanup()
         self._is_started, self.is_stopped = False, True
         if self._settler is not None:
-            self._settler.stop()  # Do this last, because it may raise an exception of a listener.
+            self._settler.stop()  # Do this last, because a listener may raise an exception.
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -378,14 +378,16 @@ class _TraceSettler:
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Settle all rows received so far. Raises any exception of a listener."""
+        """Settle all rows received so far. If a listener raises an exception, re-raises it."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
             self._trace.settle()
 
     async def wait(self) -> None:
-        """Wait until all rows recorded so far are settled. Raises any exception of a listener."""
+        """Wait until all rows recorded so far are settled. If a listener has raised an exception,
+        re-raises it.
+        """
         now = trace_clock_us()
         assert self._task is not None
         while self._settled_us < now:

@@ -40,7 +40,7 @@ class NodeStateError(LabkitError):
 
 @dataclass(slots=True)
 class NodeProcess:
-    """A server, and its process while it has one.
+    """A server, together with its process while one is running.
 
     kind: the labkit command that runs it, such as "bookie".
     environment: variables added to this process's environment.
@@ -100,7 +100,7 @@ class NodeProcess:
             async with asyncio.timeout(_START_TIMEOUT_S):
                 line = await self.process.stdout.readline()
                 if not line:
-                    # The process is about to exit, and may still be writing the reason.
+                    # The process is about to exit, and may still be writing the reason to its log.
                     await self.process.wait()
         if not line:
             default = "it printed nothing"
@@ -210,7 +210,7 @@ class NodeProcess:
 def kill_and_wait(pid: int) -> None:
     """Kill a child process and wait for it without an event loop, when this process exits.
 
-    If possible, leave it to asyncio to reap the child; on macOS, this requires Python 3.13.
+    If possible, let asyncio reap the child; on macOS, this requires Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has exited and been reaped.

@@ -88,7 +88,7 @@ class AutoRecoverySettings:
 
 
 class AutoRecoveryOptions(Protocol):
-    """The command line options of autorecovery; an option that was not given is None."""
+    """The command line options of autorecovery; options that were not given are None."""
 
     id: str | None
     zookeeper: str | None

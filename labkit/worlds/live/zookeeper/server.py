@@ -111,7 +111,7 @@ class ZooKeeperNotStarted(LabkitError):
 
 
 def zookeeper_jars() -> list[Path]:
-    """Return the server's jars from the installed PySpark.
+    """Return the paths of the server's jars, which are part of the installed PySpark.
 
     Raises:
         MissingPart: PySpark is not installed, or lacks some of the jars.
