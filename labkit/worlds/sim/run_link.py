@@ -190,7 +190,7 @@ def _decompress(text: str) -> str:
 
 
 def _check_size(scenario: Scenario) -> None:
-    """Limit what it costs to run a stranger's scenario; a step budget limits this further."""
+    """Limit the cost of running a stranger's scenario; the step budget limits it further."""
     cluster, steps = scenario.cluster, scenario.workload
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]

@@ -1,4 +1,4 @@
-"""A run as a value: its events, and everything that is needed to repeat it."""
+"""A run as an immutable object: its events, and everything that is needed to repeat it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -224,7 +224,9 @@ class World:
         await wait([ended for _, started, ended in runs if started.done()], deadline)
 
     def _schedule(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Schedule a step; return a future for its start, and one for its end, however it ends."""
+        """Schedule a step. Return a future that is done when the step starts, and one that is done
+        when the step ends, however it ends.
+        """
         node = self.clients[step.client]
         started: asyncio.Future[None] = self.loop.create_future()
         ended: asyncio.Future[None] = self.loop.create_future()

@@ -41,9 +41,7 @@ async def read_everything(
     brokers: Sequence[BrokerNode],
     clients: Mapping[str, ClientNode],
 ) -> None:
-    """Cut the power, restart all nodes except the brokers, recover all ledgers, and read all
-    copies.
-    """
+    """Cut the power, restart all nodes except brokers, recover all ledgers, and read every copy."""
     node = clients[EPILOGUE]
     node.world.report("epilogue.started", node.name)
     if scenario.ends_in_power_cut:

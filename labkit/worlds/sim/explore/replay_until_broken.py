@@ -20,10 +20,10 @@ from labkit.worlds.sim.world import World
 
 
 class BrokenRun(NamedTuple):
-    """The part of a run before its promise broke.
+    """The part of a run up to the moment at which the promise broke.
 
-    The scenario has no seed, and contains only the decisions made by then. `step_count` is the
-    number of steps that the event loop had run by then.
+    The scenario has no seed, and contains only the decisions that had been made by then.
+    `step_count` is the number of steps that the event loop had run by then.
     """
 
     scenario: Scenario

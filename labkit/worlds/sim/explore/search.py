@@ -91,9 +91,9 @@ def search(
     """Try the scenarios in order until there are `stop_at` findings (0: try all).
 
     If `variant` is not None, every scenario runs with it. The search uses `jobs` processes (0: one
-    per processor). With 1, it runs in this process, which is necessary for checks and variants that
-    are defined in a notebook. `on_progress` is called with the numbers of scenarios tried and of
-    broken promises found. An interrupt ends the search but keeps its findings.
+    per processor). If `jobs` is 1, it runs in this process, which is necessary for checks and
+    variants that are defined in a notebook. `on_progress` is called with the numbers of scenarios
+    tried and of broken promises found. An interrupt ends the search but keeps its findings.
     """
     started_at = time.monotonic()
     found: list[Finding] = []
@@ -118,8 +118,8 @@ def in_processes(
     """Apply `work` to batches of items in `jobs` processes, and yield the results in order.
 
     Items are taken as late as possible: at most about `_BATCH_SIZE` * (`jobs` + 1) results are
-    outstanding, so an item may depend on all results before those. If `jobs` is 0, it uses one
-    process per processor.
+    pending at any time, so a new item may depend on the results of all items before the pending
+    ones. If `jobs` is 0, there is one process per processor.
     """
     jobs = jobs or os.cpu_count() or 1
     remaining = iter(items)

@@ -49,7 +49,7 @@ _FIXED = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The shrunk scenario, how it breaks its promise, and how many runs and seconds it took."""
+    """The shrunk scenario, how it breaks its promise, and how many runs and seconds this took."""
 
     scenario: Scenario
     verdict: Verdict
@@ -169,7 +169,9 @@ class _Shrinker:
 def ddmin(
     parts: tuple[T, ...], still_breaks: Callable[[tuple[T, ...]], bool], at_once: int = 0
 ) -> tuple[T, ...]:
-    """Return a subset that still breaks, removing `at_once` parts at a time (0: no limit)."""
+    """Return a subset of the parts for which `still_breaks` returns true. At first, try to remove
+    up to `at_once` parts at a time (0: no limit), then fewer and fewer.
+    """
     size = at_once or len(parts)
     while size:
         at = 0
@@ -203,7 +205,7 @@ def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _move_trigger(part: T, fewer: int, step: Write) -> T:
-    """Return the step or fault with a trigger that is `fewer` entries earlier.
+    """Return the step or fault with its trigger moved to an earlier event, by `fewer` entries.
 
     Most events occur Qw times per entry, once for each bookie to which the entry is written.
     """
@@ -221,7 +223,7 @@ def _renumber(decision: str, fewer: int) -> str:
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
-    """Yield the value with one part simplified, in every possible way.
+    """Yield every simpler version of the value in which only one part has been simplified.
 
     `name` is the name of the field that holds the value. Each result is strictly simpler, so
     repeated simplification terminates.

@@ -38,9 +38,7 @@ def yes(draw: float) -> float:
 
 
 def log_spread(lowest: float, highest: float) -> Spread:
-    """Return a spread of values with two digits, in which all orders of magnitude are equally
-    likely.
-    """
+    """Return a distribution of two-digit values, with all orders of magnitude equally likely."""
     ratio = highest / lowest
     return lambda draw: float(f"{lowest * ratio**draw:.2g}")
 
@@ -131,7 +129,7 @@ class Decision:
         self._chosen, self._seed, self._base = {}, seed, 0
 
     def _random(self, number: int) -> float:
-        """Return a reproducible pseudo-random number in [0, 1), mixed as in SplitMix64."""
+        """Return a reproducible pseudo-random number in [0, 1), computed as in SplitMix64."""
         if not self._base:
             self._base = _hash(f"{self._seed} {self.name}")
         mixed = (self._base + number * _STEP) & _MASK
@@ -141,7 +139,9 @@ class Decision:
 
 
 class Decisions:
-    """All decisions of a run; `chosen` overrides the seed. Without a seed, all others are 0."""
+    """All decisions of a run. Those in `chosen` have the given values; all others are drawn from
+    the seed, or are 0 if there is no seed.
+    """
 
     def __init__(
         self, seed: int | None, chosen: Mapping[str, float], now_us: Callable[[], int]

@@ -19,7 +19,7 @@ _View = dict[str, tuple[bytes, int, tuple[str, ...]]]
 
 
 class LaggingServer:
-    """The server for one node's sessions, `lag_s` seconds behind the leader."""
+    """The server for one node's sessions, which lags `lag_s` seconds behind the leader."""
 
     def __init__(self, lag_s: float, tree: ZnodeTree) -> None:
         self._lag_s = lag_s

@@ -1,4 +1,5 @@
-"""Links that delay messages and can be faulty, one for each direction between two nodes.
+"""Network links, which delay messages and can be faulty. There is one for each direction between
+two nodes.
 
 The messages of a link are numbered from 0, across all connections. Decisions refer to a message by
 this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
@@ -87,8 +88,8 @@ class NetworkLink:
         self._report = report
 
     def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
-        """Send frames, to arrive after the connection's earlier ones; return False if they are
-        lost.
+        """Send frames, which arrive after all earlier frames of the connection; return False if
+        they are lost.
         """
         number = self.count
         self.count += 1

@@ -166,7 +166,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedule a step in `delay` seconds on the clock of the calling node."""
+        """Schedule a step to run after `delay` seconds on the clock of the calling node."""
         process = PROCESS.get()
         if process is None or process.clock.is_accurate:
             return self.call_at_world_time(self.now + delay, callback, *args, context=context)
@@ -218,7 +218,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._processes.append(process)
 
     def report_lost_errors(self, process: Process) -> None:
-        """Report the exceptions of a living process's tasks that nobody has retrieved."""
+        """Report exceptions in the tasks of a living process, unless they have been retrieved."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
         if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
@@ -343,7 +343,7 @@ class SimLoop(asyncio.BaseEventLoop):
             heapreplace(polls, (due, next(numbers), handle))
 
     def _end_all_tasks(self) -> None:
-        """End all tasks and any tasks that they start while they end; the run is over."""
+        """End all tasks, including those that start while others end, because the run is over."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
         while remaining := [task for tasks in lists for task in tasks.take() if task not in ended]:

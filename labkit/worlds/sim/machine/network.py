@@ -173,7 +173,7 @@ class SimNetwork:
             self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended; unless `silently`, tell its peers."""
+        """Disconnect a process that has ended; unless `silently` is set, notify its peers."""
         self._up.pop(process.name, None)
         if not silently:
             self._without_process[process.name] = None

@@ -99,7 +99,7 @@ class SimZooKeeper:
                 self._end(session, "expired")
 
     def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
-        """Suspend the server. The shares (0 to 1) are used when it resumes."""
+        """Suspend the server. The shares (0 to 1) are used when the server resumes."""
         self._expired_share, self._late_share = expired_share, late_share
         if self.process.is_running:
             self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
@@ -194,7 +194,7 @@ class SimZooKeeper:
             self._report("bookie.unregistered", bookie, explanation=why)
 
     def _unregistered(self, deleted: Sequence[str]) -> list[str]:
-        """Return the bookies that are no longer registered now that these nodes are deleted."""
+        """Return the bookies that are no longer registered after these nodes have been deleted."""
         others = {
             _LOCATION.available: _LOCATION.read_only,
             _LOCATION.read_only: _LOCATION.available,

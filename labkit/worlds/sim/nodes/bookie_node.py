@@ -79,7 +79,9 @@ class BookieNode(SimNode):
         )
 
     def replace_disks(self, which: str) -> None:
-        """Cut the power, and replace the `journal`, the `ledgers` or `all` disks by empty ones."""
+        """Cut the power, and replace the `journal` disks, the `ledgers` disks or `all` disks with
+        empty ones.
+        """
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
@@ -249,7 +251,7 @@ def _directory_names(name: str, count: int) -> list[str]:
 
 
 def _lost_share(draw: float) -> float:
-    """Return how much of an operation is lost, given that some of it is.
+    """Return what share of an operation is lost, given that at least part of it is lost.
 
     Half of these operations are lost completely; the others are torn.
     """

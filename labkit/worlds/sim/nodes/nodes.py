@@ -1,4 +1,4 @@
-"""Nodes of the simulated world, which can crash, pause and restart; and nodes for clients.
+"""The nodes of the simulated world: servers that can crash, pause and restart, and clients.
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
 A crash ends the whole process of a node; a start creates a new process, which finds the remaining

@@ -75,7 +75,7 @@ class MadeMove(NamedTuple):
 
 
 class PlayedWorld(ChosenOrderWorld):
-    """Makes the moves, then stops or, with `to_the_end`, delivers the oldest message each time."""
+    """Makes the moves, then stops or, with `to_the_end`, delivers all messages, oldest first."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class PlayedWorld(ChosenOrderWorld):
             self._unsynced[number], self.late_syncs[number] = row, -1
 
     def _is_on_disk(self, row: Event) -> bool:
-        """Return whether the disk would keep this journal record in a power cut now."""
+        """Return whether this journal record would survive if the power were cut now."""
         return not any(
             each.path.endswith(row.file) and each.offset <= row.offset < each.end
             for disk in self.machines[row.node].journals
@@ -214,7 +214,7 @@ class PlayedWorld(ChosenOrderWorld):
         return tuple(move for move in moves if move not in self.decided)
 
     def possible_wait(self) -> str:
-        """Return the move that waits now, or "" if that is not possible."""
+        """Return the move that makes time pass now, or "" if that is not possible."""
         move = f"wait {len(self.choices)}"
         return "" if move in self.decided else move
 

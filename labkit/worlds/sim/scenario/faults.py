@@ -1,4 +1,5 @@
-"""Faults as values; the docstring of each one says what it does and does not do.
+"""The faults of a scenario, as immutable objects. Each fault's docstring says what the fault does
+and what it does not do.
 
 A fault hits at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if that
 is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them ends,

@@ -1,4 +1,4 @@
-"""Scripts for a single bookie, as values, and the bookie that executes them.
+"""Scripts for a single bookie, as immutable objects, and the bookie that executes them.
 
 A promise is something that a bookie has acknowledged: an entry, a fence or an explicit LAC. The
 bookie must keep it once the step `Commit` has returned, whatever happens to the machine afterwards.

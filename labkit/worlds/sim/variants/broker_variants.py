@@ -59,7 +59,7 @@ class _LaterEntriesFirst(AppendQueue):
 
 
 class ResendsOutOfOrder(ManagedLedger):
-    """Entries that a failed ledger lacks are rewritten to the next one after later entries."""
+    """Entries missing from a failed ledger are written to the next one, but after later entries."""
 
     queue_class = _LaterEntriesFirst
 
@@ -87,7 +87,7 @@ class ReceiptOfNewestEntry(TopicPublisher):
 
 
 class TreatsPendingAsStored(Deduplication):
-    """A message that is sent again counts as a duplicate even if the first one is still pending."""
+    """A message that is sent again counts as a duplicate even if the original is still pending."""
 
     def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True

@@ -129,7 +129,7 @@ def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, L
 
 
 class _LazilySyncedFile:
-    """A file whose `sync` does not sync; the next write does it first."""
+    """A file that postpones each `sync` until the next write."""
 
     def __init__(self, file: File) -> None:
         self._file = file

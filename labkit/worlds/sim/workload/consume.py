@@ -329,7 +329,7 @@ class _Consumer:
         record(is_done=True)
 
     async def _check_for_more(self) -> None:
-        """Count this turn as quiet if every message of the topic has been acknowledged."""
+        """Count this as a quiet turn if every message of the topic has been acknowledged."""
         request_id, results = self._connection.next_request_id(), self._node.world.results
         requested_at = results.event_count
         response = await self._connection.ask(

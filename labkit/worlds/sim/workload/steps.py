@@ -1,4 +1,4 @@
-"""The steps of a workload: what clients do, as immutable values.
+"""The steps of a workload: immutable objects that describe what clients do.
 
 A step starts at the moment `when`, runs on its client's node, and ends if the node dies. Steps
 refer to a ledger by the number that the workload gives it; the cluster assigns its own id.

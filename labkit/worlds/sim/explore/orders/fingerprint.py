@@ -132,7 +132,7 @@ def _mapping(obj: dict[Any, Any]) -> Iterable[Any]:
 
 
 def _set(obj: Iterable[Any]) -> Iterable[Any]:
-    """Return the elements in a reproducible order: tasks and futures in order of creation."""
+    """Return the elements in a reproducible order: tasks and futures in the order of creation."""
     return sorted(obj, key=lambda each: getattr(each, "_number", None) or repr(each))
 
 

@@ -48,7 +48,9 @@ def _failing_reads(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _full_at_syncs(draw: ScenarioRandom) -> list[Fault]:
-    """Make syncs fail because the disk is full; often the power fails once there is space again."""
+    """Make syncs fail because the disk is full; often the power fails after space has become
+    available again.
+    """
     bookie, at, for_ms = draw.bookie(), draw.between(0, draw.horizon_ms), draw.ms()
     faults: list[Fault] = [FullAtSync(bookie, for_ms, At(at))]
     if draw.chance(0.6):

@@ -58,7 +58,9 @@ def _consumer(draw: ScenarioRandom, client: str, messages: int) -> Consume:
 
 
 def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """Often acknowledge batches in two parts, request redelivery, or reset the subscription."""
+    """Often let consumers acknowledge batches in two parts, request redelivery, or reset their
+    subscription.
+    """
     methods = "seek", "unsubscribe" if consume.consumers == 1 else "seek"
     return replace(
         consume,
@@ -107,9 +109,9 @@ def _fault(draw: ScenarioRandom, broker: str, client: str) -> Fault:
 def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Give messages a few keys, which the consumers of one Key_Shared subscription share.
 
-    These consumers disconnect, and their connections break. Usually the broker caches no entries,
-    because reads take time only without a cache. Only then can a consumer leave after an entry has
-    been assigned to it and before the entry has been read.
+    These consumers disconnect, and their connections break. Usually the broker does not cache any
+    entries, so that it must read them from the bookies. A consumer can then leave after an entry
+    has been assigned to it and before the entry has been read.
     """
     keys = draw.one_of(1, 2, 4)
     workload = [

@@ -54,7 +54,7 @@ def with_lagging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Make the metadata store hang for about a session timeout, or make a bookie lose its session
-    while it starts.
+    while the bookie starts.
 
     These faults are more frequent in scenarios with autorecovery, which reacts to both.
     """
@@ -68,7 +68,7 @@ def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
     If autorecovery runs, the lost-bookie delay is usually 0, because a delay would hide a bug in
     which the list of bookies is read too early. Half of these scenarios have no other faults,
-    because other faults make requests of the auditor fail, and it then restarts.
+    because other faults can make the auditor's requests fail, and the auditor then restarts.
     """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and draw.chance(0.7):

@@ -60,7 +60,7 @@ def with_a_lost_bookie(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     cluster = replace(scenario.cluster, bookies=bookies)
     if back_ms:
         # When the bookie returns, its entries have been copied to other bookies, so it may delete
-        # them. Give it time to find this out.
+        # them. Give the bookie time to discover this.
         cluster = replace(cluster, gc_overreplicated_ledger_wait_time_ms=cluster.gc_wait_time_ms)
         until_ms += back_ms + _CLEANUP_MS
     workload = (*scenario.workload, *_work_until(draw, scenario, until_ms))

@@ -108,8 +108,8 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Add autorecovery and a bookie, and crash one of the bookies for good or for a few seconds.
     Half of these scenarios have slow producers.
 
-    The bookie counts as lost while a topic's ledger is open, so a worker fences the broker that
-    writes to it.
+    If the bookie counts as lost while a topic's ledger is open, a worker fences the broker that
+    writes to this ledger.
     """
     config = draw.autorecovery(0, 0, 1)
     cluster = replace(scenario.cluster, bookies=scenario.cluster.bookies + 1, autorecovery=config)
@@ -127,7 +127,9 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _slower(step: Step, every_ms: float) -> Step:
-    """Slow a producer down so much that a worker repairs its ledger before the broker has to."""
+    """Slow a producer down so much that a worker repairs the topic's ledger before the broker has
+    to replace the lost bookie.
+    """
     if isinstance(step, Publish):
         return replace(step, messages=min(step.messages, _MAX_SLOW_MESSAGES), every_ms=every_ms)
     return step
