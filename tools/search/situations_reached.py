@@ -26,8 +26,9 @@ class Activity:
     """Something that takes time, such as a recovery.
 
     It lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or until the
-    node dies. `same` lists the fields that must be equal in both events, which distinguishes
-    concurrent activities. An activity can also be a call of a disk worker: one of those in `call`.
+    node dies. `same` lists the fields that must be equal in both events, so that concurrent
+    activities can be told apart. An activity can also be a call of a disk worker; in that case,
+    `call` lists the functions.
     """
 
     begins: tuple[str, ...] = ()

@@ -52,10 +52,12 @@ def distribution(
     folder.mkdir(parents=True)
     for name in _CORE:
         shutil.copy(core / name, folder)
-    # JupyterLite loads a file with this name, so this is how it gets the prepared Python.
+    # JupyterLite loads `pyodide.mjs`, so replace that file with the script that starts the prepared
+    # Python.
     shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
     shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
-    # Omit the packages, because they are in the archive: importing one must not load its wheel.
+    # Do not list the packages, because they are in the archive, and importing one must not load its
+    # wheel.
     info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     lock = {"info": {**info, "version": RELEASE}, "packages": {}}
     (folder / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Generates the page of all views, each at a moment that shows what it is for."""
+"""Generates the page with all views, each showing a moment that illustrates its purpose."""
 
 import asyncio
 from collections.abc import Iterator

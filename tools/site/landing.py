@@ -1,7 +1,8 @@
 """Generates the landing page: an animation of a real run, in which a visitor can kill a bookie.
 
-It needs no Python in the browser, because all runs are made when the site is built: for each bookie
-and each of several moments, one fork of the run in which that bookie is killed at that moment.
+The page does not need Python in the browser, because all runs are recorded when the site is built.
+For each bookie and each of several moments, there is a fork of the run in which that bookie is
+killed at that moment.
 """
 
 import json

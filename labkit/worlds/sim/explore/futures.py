@@ -4,9 +4,9 @@
     found.jump      the moment at which most futures were lost, and how many
 
 A future of a moment is a run that is identical to the original up to that moment; after it, all
-random decisions are drawn again, and no further fault strikes. If the promise breaks in few futures
-of one moment but in nearly all futures of the next, then whatever happened between the two moments
-made it inevitable.
+random decisions are drawn again, and no further fault strikes. If the promise is broken in few
+futures of one moment but in nearly all futures of the next, then whatever happened between the two
+moments made this inevitable.
 
 Only some moments are tried, each with a sample of futures: the search repeatedly halves the
 interval in which the share of broken futures changes most.

@@ -1,12 +1,12 @@
-"""Runs many scenarios in several processes, and reports which promises broke.
+"""Runs many scenarios in several processes, and reports which promises were broken.
 
     search(range(5000))                                    the correct system: finds nothing
     search(range(5000), variant="ack after one bookie")    until the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
 A number stands for the scenario with this seed: a `random_scenario`, or a `random_topic_scenario`
-if the variant needs brokers. Results are in the order of the scenarios regardless of the number of
-processes, so the first finding is always the same.
+if the variant needs brokers. Results are returned in the order of the scenarios, regardless of the
+number of processes, so the first finding is always the same.
 """
 
 import concurrent.futures
@@ -189,7 +189,7 @@ def scenario_of_seed(seed: int, variant: str = "") -> Scenario:
 
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
-    """Return `each`, or the scenario generated from it if it is a seed, with the variant set."""
+    """Return `each` or, if it is a seed, the scenario generated from it, and set the variant."""
     draw = random_topic_scenario if VARIANTS[variant or ""].with_brokers else random_scenario
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)

@@ -1,4 +1,4 @@
-"""Shrinks a scenario: makes it as small as possible while the same promise still breaks.
+"""Shrinks a scenario: makes it as small as possible while it still breaks the same promise.
 
     1  list every decision drawn from the seed, so that the scenario no longer needs the seed
     2  remove faults, steps and decisions: half of them, a quarter, ... and finally one at a time,
@@ -7,8 +7,8 @@
     4  repeat from 2 until nothing changes
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
-attempt keeps only the decisions made before the promise broke, so removing large parts first also
-removes most decisions. The result is the smallest scenario that these steps can reach, not the
+attempt keeps only the decisions made before the promise was broken, so removing large parts first
+also removes most decisions. The result is the smallest scenario that these steps can reach, not the
 smallest possible one.
 """
 
@@ -69,10 +69,10 @@ def shrink(
     patience_s: float = 60.0,
 ) -> Shrunk:
     """Make a scenario that breaks a promise as small as possible within `patience_s`. `promise` is
-    the name of a check, or "" for the first promise that breaks.
+    the name of a check, or "" for the first promise that is broken.
 
-    Raises `LookupError` if the promise does not break, or if the run does not end, because such a
-    run has no trace that can be checked, and every attempt would take just as long.
+    Raises `LookupError` if the promise is not broken. Also raises it if the run does not end,
+    because such a run has no trace that can be checked, and every attempt would take just as long.
     """
     started_at = time.monotonic()
     try:
@@ -159,8 +159,8 @@ class _Shrinker:
             if not self._accept(candidates[index]):
                 index += 1
                 continue
-            # Continue with the candidates after this one. The earlier ones have just failed; they
-            # might succeed now, but the next pass will try them again.
+            # Continue with the candidates that follow this one. The earlier candidates have just
+            # failed; they might succeed now, but the next pass will try them again.
             remaining = len(candidates) - 1 - index
             candidates = list(simplify(self.scenario))
             index = max(0, min(index, len(candidates) - remaining))

@@ -1,4 +1,4 @@
-"""Implements the metadata port on a session with the simulated ZooKeeper.
+"""Implements the metadata port with a session on the simulated ZooKeeper server.
 
 The client sends its requests over the simulated network and pings the server three times per
 session timeout. If it hears nothing, it reconnects; if its session has expired by then, it starts

@@ -2,7 +2,7 @@
 
 A connection is reliable and ordered unless a link misbehaves. Data sent over a cut link waits on
 the sender's side until the link heals, as if TCP retransmitted it. Frames that arrive at the same
-moment are delivered together, as if by a single receive.
+moment are delivered together, as if they had been received in a single call.
 
 When a process ends, its connections are closed. A machine that loses power sends nothing, so its
 peers notice only when they write to it and it is up again.
@@ -215,7 +215,7 @@ class SimNetwork:
                 own_end.close()
 
         def request() -> None:
-            """Respond in place of the other machine's operating system."""
+            """Respond on behalf of the other machine's operating system."""
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)

@@ -1,9 +1,9 @@
 """A node's process: when it dies, everything that runs in it stops and is never resumed.
 
 Every task, callback and timer carries the process that created it in a context variable, and the
-event loop checks this process before each step. It executes the steps of a running process, keeps
-those of a paused one for later, and drops those of a dead one. A crash is therefore a single
-assignment, after which no `finally` block runs.
+event loop checks this process before each step. The loop executes the steps of a running process,
+keeps those of a paused process for later, and drops those of a dead process. A crash is therefore a
+single assignment, after which no `finally` block runs.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Faults of the metadata store; `faults` lists them together with all others."""
+"""Faults of the metadata store; `faults` lists them together with all other faults."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ class SessionLoss(Value):
     """The metadata server expires a node's session, as if the node had been silent for too long,
     and deletes the session's ephemeral nodes.
 
-    The node reconnects immediately, and then notices the loss.
+    The node reconnects immediately, and then notices that its session has been lost.
     """
 
     node: str

@@ -1,4 +1,4 @@
-"""Forks a run: repeats everything up to one of its events, and adds a fault there."""
+"""Forks a run: repeats everything up to one of its events, and injects a fault there."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ class CannotForkError(LabkitError):
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
     """Return the trigger that injects a fault at that event of the run.
 
-    Raises `CannotForkError` if, at that event, the cluster is not up yet or the epilogue has
+    Raises `CannotForkError` if the cluster is not up yet at that event, or if the epilogue has
     already started.
     """
     first, last = reach(scenario, events)

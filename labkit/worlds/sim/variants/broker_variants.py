@@ -65,7 +65,7 @@ class ResendsOutOfOrder(ManagedLedger):
 
 
 class ContinuesAfterFailedSend(TopicPublisher):
-    """A failed send gets no receipt, but later sends of its producer are stored."""
+    """A failed send gets no receipt, but the producer's later sends are still stored."""
 
     def fail(self, error: LabkitError) -> None:
         """End this publisher only if another broker owns the topic."""

@@ -29,7 +29,7 @@ class MarkBeforeFlush(LedgerStore):
 
 
 class MarkAfterFlush(LedgerStore):
-    """The mark is taken at the end of a flush instead of at its start."""
+    """The mark is determined at the end of a flush instead of at its start."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
         self.flush_entries(checkpoint.memtable)
@@ -85,7 +85,7 @@ class IndexFirstAndTrusted(IndexFirst):
 
 
 class FenceNotFlushed(LedgerStore):
-    """A checkpoint without entries writes only the mark.
+    """If there are no new entries, a checkpoint writes only the mark.
 
     The mark advances past a fence's record although the index header is still in memory. In
     BookKeeper: `InterleavedLedgerStorage.flush`.

@@ -67,8 +67,7 @@ class TopicConnection:
         self._pending: dict[int, asyncio.Future[BaseCommand]] = {}
 
     async def open(self, attempt: int) -> None:
-        """Look up the topic, starting at a different broker in each attempt, and connect to its
-        owner.
+        """Look up the topic, starting at another broker in each attempt, and connect to its owner.
 
         Raises `RetryLookupError`, `OSError` or `TimeoutError`.
         """

@@ -14,8 +14,8 @@ from labkit.worlds.sim.settings.triggers import At
 def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Add failures of one or two of these kinds.
 
-    Scenarios with brokers get no replaced disks: a bookie with replaced disks never serves again,
-    and a topic may need all of its bookies.
+    In scenarios with brokers, no disks are replaced, because a bookie with replaced disks never
+    serves again, and a topic may need all of its bookies.
     """
     candidates = _KINDS_WITH_BROKERS if scenario.cluster.brokers else _KINDS
     kinds = draw.some_of(candidates, draw.one_of(1, 1, 2))

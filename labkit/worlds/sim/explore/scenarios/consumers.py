@@ -72,7 +72,7 @@ def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
 
 
 def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """Turn one in four Exclusive consumers into a reader, whose subscription is not durable."""
+    """Turn one in four Exclusive consumers into a reader, which has a non-durable subscription."""
     is_reader = draw.chance(_READERS)
     return replace(consume, reader=is_reader and consume.subscription_type == "Exclusive")
 
@@ -107,7 +107,7 @@ def _fault(draw: ScenarioRandom, broker: str, client: str) -> Fault:
 
 
 def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Give messages a few keys, which the consumers of one Key_Shared subscription share.
+    """Give messages a few keys, which are divided among the consumers of a Key_Shared subscription.
 
     These consumers disconnect, and their connections break. Usually the broker does not cache any
     entries, so that it must read them from the bookies. A consumer can then leave after an entry

@@ -1,6 +1,6 @@
-"""Combines faults with the steps that they affect, with random details.
+"""Combines faults with the steps that they affect, and chooses the details at random.
 
-A fault rarely does harm on its own, but it may do so when it coincides with a client's actions. For
+A fault rarely causes harm on its own, but it may do so if it coincides with a client's actions. For
 example, a ledger is recovered while its writer is alive, while its bookies restart, or while it is
 deleted; or a client needs data that a disk has lost, or a bookie that is unavailable. The clients
 of a recipe have distinct names, because the checks identify recoveries by the client's name.

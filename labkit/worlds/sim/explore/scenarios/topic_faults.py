@@ -1,7 +1,7 @@
 """Faults that affect topics and brokers.
 
-Topics get two owners at once, are taken over slowly, or are unloaded; the metadata store hangs, and
-bookies are lost.
+In these scenarios, a topic has two owners at once, is taken over slowly, or is unloaded; the
+metadata store hangs, or a bookie is lost.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ _MAX_SLOW_MESSAGES = 8
 
 
 def with_adds_in_doubt(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Delay a producer's entries on their way from the broker to the bookies.
+    """Delay a producer's entries while they are being sent from the broker to the bookies.
 
     The producer reconnects while they are delayed. Later, the broker fails or leaves.
     """
