@@ -27,8 +27,8 @@ SCENARIO = Scenario(
     Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
 )
 SPACING_MS = 1000
-"""How long the animation takes at least between two moments at which a bookie can be killed, in
-milliseconds.
+"""The minimum duration of the animation, in milliseconds, between two moments at which a bookie can
+be killed.
 """
 
 _TEXT = Path(__file__).parent / "theme" / "landing.md"

@@ -27,7 +27,7 @@ TOUR = SOURCES / "tour_in_a_tab.py"
 _KERNEL = "@jupyterlite/pyodide-kernel-extension"
 _EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
 _KERNEL_IMPORTS = ("import pyodide_kernel", "import piplite.piplite")
-"""These must run first, because the kernel replaces modules that do not exist in a browser."""
+"""These imports must run first: the kernel replaces modules that do not exist in a browser."""
 
 _RUN_PAGE_IMPORT = "import labkit.course.runs.open_run"
 

@@ -75,7 +75,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peers = peers
         self.progress = PeerProgress()
-        """How far the other end lags behind; `Peers` reads it to enforce its limits."""
+        """How far the other end lags behind; `Peers` uses this to enforce its limits."""
         self._loop = asyncio.get_running_loop()
         self._is_paused = False
         self._rest = bytearray()

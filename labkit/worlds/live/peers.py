@@ -6,7 +6,8 @@ enforces the limits on all connections together:
 
     memory       While more than `max_memory_mb` is held, no connection is writable, and only the
                  connection with the oldest incomplete frame may receive. Peers that have been
-                 behind for `PATIENCE_S` are dropped, longest first, until the total fits.
+                 behind for `PATIENCE_S` are then dropped, starting with the one that has been
+                 behind longest, until the total is within the limit.
     time         A peer is dropped if it does not complete a frame, or does not read the last bytes
                  of a closed connection, within `FRAME_TIMEOUT_S`.
     connections  A connection beyond `max_connections` replaces the oldest one that has never sent

@@ -1,8 +1,8 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
 While no listener is connected, the node does not record any events. If too many rows are queued for
-all listeners together, the slowest listener is dropped; the last line that it receives and the
-node's log say so. Connections beyond `MAX_LISTENERS` are refused.
+all listeners together, the slowest listener is dropped. This is reported to the listener, in the
+last line that it receives, and in the node's log. Connections beyond `MAX_LISTENERS` are refused.
 """
 
 import asyncio
@@ -252,7 +252,7 @@ class TraceStream:
 
 
 def decode_rows(line: bytes) -> list[Event]:
-    """Decode the rows in one line; return none for an empty line.
+    """Decode the rows in one line; an empty line contains no rows.
 
     Raises `TraceEndedError` for the line with which a node drops or refuses a listener, and
     `TraceStreamError` for a line that is not a list of rows or contains an unknown kind.

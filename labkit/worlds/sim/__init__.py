@@ -4,9 +4,9 @@ disks and network.
     from labkit.worlds.sim.run import run
     trace = run(Scenario(Cluster(3), (Write(entries=20),), (Crash("b1", when=At(5)),), seed=7))
 
-A run is a value: the same scenario produces the same trace, event by event, in any process and on
-any Python version. `trace.at(...)` returns the state of the cluster at any moment, and running
-`scenario.with_fault(...)` repeats the run up to the new fault.
+Every run can be reproduced: the same scenario produces the same trace, event by event, in any
+process and on any Python version. `trace.at(...)` returns the state of the cluster at any moment,
+and running `scenario.with_fault(...)` repeats the run up to the new fault.
 
 This world runs the real code, without any change: `labkit.system.storage`, `bookie`, `client`,
 `metadata`, `autorecovery`, `topic`, `broker` and `node`. Only the implementations behind its ports
@@ -27,7 +27,7 @@ A world runs a scenario:
     world         starts the nodes, runs the workload, then the epilogue
     chosen_order  a world in which a decision picks the next message to arrive
     epilogue/     repairs all faults and reads everything
-    run, trace    runs a scenario and returns the run as a value
+    run, trace    runs a scenario and returns the run as an object
     run_link      describes a run and one of its moments in a link that anyone can open
 
 The whole package follows one rule: every random choice is a named decision. A failing run is

@@ -82,7 +82,7 @@ class ChosenOrderWorld(World):
             await response
 
     def deliver_next(self) -> bool:
-        """Deliver a message, or start the epilogue. Called when the event loop is idle."""
+        """Deliver a message, or start the epilogue. Called by the event loop when it is idle."""
         if self._is_waiting():
             return self.network.transit.deliver_first(is_metadata)
         if self.crash_some() or self.network.transit.deliver_chosen():
@@ -93,7 +93,7 @@ class ChosenOrderWorld(World):
         return True
 
     def _is_waiting(self) -> bool:
-        """Return whether a `wait` decision is keeping messages in flight."""
+        """Return whether messages are being held back because of a `wait` decision."""
         transit, number = self.network.transit, len(self.choices)
         if transit.choose is None or not transit.under_way:
             return False

@@ -18,7 +18,7 @@ from labkit.system.topic.names import check_namespace, shorten
 
 
 class RedirectError(LabkitError):
-    """The request must be redirected; the message is the URL of the right broker."""
+    """The request must be redirected; the message is the URL of the broker that can handle it."""
 
 
 class BadRequestError(LabkitError):
@@ -34,7 +34,7 @@ class StatusError(LabkitError):
 def not_supported(what: str) -> StatusError:
     """Return the error for a Pulsar feature that labkit does not support.
 
-    Its status is not 404, because clients would conclude that the object does not exist.
+    The error's status is not 404, because clients would conclude that the object does not exist.
     """
     return StatusError(501, f"{what} is not supported here; see docs/pulsar.md for what is")
 

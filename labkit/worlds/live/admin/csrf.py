@@ -42,8 +42,8 @@ def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
         return ""
     connection = request.connection
     assert isinstance(connection, HTTP1Connection)
-    # Check the request even if the client has closed the connection, because it may still have an
-    # effect.
+    # Check the request even if the client has closed the connection, because the request may still
+    # have an effect.
     if connection.stream.closed() or _is_loopback(connection.stream.socket.getsockname()[0]):
         return f"{name!r} is not a host name of this broker: use localhost or set advertisedAddress"
     return ""

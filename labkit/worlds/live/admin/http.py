@@ -1,8 +1,8 @@
 """The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
 
-Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar. A request for
-a topic or bundle of another broker is redirected to that broker (307). `docs/pulsar.md` lists the
-supported paths.
+Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar. A request for a
+topic or bundle that another broker owns is redirected to that broker (307). `docs/pulsar.md` lists
+the supported paths.
 
 In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """

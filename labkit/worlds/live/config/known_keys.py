@@ -5,7 +5,8 @@
     refused               The key controls what is stored and where, what is durable, or who may
                           connect, and labkit does not support it. The only accepted values are
                           those that describe labkit's behavior (see the tables in this directory).
-    refused by a bookie   The same for a bookie; a separate autorecovery process ignores the key.
+    refused by a bookie   A bookie refuses the key in the same way, but a separate autorecovery
+                          process ignores it.
 
 All other keys are ignored: most of them tune or monitor the Java implementation. A server prints
 the names of the ignored keys on one line, because the user may have misspelled one of them.

@@ -24,9 +24,7 @@ _WRONG_KIND_ERRORS = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """Return the error with the path added, because errors from operations on descriptors do not
-    have it.
-    """
+    """Return the error with the path added; errors from operations on descriptors lack it."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))

@@ -26,8 +26,9 @@ def on_stop_signal(action: Callable[[], object]) -> None:
             loop.call_soon_threadsafe(action)
 
     for number in numbers:
-        # asyncio passes signals to the loop as bytes in a pipe, and a byte is lost if other
-        # threads' calls have filled the pipe. Python's own handler runs for every signal.
+        # asyncio passes signals to the loop as bytes in a pipe, and a byte is lost if calls from
+        # other threads have filled the pipe. Python's own handler, in contrast, runs for every
+        # signal.
         loop.add_signal_handler(number, lambda: None)
         signal.signal(number, act)
     # Suppress Python's warning about a full pipe: the bytes that are already in it wake the loop

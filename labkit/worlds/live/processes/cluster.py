@@ -162,8 +162,8 @@ class LocalCluster:
         return self._find(name).is_up
 
     def exit_code_of(self, name: str) -> int | None:
-        """Return the exit code of the node's last process (negative: a signal), or None while it is
-        up.
+        """Return the exit code of the node's last process (negative if a signal ended it), or None
+        while the node is up.
         """
         return self._find(name).exit_code
 
@@ -336,7 +336,7 @@ class LocalCluster:
         node.recorder.record("node.started")
         node.watch_exit()
 
-    # A subclass may override these to run each node in a separate network.
+    # A subclass may override these methods to run each node in a separate network.
 
     def configuration_of(self, name: str) -> Mapping[str, object]:
         location = self.metadata

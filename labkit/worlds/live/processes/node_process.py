@@ -154,7 +154,10 @@ class NodeProcess:
         await self._ended()
 
     async def shut_down(self) -> None:
-        """Resume a paused node, send SIGTERM and wait. Raises `NodeStateError` if it is down."""
+        """Send SIGTERM, after resuming a paused node, and wait for the process to exit.
+
+        Raises `NodeStateError` if the node is down.
+        """
         process = self._running("shut down")
         if self.paused:
             self.resume()
@@ -208,7 +211,7 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child process and wait for it without an event loop, when this process exits.
+    """Kill a child process and wait for it, without using an event loop, while this process exits.
 
     If possible, let asyncio reap the child; on macOS, this requires Python 3.13.
     """

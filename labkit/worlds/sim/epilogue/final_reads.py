@@ -90,7 +90,7 @@ async def _recover(node: ClientNode, ledger_id: int) -> None:
 
 
 async def _remaining_marks(node: ClientNode) -> list[int]:
-    """Wait for repairs to finish; return the ledgers still marked as under-replicated."""
+    """Wait for repairs to finish; return the ledgers that are still marked as under-replicated."""
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )

@@ -102,7 +102,7 @@ class Decision:
         self._chosen = chosen
         self._record = record
         self.is_chosen = bool(chosen)
-        """Whether any of them are set explicitly."""
+        """Whether any of these decisions are set explicitly."""
         self._seed = seed
         self._base = 0
         """A hash of seed and name, computed at the first draw."""
@@ -149,10 +149,10 @@ class Decisions:
         self.drawn: dict[str, float] = {}
         """The decisions so far that were not 0, in the order in which they were made."""
         self.made_at_us: dict[str, int] = {}
-        """The virtual time at which each of them was made."""
+        """The virtual time at which each of these decisions was made."""
         self._now_us = now_us
         self.is_chosen = bool(chosen)
-        """Whether any are set explicitly."""
+        """Whether any decisions are set explicitly."""
         self._seed = seed
         self._by_name: dict[str, Decision] = {}
         self._chosen: dict[str, dict[int, float]] = {}

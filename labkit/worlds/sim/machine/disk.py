@@ -63,7 +63,7 @@ class DiskController:
 class FileContent:
     """The contents of a file.
 
-    Only the number of trailing zeros is stored, so preallocated files are small.
+    Trailing zeros are not stored, so preallocated files take little memory.
     """
 
     def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
@@ -180,7 +180,9 @@ class SimFile:
 
 @dataclass(frozen=True)
 class _Change:
-    """A directory change that is not durable yet: adds the name `linked`, removes `unlinked`."""
+    """A directory change that is not durable yet: it adds the name `linked`, removes the name
+    `unlinked`, or both.
+    """
 
     operation: Operation
     linked: str = ""

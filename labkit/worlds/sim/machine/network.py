@@ -31,7 +31,7 @@ class End:
         self.on_bodies: OnBodies | None = None
         self.is_open = True
         self.number = 0
-        """The number of this connection among those that the one node has opened to the other."""
+        """The number of this connection among those that one node has opened to the other."""
         self.due = 0.0
         """When the newest parcel for this end is due."""
         self.newest: Parcel | None = None
@@ -211,7 +211,7 @@ class SimNetwork:
                 own_end.when_closed(on_close)
                 response.set_result(accepted)
             elif accepted:
-                # The caller has stopped waiting, so nothing would use the connection.
+                # The caller has stopped waiting, so nobody would use the connection.
                 own_end.close()
 
         def request() -> None:

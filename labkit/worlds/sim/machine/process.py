@@ -78,7 +78,9 @@ class Process:
         self.held_steps: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
         self.on_death: list[Callable[[], None]] = []
-        """The world's callbacks for the death of the process; no code of the node runs then."""
+        """The world's callbacks for the death of the process; the node's own code no longer runs
+        then.
+        """
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
 

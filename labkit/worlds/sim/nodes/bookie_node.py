@@ -52,7 +52,7 @@ class BookieNode(SimNode):
         return self._disk_faults.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """End the process, and decide what the disks contain after the crash."""
+        """End the process, and determine what the disks contain after the crash."""
         if not self.is_up:
             return
         super().crash(disk, error=error, reason=reason)
@@ -228,7 +228,7 @@ class BookieNode(SimNode):
         return worker
 
     def draw(self, count: int) -> int:
-        """Draw a random number below `count`; this is autorecovery's port for random numbers."""
+        """Draw a random number below `count`; autorecovery uses this for its random choices."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
         drawn = int(decision.take(self._drawn_count, 1.0, lambda draw: float(int(draw * count))))

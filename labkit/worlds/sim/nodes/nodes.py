@@ -66,7 +66,7 @@ class SimNode:
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
         """Kill the process if it is up.
 
-        `error` and `reason` explain why it terminated itself, if it did.
+        If the process has terminated itself, `error` and `reason` explain why.
         """
         process = self.process
         if process is None or not process.is_alive:

@@ -95,7 +95,7 @@ class PlayedWorld(ChosenOrderWorld):
         the disk had synced the record, or -1 if that has not happened.
         """
         self._unsynced: dict[int, Event] = {}
-        """Those of them whose record the disk can still lose."""
+        """The events in `late_syncs` whose record the disk can still lose."""
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
         """The decisions so far: those of the scenario, and one for each move and each delivery."""
@@ -226,7 +226,7 @@ class NamedOrderWorld(ChosenOrderWorld):
         super().__init__(replace(scenario, in_turn=True), loop)
         self.named: list[str] = []
         self.metadata: dict[str, None] = {}
-        """Those of the messages that the metadata server sent or received."""
+        """The messages in `named` that the metadata server sent or received."""
         self._count = count
 
     def choose(self, possible: Sequence[Parcel]) -> int:

@@ -155,8 +155,7 @@ class _Consumer:
         self._last = EARLIEST
         """The last message delivered to a reader; its next connection starts after this message."""
         self._resume_after = EARLIEST
-        """The last message before this connection; it is redelivered with its entry, but ignored.
-        """
+        """The last message before this connection; if redelivered with its entry, it is ignored."""
         self._connection = TopicConnection(node, self._topic, self._on_command, self._on_gone)
 
     async def run(self) -> None:
