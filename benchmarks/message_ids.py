@@ -137,7 +137,7 @@ def by_pandas(path: Path) -> Answers:
 def _holes(entries: pd.DataFrame) -> pd.DataFrame:
     entries = entries.sort_values(["partition", "ledger", "entry"])
     before = entries.groupby(["partition", "ledger"])["entry"].shift()
-    # In a stream's first ledger, entries before the first arrival do not count as missing.
+    # In a stream's first ledger, entries before the first one that arrived do not count as missing.
     first = entries.groupby("partition")["ledger"].transform("min") == entries["ledger"]
     before = before.where(before.notna() | first, -1).fillna(entries["entry"])
     gap = entries[entries["entry"] > before + 1]

@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Repeats:
-    """The results of one system, by figure."""
+    """The results of one system, one list for each figure."""
 
     of: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     growth: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))

@@ -136,7 +136,7 @@ def _method(family: str) -> str:
 
 
 def pictures(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the report's pictures as SVG, by file name."""
+    """Return the report's pictures as SVG, with their file names as keys."""
     drawn = {}
     for run in _latest(runs).values():
         placed = [figure for figure in run.figures if figure.conditions and figure.measured]

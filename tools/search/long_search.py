@@ -176,7 +176,7 @@ class LongSearch:
 
 
 def resume(folder: Path, variant: str = "") -> LongSearch:
-    """Return the search whose state is in the folder, or a new one.
+    """Return the search that has saved its state in the folder, or a new search.
 
     Raises `BKIncorrectParameterException` if the state is invalid or belongs to another variant.
     """

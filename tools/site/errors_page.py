@@ -184,7 +184,7 @@ class Errors:
         return sorted(ours) + list(COURSE)
 
     def messages(self, name: str) -> list[Message]:
-        """Return the messages with which labkit creates errors of a class."""
+        """Return the messages that labkit's code uses when it creates errors of this class."""
         found = {
             Message(text, source.name): None
             for source in self.sources

@@ -52,7 +52,7 @@ the network has [a page of its own](play.md).
 
 
 def gallery(lessons: list[Lesson], views: Views) -> str:
-    """Return the page as Markdown. Nothing on the page needs Python."""
+    """Return the page as Markdown. The page works without Python."""
     titles = {lesson.number: lesson for lesson in lessons}
     parts = [_HEAD]
     for view, number in _views():

@@ -1,4 +1,4 @@
-"""Lists the lessons, and what each one needs to run."""
+"""Lists the lessons, and what each lesson needs in order to run."""
 
 import json
 import re

@@ -73,7 +73,8 @@ def tour() -> NotebookNode:
 
 
 def _put(notebook: NotebookNode, path: Path) -> None:
-    # Do not split strings into lines, because JupyterLite would show the lines joined by commas.
+    # Do not split strings into lists of lines, because JupyterLite would join the lines with
+    # commas.
     nbformat.write(notebook, path, split_lines=False)
 
 

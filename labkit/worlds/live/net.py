@@ -138,7 +138,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next receive; if `_rest` is short, copy it to the front first.
 
-        Copying a short `_rest` is cheaper than appending the received bytes to it.
+        Copying a short `_rest` costs less than appending the received bytes to it.
         """
         buffer = self._peers.receive_buffer()
         self._front_size = len(self._rest) if 2 * len(self._rest) <= len(buffer) else 0

@@ -32,7 +32,7 @@ claims with configurable names, which are checked here.
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """The settings with which a broker checks tokens, named as in Pulsar's `broker.conf`.
+    """The settings that a broker uses to check tokens, named as in Pulsar's `broker.conf`.
 
     `key` verifies signatures that use one of the `algorithms`. If `audience_claim` is set, the
     claim of that name must contain `audience`. `allowed_clock_skew_s` is the tolerated difference

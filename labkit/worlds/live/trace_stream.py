@@ -254,8 +254,8 @@ class TraceStream:
 def decode_rows(line: bytes) -> list[Event]:
     """Decode the rows in one line; an empty line contains no rows.
 
-    Raises `TraceEndedError` for the line with which a node drops or refuses a listener, and
-    `TraceStreamError` for a line that is not a list of rows or contains an unknown kind.
+    Raises `TraceEndedError` if the line says that the node drops or refuses this listener, and
+    `TraceStreamError` if it is not a list of rows or contains an unknown kind of event.
     """
     try:
         content = json.loads(line or b"[]")

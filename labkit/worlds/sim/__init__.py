@@ -42,7 +42,7 @@ disk operations.
 
 Four things are not simulated: a crash of the metadata server, a failure of its disk, corrupt
 memory, and malicious nodes. A run tries a single order of events, so many successful runs make a
-bug unlikely but do not prove that there is none.
+bug unlikely, but they do not prove that there are no bugs.
 
 Apart from the standard library, this package needs only protobuf, which has a pure-Python wheel. It
 therefore also runs in the browser (Pyodide) and produces the same traces there.

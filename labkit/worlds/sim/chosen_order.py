@@ -8,7 +8,7 @@ all messages stay in flight except those to and from the metadata server. Reques
 
 To keep the number of choices small:
 
-    disk calls take no time, so a node handles a message in one go
+    disk calls take no time, so a node handles each message without interruption
     clients are connected to all bookies in advance
     a step that waits for an event starts with a message from its client to itself
     a restarted bookie finishes starting before the next message arrives
@@ -115,8 +115,8 @@ class ChosenOrderWorld(World):
             self.may_crash.append(name)
 
     def crash_some(self) -> bool:
-        """Crash and restart the bookies whose `crash` decision is due; return whether there were
-        any.
+        """Crash and restart each bookie that has a `crash` decision at this point; return whether
+        any did.
         """
         if self.network.transit.choose is None:
             return False

@@ -88,8 +88,8 @@ class Trace:
 
         The fault kills the node (`kill`), pauses it (`pause`), or disconnects it from all others
         (`cut`). Raises `CannotForkError` if the event belongs to the epilogue, and
-        `BKIncorrectParameterException` if the event or the fault does not exist or the fault cannot
-        hit that node.
+        `BKIncorrectParameterException` if the event or the fault does not exist, or if the fault
+        cannot affect that node.
         """
         return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
 

@@ -65,8 +65,8 @@ class KnownKeys:
         """Return the keys that have no effect, each mapped to the most similar known key, or to ""
         if no key is similar.
 
-        With `bookie=False`, keys that only a bookie refuses count as having no effect. Raises
-        `BKIncorrectParameterException` for a refused key.
+        With `bookie=False`, keys that only a bookie refuses are included, because they have no
+        effect. Raises `BKIncorrectParameterException` for a refused key.
         """
         unused = {}
         for name, value in sorted(properties.items()):

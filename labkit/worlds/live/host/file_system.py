@@ -1,7 +1,8 @@
 """Syncs a whole file system with one call, if that is as safe as syncing each file.
 
-A bookie with thousands of ledgers flushes thousands of small index files. Syncing each of them
-costs one file system commit per file; `syncfs` commits once, in a fraction of the time.
+A bookie with thousands of ledgers flushes thousands of small index files. Syncing these files one
+by one requires one file system commit per file, whereas `syncfs` commits once, in a fraction of the
+time.
 
 `syncfs` is used only if it reports write errors. It does so since Linux 5.8, for errors that
 occurred after its descriptor was opened, and only on file systems that write to their device

@@ -114,7 +114,7 @@ def zookeeper_jars() -> list[Path]:
     """Return the paths of the server's jars, which are part of the installed PySpark.
 
     Raises:
-        MissingPart: PySpark is not installed, or lacks some of the jars.
+        MissingPart: PySpark is not installed, or some of the jars are missing from it.
     """
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:

@@ -177,7 +177,7 @@ class CrashMap:
         return next(self.failures(), None)
 
     def losing_crashes(self) -> str:
-        """Return the crashes that lose something: "process", "power", "both" or "none"."""
+        """Return which kinds of crashes lose data: "process", "power", "both" or "none"."""
         by_a_kill = {found.variant.keep is fate.kept for found in self.failures()}
         if len(by_a_kill) != 1:
             return "both" if by_a_kill else "none"
@@ -303,8 +303,8 @@ class _Crashes:
         files = show_files(machine.disks)
         found, error, replayed = _Findings(), "", []
         try:
-            # Check twice, because what the first start has repaired must survive another power
-            # failure.
+            # Check twice, because anything that the first restart has repaired must survive another
+            # power failure.
             for _ in range(2):
                 rows: list[Event] = []
                 store = machine.open(self._store_factory, self._config, rows.extend)

@@ -169,8 +169,8 @@ def _moments(trace: Trace) -> list[int]:
 
 
 def _largest_change(shares: dict[int, FutureShare]) -> tuple[int, int]:
-    """Return the neighbouring moments whose shares differ most; if there are several such pairs,
-    the latest.
+    """Return the two neighbouring moments whose shares differ most; if there are several such
+    pairs, return the latest one.
     """
     known = sorted(shares)
     return max(

@@ -142,7 +142,7 @@ class _Shrinker:
         try:
             smaller = replace(self.scenario, **parts)
         except BKIncorrectParameterException:
-            # Some combinations are invalid, for example a fault that hits a client without any
+            # Some combinations are invalid, for example a fault that affects a client without any
             # steps.
             return False
         return self._accept(smaller)

@@ -199,7 +199,7 @@ class _Change:
 
 
 class SimDisk:
-    """An in-memory directory of files; `after_crash` returns what is left after a crash."""
+    """An in-memory directory of files; `after_crash` returns what a crash leaves of it."""
 
     def __init__(self, controller: DiskController | None = None, name: str = "disk") -> None:
         self.controller = controller or DiskController()

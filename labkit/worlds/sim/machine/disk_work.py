@@ -131,7 +131,7 @@ class DiskWorker:
         self._record(call, begin)
         reach = self._reach.take(number, 0.5, lambda draw: float(int(1 + draw * 8)))
         self._controller.stop_at = len(self._controller.operations) + int(reach)
-        # The caller is gone, so nobody needs the result.
+        # The caller no longer exists, so nobody needs the result.
         with suppress(CrashError, OSError, LabkitError):
             call()
 

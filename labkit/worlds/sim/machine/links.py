@@ -112,7 +112,7 @@ class NetworkLink:
     def _copy_or_swap(
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
-        """Copy or delay the frames if the decisions say so; return whether they have been sent."""
+        """Copy or delay the frames if decisions require it; return whether they have been sent."""
         if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
@@ -220,7 +220,7 @@ class Transit:
         return True
 
     def deliver_first(self, wanted: Callable[[Parcel], bool]) -> bool:
-        """Deliver the oldest of the wanted parcels; return False if there is none."""
+        """Deliver the oldest parcel that is wanted; return False if there is no such parcel."""
         parcel = next(filter(wanted, self.under_way), None)
         if parcel is not None:
             self._deliver(parcel)

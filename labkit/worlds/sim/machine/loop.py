@@ -1,4 +1,4 @@
-"""The event loop of the simulated world, whose clock jumps to the next event.
+"""The event loop of the simulated world; its clock jumps from one event to the next.
 
 Every run executes its steps in the same order. Timers that are due at the same time fire in the
 order in which they were set. Tasks and futures are hashed by their creation number, because asyncio
@@ -211,7 +211,7 @@ class SimLoop(asyncio.BaseEventLoop):
         process.held_steps = []
 
     def start(self, process: Process) -> None:
-        """Keep a reference to a process until the end of the run, even after it dies.
+        """Keep a reference to a process until the end of the run, even if the process dies earlier.
 
         If its tasks were garbage-collected, Python would run their `finally` blocks.
         """

@@ -116,7 +116,7 @@ class End:
 
 
 def _size(bodies: Sequence[Any]) -> int:
-    """Return the size of the frames in bytes; metadata messages are small and count as 0."""
+    """Return the size of the frames in bytes; metadata messages are small, so count them as 0."""
     size = 0
     for body in bodies:
         if isinstance(body, bytes):
@@ -147,8 +147,8 @@ class SimNetwork:
     def is_in_turn(self) -> bool:
         """Whether messages arrive in a chosen order.
 
-        In that case, only a message can tell a node that its peer is gone, so a machine that loses
-        power sends one.
+        In that case, a node can learn that its peer has failed only from a message, so a machine
+        that loses power sends one.
         """
         return self.transit.choose is not None
 

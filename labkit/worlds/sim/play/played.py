@@ -1,4 +1,5 @@
-"""A run up to the last move: what has happened, what is in flight, and which promises are broken.
+"""A run up to the last move: what has happened, which messages are in flight, and which promises
+are broken.
 
     played = play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
     played.in_flight                             # the messages that can arrive next

@@ -220,7 +220,9 @@ class PlayedWorld(ChosenOrderWorld):
 
 
 class NamedOrderWorld(ChosenOrderWorld):
-    """Runs a scenario whose decisions choose the first `count` messages, and lists their names."""
+    """Runs a scenario in which decisions choose the first `count` messages, and lists the names of
+    these messages.
+    """
 
     def __init__(self, scenario: Scenario, loop: SimLoop, count: int) -> None:
         super().__init__(replace(scenario, in_turn=True), loop)

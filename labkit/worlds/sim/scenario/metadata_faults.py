@@ -62,8 +62,8 @@ class HangingMetadata(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LaggingMetadata(Value):
-    """The metadata server to which a node is connected lags `lag_ms` behind the others, so reads
-    that set no watch return old data.
+    """A node's metadata server lags `lag_ms` behind the others, so reads that do not set a watch
+    return old data.
 
     After the response to any other request, or after a watch fires, the node sees everything up to
     that point.

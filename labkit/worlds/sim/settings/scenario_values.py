@@ -1,7 +1,7 @@
 """Values that can be converted to Python source code and to JSON. Scenarios consist of such values.
 
 `repr` omits fields that have their default value, which keeps simple scenarios short. Evaluating
-the result of `repr` returns an equal value.
+the result of `repr` yields an equal value.
 """
 
 from dataclasses import MISSING, Field, fields, is_dataclass

@@ -41,7 +41,7 @@ class ContinuesAfterFailedRollover(ManagedLedger):
             self.queue.fail(error)
 
     async def push_waiting(self) -> None:
-        """Create a ledger first if there is none."""
+        """Create a ledger first if no ledger is open."""
         if self.writer is None:
             try:
                 await self.begin_ledger(Rollover("opened", "opened"))

@@ -97,7 +97,7 @@ class FenceNotFlushed(LedgerStore):
 
 
 class ReplayKeepsMark(LedgerStore):
-    """Replay flushes what it has read, but does not advance LastLogMark.
+    """Replay flushes the entries that it has read, but does not advance LastLogMark.
 
     Nothing is lost, but every start repeats the replay, and journals are never deleted. In
     BookKeeper: issue 2087.

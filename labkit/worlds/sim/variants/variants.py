@@ -87,8 +87,8 @@ class _ForgetsCollectedLedgers(LedgerStore):
 class Variant:
     """A bug: its name, a one-sentence description, and the components that contain it.
 
-    `breaks` is the main promise that it breaks (the name of a check), or "" if it breaks none and
-    only wastes resources. Some bugs have an effect only if brokers serve topics.
+    `breaks` is the main promise that the bug breaks (the name of a check), or "" if it breaks no
+    promise and only wastes resources. Some bugs have an effect only if brokers serve topics.
     """
 
     name: str

@@ -23,7 +23,7 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 
 class Step(Protocol):
-    """Something that a client does: one of labkit's steps or your own."""
+    """Something that a client does: either one of labkit's steps or one of your own."""
 
     @property
     def client(self) -> str: ...

@@ -43,8 +43,8 @@ class RetryLookupError(LabkitError):
 class TopicConnection:
     """The connections to the brokers that own the topic, one after another.
 
-    `on_command` receives the commands that are not responses, and `on_gone` is called when the
-    connection is no longer usable.
+    `on_command` receives all commands that are not responses, and `on_gone` is called when the
+    connection has become unusable.
     """
 
     def __init__(

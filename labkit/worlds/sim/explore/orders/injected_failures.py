@@ -1,4 +1,4 @@
-"""The failures with which every order is tried: crashes of bookies and lost messages.
+"""The failures that are combined with every order: crashes of bookies and lost messages.
 
 Each failure is a decision, such as `crash b1 5` or `lose w>b0 2`. When it happens depends on a
 single node: either on how many messages the crashing bookie has received, or on how many messages

@@ -47,7 +47,7 @@ def with_fault_recipes(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_lagging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make the metadata server to which one bookie is connected lag behind the others."""
+    """Make one bookie's metadata server lag behind the others."""
     lag_ms = draw.between(0.05, 1) * draw.horizon_ms
     return scenario.with_fault(LaggingMetadata(draw.bookie(), lag_ms))
 

@@ -109,7 +109,7 @@ def _crashes(draw: ScenarioRandom, crashed_at: At, back_ms: float) -> list[Fault
 
 
 def _repair_faults(draw: ScenarioRandom) -> list[Fault]:
-    """Return faults that hit bookies during a repair, as the source or target of a copy."""
+    """Return faults that affect bookies during a repair, as the source or the target of a copy."""
     kinds: tuple[tuple[float, Callable[[Moment], Fault]], ...] = (
         (0.15, lambda when: Crash(draw.bookie(), draw.unsynced(), draw.ms(2000), when)),
         (0.25, lambda when: SessionLoss(draw.first_bookie(), when)),
@@ -148,7 +148,7 @@ def _tenths(value: float) -> float:
 
 
 def with_formatted_bookies(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Replace the workload with a ledger whose bookies are formatted.
+    """Replace the workload: write to a ledger, and format its bookies.
 
     The ledger is recovered while its writer pauses, and most or all of its bookies are formatted
     before the writer's last add. There are no other ledgers, because formatting destroys all data

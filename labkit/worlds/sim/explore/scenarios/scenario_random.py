@@ -84,7 +84,7 @@ class ScenarioRandom:
         return self._random.choice((*self._bookies, *self._clients))
 
     def autorecovery(self, *lost_bookie_delays_s: int) -> AutoRecoveryConfig:
-        """Return a configuration with which autorecovery reacts within seconds."""
+        """Return a configuration that makes autorecovery react within seconds."""
         return AutoRecoveryConfig(
             auditor_periodic_check_interval_s=self.one_of(0, 2),
             lost_bookie_recovery_delay_s=self.one_of(*lost_bookie_delays_s),
