@@ -11,7 +11,7 @@ Both kinds of bookie read the same `bk_server.conf` with BookKeeper's defaults, 
 BookKeeper's limit of 10,000 pending adds is disabled. With these settings, BookKeeper's journal
 waits up to 2 ms for more adds to join a group, whereas labkit's does not wait. The JVMs run with
 768 MB of heap, the G1 collector and the full JIT compiler, and are warmed up with 24 seconds of
-load. The Java client's limit of 5,000 adds per second is off.
+load. The Java client's limit of 5,000 adds per second is disabled.
 
 - CPU is the user and kernel time of the client and the bookies.
 - p99 is the latency of adds at half the rate that the same system reached just before.

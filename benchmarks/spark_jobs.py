@@ -6,10 +6,10 @@
 
 Five million MessageIDs, stored as text in one Parquet file with planted faults, are analysed by
 `labkit.views.spark.streams` in the session that the notebooks use. This query is compared to the
-*packed windows*, the fastest other query with the same results that has been found, which packs ids
-into one number, and uses two windows over one shuffle and an aggregation for the batch sizes,
-without any checks. After a warm-up, the two queries take turns. Before that, every row that
-`streams` finds is compared to the result of pandas.
+*packed windows*, the fastest query found so far that returns the same results. The packed windows
+put each id into a single number, use two windows over one shuffle and an aggregation for the batch
+sizes, and perform no checks. After a warm-up, the two queries take turns. Before that, every row
+that `streams` finds is compared to the result of pandas.
 
 Memory is the largest total `Pss` of the kernel and all processes that the notebook starts.
 """

@@ -14,8 +14,8 @@ from tools.search.targeting import Aim, Reached
 class BrokenPromise:
     """How often a promise was broken, and the first scenario that broke it.
 
-    `seeds` lists the first hundred seeds; aimed runs have no seed. `scenario` has been shrunk, and
-    `reason` describes how it breaks the promise.
+    `seeds` lists the first hundred seeds that broke it; aimed runs have no seed. `scenario` has
+    been shrunk, and `reason` describes how it breaks the promise.
     """
 
     times: int

@@ -3,8 +3,8 @@
     Activity     lasts from one event to another, or as long as a call of a disk worker
     Situation    an event during an activity, such as a fence during a flush
 
-The situations show which cases a run has tested, whereas `labkit.system.check` checks whether it
-was correct. Only situations before the epilogue count.
+The situations show which cases a run has tested, whereas `labkit.system.check` checks whether the
+run was correct. Only situations before the epilogue count.
 """
 
 from collections import defaultdict
@@ -84,7 +84,7 @@ class Run(Protocol):
 
 
 class _Moment(NamedTuple):
-    """An event, or the start or end of a disk call; `rank` orders moments with the same time."""
+    """An event, or the start or end of a disk call; `rank` orders simultaneous moments."""
 
     time_us: int
     rank: int

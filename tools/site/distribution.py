@@ -45,7 +45,7 @@ def distribution(
     """Write Pyodide, labkit and its dependencies to the folder; return the names of the packages.
 
     Downloads are kept in `cache`. `imports` are the import statements to run before the memory is
-    saved; `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
+    saved, and `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
     """
     core, found = pyodide(cache), wheels(cache, given)
     shutil.rmtree(folder, ignore_errors=True)

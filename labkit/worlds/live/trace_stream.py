@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The received data is not a trace; another program or another version of labkit sent it."""
+    """The received data is not a trace: another program or another version of labkit sent it."""
 
 
 class TraceEndedError(TraceStreamError):

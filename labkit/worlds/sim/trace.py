@@ -107,7 +107,7 @@ class Trace:
         at: int = -1,
     ) -> str:
         """Return a link that opens this run in a view, after event `at` (-1: before the first), or
-        "" if a link cannot describe its scenario. `labkit open` and `open_run` open it.
+        "" if a link cannot describe its scenario. `labkit open` and `open_run` open such links.
 
         view, selection: the name of the view, and the fields of a `Selection`.
         fork: a fork of this run to show next to it.

@@ -4,8 +4,8 @@ A browser lets any web page send certain requests to any address, including loop
 the server first: GET requests, and POST requests with text or a form. A server that accepts
 requests without a token must therefore check that they do not come from a page of another site:
 
-    Origin, Sec-Fetch-Site   Browsers use them to identify the page's site; other clients send
-                             neither.
+    Origin, Sec-Fetch-Site   Browsers send these headers to identify the page's site; other clients
+                             send neither.
     Content-Type             A page may send JSON only with the server's permission (CORS), which
                              labkit never grants.
     Host                     On loopback, the host name must be this broker's own: with DNS

@@ -37,7 +37,7 @@ def on_stop_signal(action: Callable[[], object]) -> None:
 
 
 def cancel_on_stop_signal() -> None:
-    """Cancel the calling task at the next stop signal; call this while there is nothing to save."""
+    """Cancel the calling task at the next stop signal; use this only if nothing must be saved."""
     task = asyncio.current_task()
     assert task is not None
     on_stop_signal(task.cancel)

@@ -73,7 +73,7 @@ class LocalCluster:
         brokers: int = 0,
         broker_conf: Mapping[str, object] | None = None,
     ) -> None:
-        """Prepare a cluster; `start` starts it.
+        """Prepare a cluster, which `start` will start.
 
         `autorecovery` enables autorecovery in the bookies. The mapping contains keys for their
         `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`; {} selects the
@@ -81,8 +81,8 @@ class LocalCluster:
         `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` if there is no bookie, the number of brokers is
-        negative, `zookeeper` is invalid, or labkit refuses or does not use a key, and `MissingPart`
-        on Windows.
+        negative, `zookeeper` is invalid, or labkit refuses or ignores a key, and `MissingPart` on
+        Windows.
         """
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:

@@ -199,7 +199,7 @@ class _Change:
 
 
 class SimDisk:
-    """An in-memory directory of files; `after_crash` returns what a crash leaves of it."""
+    """An in-memory directory of files; `after_crash` returns the files that survive a crash."""
 
     def __init__(self, controller: DiskController | None = None, name: str = "disk") -> None:
         self.controller = controller or DiskController()

@@ -246,7 +246,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 self.close()
 
     def _run_once(self) -> None:
-        """Run rounds until the loop is stopped; asyncio's method runs a single round."""
+        """Run rounds until the loop is stopped, whereas asyncio's method runs a single round."""
         while True:
             self._run_round()
             if self._stopping:

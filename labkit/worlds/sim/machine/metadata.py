@@ -5,8 +5,8 @@ session timeout. If it hears nothing, it reconnects; if its session has expired 
 a new one.
 
 A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
-because the client cannot tell whether the request was carried out. A request that is waiting for a
-connection raises the same error if the session turns out to have expired, because the request
+because the client then cannot know whether the request was carried out. A request that is waiting
+for a connection raises the same error if the session turns out to have expired, because the request
 belonged to that session.
 
 In ZooKeeper: `ClientCnxn.java`.

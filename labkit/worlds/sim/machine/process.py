@@ -56,7 +56,7 @@ class TaskList:
         self._limit = 64
 
     def add(self, task: "asyncio.Task[Any]") -> None:
-        """Add a task; finished tasks are dropped from time to time."""
+        """Add a task, and from time to time drop those that have finished."""
         self._tasks.append(task)
         if len(self._tasks) > self._limit:
             self._limit = 64 + 2 * len(self.take())

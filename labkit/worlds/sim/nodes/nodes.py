@@ -1,8 +1,8 @@
 """The nodes of the simulated world: servers that can crash, pause and restart, and clients.
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
-A crash ends the whole process of a node; a start creates a new process, which finds the remaining
-data.
+A crash ends the whole process of a node; a start creates a new process, which finds the data that
+survived.
 """
 
 import asyncio
@@ -107,7 +107,7 @@ class SimNode:
                 self.world.after(_RESTART_MS, self.start)
 
     async def serve(self, process: Process) -> None:
-        """Do the work of this kind of node; implemented by subclasses."""
+        """Do the work of this kind of node; subclasses must implement this."""
         raise NotImplementedError
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:

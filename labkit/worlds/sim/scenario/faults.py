@@ -170,8 +170,8 @@ class BitRot(Value):
     Both the entry log and the index record which entry the data belongs to, and the writer's digest
     covers the entry, so the bookie or the reader notices the damage. As in BookKeeper, a journal
     has no checksums: replay stops with an error at a record that it cannot parse, but damage to a
-    length or an id can make the bookie deny an entry that it has acknowledged. Random scenarios
-    therefore never damage a journal.
+    length or an id can make the bookie report that it does not have an entry that it has
+    acknowledged. Random scenarios therefore never damage a journal.
     """
 
     node: str

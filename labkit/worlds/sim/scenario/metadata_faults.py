@@ -44,10 +44,11 @@ class HangingMetadata(Value):
     swapping machine, and resumes later. Requests wait in the meantime, and the server's clock keeps
     running.
 
-    If the hang lasts longer than the session timeout, the order of events afterwards is random: an
-    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests
-    (decisions `expire b0 2`: the delay in ms until their nodes are deleted), and a `late_share` of
-    the connections is served late (decisions `thaw b0 1`, in ms).
+    If the hang lasts longer than the session timeout, the order of events afterwards is random. An
+    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests;
+    decisions such as `expire b0 2` set the delay in ms until their nodes are deleted. A
+    `late_share` of the connections is served late; decisions such as `thaw b0 1` set the delay in
+    ms.
     """
 
     for_ms: float = 0.0

@@ -1,5 +1,5 @@
-"""Computes a fingerprint of a program's memory; programs with equal fingerprints behave alike from
-then on.
+"""Computes a fingerprint of a program's memory. Programs with equal fingerprints behave in the same
+way from then on.
 
 A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
 coroutines together with the instructions at which they wait. It ignores everything that only

@@ -67,7 +67,7 @@ def with_two_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def with_a_slow_takeover(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Let a broker take over the topic while the bookies are slow.
 
-    After it has fenced some of them, the broker is disconnected from the metadata store until the
+    After the broker has fenced some of them, it is disconnected from the metadata store until the
     topic has another owner, and then continues its takeover.
     """
     scenario = _with_max_entries(scenario, draw.one_of(10, 100, 100))
