@@ -4,8 +4,8 @@
 
 By default, all families run. Before each one, the command waits for up to three minutes until the
 machine is idle. Families that fail or exceed their time limit are listed at the end, and the page
-keeps their older results. docs/performance.md shows the ten most important figures; the site has
-the full report.
+keeps showing their older results. docs/performance.md shows the ten most important figures; the
+site has the full report.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main() -> int:
 def wait_until_quiet() -> None:
     """Wait until the load average is low.
 
-    The load of the previous family stays in the average for more than a minute.
+    The load caused by the previous family affects the average for more than a minute.
     """
     end = time.monotonic() + _QUIET_WITHIN_S
     while os.getloadavg()[0] >= BUSY_LOAD / 2 and time.monotonic() < end:

@@ -41,7 +41,7 @@ Groups = list[list[bytes]]
 
 
 def add_path_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """Compare the add path with the raw disk and with other durable stores, by group size."""
+    """Compare the add path with the raw disk and other durable stores, for several group sizes."""
     entries = entries_of(entry_count)
     raw: list[Figure] = []
     against: list[Figure] = []
@@ -98,7 +98,7 @@ def _against(
 
 
 def _quickest(over: Sequence[float], under: Sequence[float]) -> str:
-    """Return the ratio of the fastest repeats, which other programs have affected least."""
+    """Return the ratio of the fastest repeats, which other programs have slowed down least."""
     return f"quickest repeat of each: {min(over) / min(under):.2f}"
 
 
@@ -110,7 +110,7 @@ def bookie_seconds(folder: Path, groups: Groups, recorder: Recorder | None = Non
 
 
 def cpu_figures(folder: Path, entry_count: int, repeat_count: int) -> list[Figure]:
-    """Measure the processor time per add, which other load affects less than the throughput."""
+    """Measure the processor time per add, which depends on other load less than throughput does."""
     figures = []
     for ledger_count in _LEDGER_COUNTS:
         groups = receives_of(entry_count, _CPU_GROUP_SIZE, ledger_count)
@@ -143,7 +143,7 @@ def _receives(group: list[bytes], size: int = _RECEIVE_ENTRIES) -> list[bytes]:
 
 
 def cpu_us_of_an_add(folder: Path, client_count: int) -> float:
-    """Return the processor time per add in µs, with `client_count` clients taking turns."""
+    """Return the processor time per add in µs, when `client_count` clients take turns."""
     groups = [_receives(group, 16) for group in _in_groups(entries_of(32 * 1024), 1024)]
     empty(folder)
     _, cpu_s = asyncio.run(_serve(folder, groups, silent_recorder(), client_count))
@@ -153,8 +153,8 @@ def cpu_us_of_an_add(folder: Path, client_count: int) -> float:
 async def _serve(
     folder: Path, groups: Groups, recorder: Recorder, client_count: int = 1
 ) -> tuple[float, float]:
-    """Return the elapsed time and the processor time in seconds, without opening and closing the
-    store.
+    """Return the elapsed time and the processor time in seconds, excluding the time that it takes
+    to open and close the store.
 
     `client_count` connections take turns sending.
     """
@@ -217,7 +217,8 @@ class _Client:
 
 
 def raw_seconds(folder: Path, groups: Groups) -> float:
-    """Return the time to write the same bytes to a preallocated file, with one sync per group.
+    """Return how long it takes to write the same bytes to a preallocated file, with one sync per
+    group.
 
     The add path cannot be faster than this.
     """
@@ -239,7 +240,7 @@ def raw_seconds(folder: Path, groups: Groups) -> float:
 
 
 def _journal_seconds(folder: Path, groups: Groups) -> float:
-    """Return the time to append the same groups to a bookie's journal in a single thread."""
+    """Return how long it takes to append the same groups to a bookie's journal in one thread."""
     empty(folder)
     journal = Journal(RealDisk(folder), StorageConfig(), first_file_id=1)
     started = perf_counter()

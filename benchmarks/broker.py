@@ -5,8 +5,8 @@ that keeps everything in memory.
 
 The official `pulsar-client`, with its default settings, sends asynchronously to each broker in
 turn. Both brokers run at the same time, in separate processes, with the same code. One of them
-stores messages on three bookies (E=3, Qw=3, Qa=2, every journal write synced), the other one in a
-list, so the difference between them is the cost of storage.
+stores messages on three bookies (E=3, Qw=3, Qa=2, every journal write synced), whereas the other
+keeps them in a list, so the difference between them is the cost of storage.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _STORED, _MEMORY = "stored", "memory"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The settings of the producer, and the goal for the ratio."""
+    """The settings of the producer, and the goal for the throughput ratio of the two brokers."""
 
     name: str
     size_bytes: int

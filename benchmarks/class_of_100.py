@@ -53,7 +53,7 @@ def _answer(notebook: NotebookNode, solution: NotebookNode, random: Random) -> N
         cell.source = solved.get(cell.id, cell.source)
         shown = CHECKS.search(cell.source)
         if SHOWS_REFUSED in cell.metadata.get("tags", ()) and shown and random.random() < 1 / 3:
-            # Only the last answer counts, so append the wrong one.
+            # Only the last answer counts, so append the wrong answer at the end.
             cell.metadata.tags.remove(SHOWS_REFUSED)
             cell.source = re.sub(r", must_pass=False\)", ")", cell.source)
 

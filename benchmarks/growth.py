@@ -4,8 +4,8 @@ clients, and with the entry size.
     python -m benchmarks.growth [--quick] [--minutes 12]
 
 It measures processor time, memory, and the number of bytes and write calls, because other load on
-the machine hardly affects these. Each point of the storage series runs in its own process. To avoid
-waiting for a disk, set `TMPDIR` to an in-memory file system.
+the machine hardly affects these. Each point of the storage series is measured in a process of its
+own. To avoid waiting for a disk, set `TMPDIR` to an in-memory file system.
 """
 
 import argparse
@@ -107,8 +107,8 @@ def _ledgers(folder: Path, count: int, with_one: dict[str, float]) -> Iterator[F
     """Measure the cost per entry, including a share of the cost of its ledger, and the cost per
     ledger.
 
-    The cost of the ledgers is the additional cost compared to the same entries in a single ledger,
-    which the first point stores in `with_one`.
+    The cost of the ledgers is the additional cost, compared to storing the same entries in a single
+    ledger. The first point measures a single ledger, and stores its costs in `with_one`.
     """
     entries, where = max(20_000, count), {"ledgers": count}
     for name, (value, unit) in _costs(folder, Shape(count, entries, payload_size=100)).items():

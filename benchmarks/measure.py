@@ -2,7 +2,7 @@
 
 Absolute speed depends on the machine and its other load, but the ratio of two consecutive runs
 hardly does. The systems to compare therefore take turns, several times. A figure is the median of
-the ratios, and is reported with the smallest and the largest ratio.
+the ratios, and is reported together with the smallest and the largest ratio.
 """
 
 import gc
@@ -19,11 +19,11 @@ from pathlib import Path
 class Figure:
     """A row of results: the measured values and the goal.
 
-    `measured` contains the repeats, in `unit` ("" for a ratio). The goal, if any, is either
-    `at_least` or `at_most`. `note` contains the absolute values behind a ratio. `is_work` marks
-    processor time, bytes and counts, which other load on the machine hardly affects. `conditions`
-    identifies a point of a series, such as {"ledgers": 1000}. Figures with conditions appear in a
-    plot, all others in a table.
+    `measured` contains the values of all repeats, in `unit` ("" for a ratio). The goal, if any, is
+    either `at_least` or `at_most`. `note` contains the absolute values behind a ratio. `is_work` is
+    true for processor times, bytes and counts, which other load on the machine hardly affects.
+    `conditions` identifies a point of a series, such as {"ledgers": 1000}. Figures with conditions
+    appear in a plot, and all others in a table.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Figure:
 
     @property
     def median(self) -> float:
-        """The median of the repeats, of which there must be at least one."""
+        """The median of the repeats; there must be at least one repeat."""
         return statistics.median(self.measured)
 
     @property
@@ -56,7 +56,7 @@ class Figure:
 
     @property
     def is_met(self) -> bool:
-        """Whether the median reaches the goal; False if nothing was measured."""
+        """Whether the median meets the goal; False if nothing was measured."""
         if not self.measured:
             return False
         least = -math.inf if self.at_least is None else self.at_least
@@ -144,5 +144,5 @@ def _file_system(folder: Path) -> str:
 
 
 def short(value: float) -> str:
-    """Format a number with two or three digits, which suffices to compare values."""
+    """Format a number with two or three digits, which is enough to compare values."""
     return f"{value:.0f}" if value >= 20 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"

@@ -1,7 +1,7 @@
 """A broker that stores messages in a list, as a baseline for labkit's broker in `broker.py`.
 
-Except for the storage, it runs labkit's code: frames, checksums, receipts. It prints its port on
-the first line of output.
+Everything else is labkit's own code, such as that for frames, checksums and receipts. The broker
+prints its port on the first line of its output.
 """
 
 import asyncio

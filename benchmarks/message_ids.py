@@ -59,7 +59,7 @@ def write_messages(path: Path, message_count: int, seed: int = 0) -> int:
     streams = list(_streams(rng, message_count // PARTITIONS))
     lengths = [len(stream) for stream in streams]
     turns = rng.permutation(np.repeat(np.arange(PARTITIONS), lengths))
-    # A stream's n-th arrival is its n-th message.
+    # The n-th message that arrives from a stream is the n-th message in that stream.
     seq = np.argsort(turns, kind="stable")
     ids = np.concatenate(streams)[np.argsort(seq)]
     text = [pc.cast(pa.array(column), pa.string()) for column in ids.T]
@@ -137,7 +137,7 @@ def by_pandas(path: Path) -> Answers:
 def _holes(entries: pd.DataFrame) -> pd.DataFrame:
     entries = entries.sort_values(["partition", "ledger", "entry"])
     before = entries.groupby(["partition", "ledger"])["entry"].shift()
-    # In a stream's first ledger, entries before the first arrival do not count as missing.
+    # In a stream's first ledger, entries before the first one that arrived do not count as missing.
     first = entries.groupby("partition")["ledger"].transform("min") == entries["ledger"]
     before = before.where(before.notna() | first, -1).fillna(entries["entry"])
     gap = entries[entries["entry"] > before + 1]

@@ -1,8 +1,10 @@
-"""Measures the memory of lessons with Spark, including the kernel and all processes that it starts.
+"""Measures how much memory a lesson with Spark needs, including its kernel and all processes that
+the kernel starts.
 
 Memory shared by several processes is counted only once (`Pss`). When a JVM starts a process, both
 appear to use the JVM's memory for a moment, so a process counts only if two consecutive samples
-contain it. The heap sizes are those of `labkit.views.spark.session`, chosen for Binder's 2 GB.
+contain it. The heap sizes are those of `labkit.views.spark.session`, which were chosen for Binder's
+2 GB.
 """
 
 import threading

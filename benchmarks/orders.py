@@ -15,7 +15,8 @@ _THREE = Write(entries=1, window=1, close=False)
 _TWO = replace(_THREE, ensemble=2, write_quorum=2)
 _STRIPED = replace(_THREE, entries=2, ensemble=2, write_quorum=1, ack_quorum=1)
 
-# A name, the number of bookies, the write, and the maximum numbers of crashes and lost messages.
+# Each row has a name, the number of bookies, the write, and the maximum numbers of crashes and lost
+# messages.
 _ROWS: tuple[tuple[str, int, Write, tuple[int, int]], ...] = (
     ("2 bookies, 1 entry, the ledger left open", 2, _TWO, (0, 0)),
     ("2 bookies, 1 entry, closed", 2, replace(_TWO, close=True), (0, 0)),

@@ -1,7 +1,7 @@
-"""Other durable stores for Python programs, which write each group in one transaction.
+"""Other durable stores for Python programs. Each of them writes a group in a single transaction.
 
-Each store receives prepared keys and values in key order, and uses its fastest call for a batch.
-Like a bookie, it guarantees that the group survives a power failure once the call returns.
+Each store receives prepared keys and values, sorted by key, and writes a batch with its fastest
+call. Like a bookie, it guarantees that the group survives a power failure once the call returns.
 """
 
 import importlib

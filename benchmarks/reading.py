@@ -1,4 +1,6 @@
-"""Measures how fast a bookie reads its journal at startup, and old entries from its entry logs."""
+"""Measures how fast a bookie reads its journal at startup, and how fast it reads old entries from
+its entry logs.
+"""
 
 import shutil
 import subprocess
@@ -19,7 +21,7 @@ _GROWTH = 10
 
 
 def replay_figures(folder: Path, journal_mib: int, repeat_count: int) -> list[Figure]:
-    """Compare reading a journal from a cold cache with running `cat` on the same file."""
+    """Compare reading a journal with a cold cache to running `cat` on the same file."""
     record_size = 4 + len(entries_of(1)[0])
     entry_count = journal_mib * MIB // record_size
     _write_store(folder, entry_count, flushed=False)
@@ -72,7 +74,7 @@ def replay_figures(folder: Path, journal_mib: int, repeat_count: int) -> list[Fi
 
 
 def catch_up_figures(folder: Path, log_mib: int, repeat_count: int) -> list[Figure]:
-    """Measure reading entries in order from a cold cache, for entry logs of two sizes."""
+    """Measure how fast entries are read in order with a cold cache, for entry logs of two sizes."""
     entry_count = log_mib * 1024 * 1024 // (len(entries_of(1)[0]) + 4)
     counts = {"short": entry_count, "long": _GROWTH * entry_count}
     for name, count in counts.items():

@@ -62,7 +62,9 @@ async def _write(client: BookKeeper, count: int) -> float:
 
 
 async def _until_repaired(client: BookKeeper, lost: str) -> float:
-    """Return the seconds from the first mark until no ledger is marked or refers to `lost`."""
+    """Return how many seconds pass from the first mark until no ledger is marked or refers to
+    `lost` any longer.
+    """
     manager = LedgerUnderreplicationManager(client.store, "benchmark", lambda _: 0, lambda: 0)
     while not await manager.ledgers():  # noqa: ASYNC110 - another process marks them
         await asyncio.sleep(_POLL_S)

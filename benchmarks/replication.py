@@ -4,14 +4,14 @@
 
 Both systems run at the same time, each with a ZooKeeper, three bookies and one client in separate
 processes, and take turns working: E=3, Qw=3, Qa=2, CRC32C, entries of 1 KiB, wire protocol version
-2, every journal write synced, at most 1,000 unconfirmed adds. Without Maven or a JDK, only labkit
-runs.
+2, every journal write synced, at most 1,000 unconfirmed adds. If Maven or a JDK is missing, only
+labkit is measured.
 
 Both kinds of bookie read the same `bk_server.conf` with BookKeeper's defaults, except that
-BookKeeper's limit of 10,000 pending adds is off. With these settings, BookKeeper's journal waits up
-to 2 ms for more adds to join a group, whereas labkit's does not wait. The JVMs have 768 MB of heap,
-G1, the full JIT, and 24 seconds of load to warm up. The Java client's limit of 5,000 adds per
-second is off.
+BookKeeper's limit of 10,000 pending adds is disabled. With these settings, BookKeeper's journal
+waits up to 2 ms for more adds to join a group, whereas labkit's does not wait. The JVMs run with
+768 MB of heap, the G1 collector and the full JIT compiler, and are warmed up with 24 seconds of
+load. The Java client's limit of 5,000 adds per second is disabled.
 
 - CPU is the user and kernel time of the client and the bookies.
 - p99 is the latency of adds at half the rate that the same system reached just before.
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Repeats:
-    """The results of one system, by figure."""
+    """The results of one system, one list for each figure."""
 
     of: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     growth: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -90,7 +90,7 @@ async def _measure(folder: Path, plan: Plan) -> list[Figure]:
         reason = ""
     except NotToBeHad as missing:
         apache, reason = None, f"Apache BookKeeper is not available: {missing}"
-    # Run these first, because the comparison writes tens of gigabytes.
+    # Measure these two first, because the comparison writes tens of gigabytes.
     alone = [await start_figure(folder, 3), await repair_figure(folder, plan.gigabytes, 3)]
     repeats = await _compare(folder, apache, plan)
     return [*_figures(repeats, reason), *alone, *_absolute(repeats)]

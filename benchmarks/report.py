@@ -19,7 +19,7 @@ _AGREE = 0.2
 _FLAT = 1.5
 """The goal for the cost of a unit of work at the end of a series, relative to its beginning."""
 _NO_UNIT_OF_WORK = {"ledgers": (" an entry", " MB")}
-"""By axis, units of series that include a share of another cost; they are drawn without a goal."""
+"""For each axis, the units of series that include another cost; they are drawn without a goal."""
 _GROWTH = "growth"
 _THREADS = "thread-times"
 _STAGE = "stage of an add: "
@@ -71,7 +71,7 @@ _KEY_FIGURES = (
         "share of an add's time spent on tracing when nobody listens",
     ),
 )
-"""Family and name of each figure on the page, and how the page words it."""
+"""The family and the name of each figure on the page, and its description there."""
 
 _BEGIN, _END = "<!-- key figures: begin -->\n", "<!-- key figures: end -->\n"
 
@@ -136,7 +136,7 @@ def _method(family: str) -> str:
 
 
 def pictures(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the report's pictures as SVG, by file name."""
+    """Return the report's pictures as SVG, with their file names as keys."""
     drawn = {}
     for run in _latest(runs).values():
         placed = [figure for figure in run.figures if figure.conditions and figure.measured]
@@ -287,7 +287,7 @@ def _picture(axis: str) -> str:
 
 
 def _growth_figures(runs: Sequence[Run]) -> list[Figure]:
-    """Return, for each series, the cost of a unit of work at the end relative to the beginning.
+    """Return, for each series, the cost of a unit of work at its end relative to its beginning.
 
     The beginning is the first point with a positive cost.
     """

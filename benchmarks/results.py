@@ -24,7 +24,7 @@ class Run:
     """One run of a benchmark family.
 
     `versions` and `machine` describe what was measured and where; `load` is the load average before
-    the run. `remark` contains other limitations of the figures.
+    the run. `remark` describes any other limitations of the figures.
     """
 
     family: str

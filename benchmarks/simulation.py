@@ -107,7 +107,7 @@ async def _timers() -> None:
 def _run_figures(
     name: str, scenarios: Sequence[Scenario], look: Callable[[Trace], object]
 ) -> list[Figure]:
-    """Measure how many of these scenarios a search runs per second, and how many events."""
+    """Measure how many of these scenarios, and how many events, a search runs per second."""
     seeds, events, note = [], [], ""
     for _ in range(_REPEATS):
         began = time.process_time()

@@ -5,13 +5,13 @@
     python -m benchmarks.spark_jobs --memory   # only prints; measures only the notebooks' memory
 
 Five million MessageIDs, stored as text in one Parquet file with planted faults, are analysed by
-`labkit.views.spark.streams` in the session that the notebooks use. The *packed windows* are the
-fastest other query with the same results that has been found: ids packed into one number, two
-windows over one shuffle, and an aggregation for the batch sizes, without any checks. After a
-warm-up, the two queries take turns. Before that, every row that `streams` finds is compared to the
-result of pandas.
+`labkit.views.spark.streams` in the session that the notebooks use. This query is compared to the
+*packed windows*, the fastest query found so far that returns the same results. The packed windows
+put each id into a single number, use two windows over one shuffle and an aggregation for the batch
+sizes, and perform no checks. After a warm-up, the two queries take turns. Before that, every row
+that `streams` finds is compared to the result of pandas.
 
-Memory is the largest sum of `Pss` over the kernel and all processes that the notebook starts.
+Memory is the largest total `Pss` of the kernel and all processes that the notebook starts.
 """
 
 import argparse
@@ -51,7 +51,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         before = machine(Path(name))
-        # Run the notebooks first, because a JVM started by this process would be counted as theirs.
+        # Run the notebooks first, because a JVM started by this process would be counted as one of
+        # theirs.
         notebooks = [] if options.quick else notebook_figures()
         figures: list[Figure] = []
         if not options.memory:
@@ -101,7 +102,7 @@ def _jobs(messages: DataFrame) -> list[Row]:
 
 
 def _peer(messages: DataFrame) -> tuple[list[Row], list[Row]]:
-    """Run the query to compare with: packed ids, two windows, one shuffle."""
+    """Run the query to which `streams` is compared: packed ids, two windows, one shuffle."""
     parts = fn.split("message_id", ":")
     ledger, entry, partition, batch = (parts[i].cast("bigint") for i in range(4))
     packed = fn.shiftleft(ledger, 40) + fn.shiftleft(entry, 12) + batch + 1

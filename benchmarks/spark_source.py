@@ -168,7 +168,7 @@ def _drain(spark: SparkSession, rows: DataFrame) -> Times:
 
 
 def _spark_cpu_s(spark: SparkSession) -> float:
-    """Return the processor time of the JVM and its Python workers, which are kept after a query."""
+    """Return the processor time of the JVM and its Python workers, which outlive a query."""
     parents, ticks = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):

@@ -7,13 +7,14 @@ smallest and the largest repeat in brackets. Files are created in `TMPDIR`, whic
 disk, and deleted afterwards.
 
 - Adds: entries of 1 KiB, from the bytes received to the encoded responses: frames, requests,
-  memtable, journal, and one write and one sync per group. No client, network or memtable flush.
-  *Raw* is the limit of the disk: the same bytes, concatenated beforehand, written over an existing
-  file with one `fdatasync` per group. The other stores receive the same entries in one transaction
-  per group, through their fastest call.
-- Processor time includes all threads and the kernel. - Tracing: the number of times that an add
-checks for a listener, multiplied by the cost of a check, as a share of the time of an add. - Replay
-and catch-up reads start with a cold page cache. The time of `cat` includes starting the
+  memtable, journal, and one write and one sync per group. Clients, the network and flushes of the
+  memtable are not included. *Raw* is the limit of the disk: the same bytes, concatenated
+  beforehand, written over an existing file with one `fdatasync` per group. The other stores receive
+  the same entries in one transaction per group, through their fastest call.
+- Processor time includes all threads and the kernel.
+- Tracing: the number of times that an add checks for a listener, multiplied by the cost of a check,
+  as a share of the time of an add.
+- Replay and catch-up reads start with a cold page cache. The time of `cat` includes starting the
   process.
 - Memory is what the kernel reports for the process (`VmRSS`, `VmHWM`, `Pss`).
 """

@@ -51,7 +51,7 @@ class Shape:
 
 
 def store_costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
-    """Return each cost as a value and its unit, by name.
+    """Return the name of each cost, mapped to its value and its unit.
 
     Call this in a new process for each shape, because it measures the memory of the process.
     """
@@ -122,7 +122,7 @@ def _ids_to_read(shape: Shape) -> Iterator[tuple[int, int]]:
 
 
 def _collect(store: LedgerStore) -> dict[str, tuple[float, str]]:
-    """Measure a garbage collection, and another one that has nothing to do."""
+    """Measure a garbage collection, and then another one that finds nothing to delete."""
     first_us, later_us = (_timed(lambda: store.garbage.collect(()))[1] for _ in range(2))
     held = sum(len(log.ledger_bytes) for log in store.garbage.logs)
     return {

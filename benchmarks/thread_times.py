@@ -4,8 +4,8 @@
 
 The load is the same as in `benchmarks.replication`. Apache BookKeeper has a thread for each stage,
 so the kernel's thread times show the stages. labkit does most of its work in one thread, so
-`py-spy` samples 200 times per second which module is running, and the time of the thread is divided
-accordingly.
+`py-spy` samples 200 times per second which module is running, and the thread's time is divided
+among the modules accordingly.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""Measures how fast a view of a long run is created, plays, and jumps to another moment.
+"""Measures how fast a view of a long run is created, how fast it plays, and how fast it jumps to
+another moment.
 
     .venv/bin/python -m benchmarks.views
 

@@ -1,8 +1,9 @@
 """`labkit doctor`: checks whether this machine has everything that labkit needs.
 
 Each check is a function that tests one requirement and returns a `CheckResult`. A check leaves
-nothing behind and does not access the network. `labkit doctor` prints all results; `require` raises
-an error with the same message just before something is used.
+nothing behind and does not access the network. `labkit doctor` prints all results. A command calls
+`require` with the checks that it depends on, and if one of them fails, `require` raises an error
+with the same message.
 """
 
 import importlib.metadata
@@ -226,7 +227,9 @@ def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> CheckResult:
 
 
 def cgroup_memory_left_mib(folder: Path) -> int | None:
-    """Return how many MiB are left within a control group's memory limit; None without a limit."""
+    """Return how many MiB are left within a control group's memory limit, or None if there is no
+    limit.
+    """
     for limit_name, used_name, stat_name, cache in CGROUP_FILES:
         try:
             limit = (folder / limit_name).read_text(encoding="ascii").strip()

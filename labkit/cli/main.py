@@ -85,8 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _OutputError as failed:
         return _fail_on_output(failed.reason)
     except asyncio.CancelledError:
-        # A stop signal ends a server by raising this error (see
-        # `labkit.worlds.live.host.stop_signal`).
+        # A stop signal makes a server raise this error (see `labkit.worlds.live.host.stop_signal`).
         return EXIT_INTERRUPTED if parsed.verb == "client" else EXIT_OK
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

@@ -1,4 +1,4 @@
-"""Builds everything that a release consists of, and checks each part in a fresh environment.
+"""Builds all parts of a release, and checks each of them in a fresh environment.
 
     python -m tools.release [FOLDER]      by default build/release
 

@@ -13,7 +13,7 @@ from tools.search.command import run_search
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Search; return 1 if a promise broke or a counterexample was not found."""
+    """Search; return 1 if a promise was broken or a counterexample was not found."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.search",
         description="Search simulated runs for broken promises, for hours if you like. The search"

@@ -33,8 +33,8 @@ _GIT_LIMIT_S = 30
 class CodeVersion:
     """A version of the code.
 
-    `digest` covers the code of all `PACKAGES`, `protocol` only that of `PROTOCOL` ("" if unknown).
-    `name` is human-readable.
+    `digest` covers the code of all `PACKAGES`, whereas `protocol` covers only that of `PROTOCOL`
+    ("" if unknown). `name` is human-readable.
     """
 
     digest: str

@@ -18,7 +18,7 @@ _SEEDS_PER_VARIANT = 5000
 def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
     """Search, and print a report.
 
-    Return True if no promise broke, or if all requested counterexamples were found. Raises
+    Return True if no promise was broken, or if all requested counterexamples were found. Raises
     `BKIncorrectParameterException` if an argument is invalid or the folder belongs to a different
     search, and `OSError` if the folder cannot be written.
     """

@@ -9,8 +9,8 @@ After every few seeds, it also runs a mutation of a scenario that came close to 
 
 Runs are counted separately for each version of the code of the protocol and its checks. If the code
 changes, the counts start again at 0. The search then first reruns the scenarios that have broken a
-promise before, and continues with new seeds. If only the checks change, the situations reached are
-kept.
+promise before, and continues with new seeds. If only the checks change, the list of situations
+reached is kept.
 """
 
 import os
@@ -94,8 +94,8 @@ class LongSearch:
             _replace(self.folder / REPORT, report(self.state) + "\n")
 
     def trials(self, seeds: int = 0) -> Iterator[Trial]:
-        """Yield the scenarios that broke a promise in earlier code, then `seeds` seeds (0: without
-        end).
+        """Yield the scenarios that broke a promise in earlier code, then `seeds` seeds (0:
+        endlessly many).
 
         Aimed scenarios are interspersed.
         """
@@ -114,7 +114,7 @@ class LongSearch:
         return seed % (_AIMED_EVERY if is_early else _AIMED_EVERY_LATER) == 0
 
     def take(self, result: TrialResult) -> None:
-        """Record the result of a trial, and save the scenario if a promise broke."""
+        """Record the result of a trial, and save the scenario if it broke a promise."""
         state, seed = self.state, result.trial.seed
         if seed is None:
             self.count.aimed += 1
@@ -176,7 +176,7 @@ class LongSearch:
 
 
 def resume(folder: Path, variant: str = "") -> LongSearch:
-    """Return the search whose state is in the folder, or a new one.
+    """Return the search that has saved its state in the folder, or a new search.
 
     Raises `BKIncorrectParameterException` if the state is invalid or belongs to another variant.
     """

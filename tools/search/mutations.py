@@ -40,7 +40,7 @@ def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
     """Return whether `provoke` can make the situation's event happen in the scenario."""
     if situation.during is None or not situation.during.begins:
         return False
-    # In scenarios with brokers, other clients must not use the ledgers.
+    # In scenarios with brokers, no other clients may use the ledgers, so do not inject steps.
     injectable = _FAULTS if scenario.cluster.brokers else {**_FAULTS, **_STEPS}
     return any(kind in injectable for kind in situation.kinds)
 

@@ -88,8 +88,7 @@ def _keep(folder: Path) -> None:
 
 
 def _again(seeds: range, setting: str) -> str:
-    """Rerun the seeds whose writers have a setting that is not the default, and describe the
-    result.
+    """Rerun all seeds in which a writer overrides this setting's default, and describe the result.
 
     This is enough after a code change that affects only such writers, because all other runs stay
     the same.
@@ -119,7 +118,7 @@ def _again(seeds: range, setting: str) -> str:
 def _comparison(runs: int) -> str:
     """Return a table that compares runs with and without aiming.
 
-    Runs without aiming define what is rare.
+    The runs without aiming determine which situations are rare.
     """
     plain, aimed = _count_situations(runs, is_aimed=False), _count_situations(runs, is_aimed=True)
     rare = [name for name in _names() if plain[name] <= RARE * runs]

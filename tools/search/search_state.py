@@ -12,10 +12,10 @@ from tools.search.targeting import Aim, Reached
 
 @dataclass(slots=True)
 class BrokenPromise:
-    """How often a promise broke, and the first scenario that broke it.
+    """How often a promise was broken, and the first scenario that broke it.
 
-    `seeds` lists the first hundred seeds; aimed runs have no seed. `scenario` has been shrunk, and
-    `reason` describes how it breaks the promise.
+    `seeds` lists the first hundred seeds that broke it; aimed runs have no seed. `scenario` has
+    been shrunk, and `reason` describes how it breaks the promise.
     """
 
     times: int
@@ -89,7 +89,7 @@ def state_from_json(text: str) -> SearchState:
     aim = Aim()
     aim.seeds = int(data["tried_seeds"])
     for name, (by_seeds, by_aimed, first_seed, stock) in data["reached"].items():
-        # The code that saved the state may have had other situations.
+        # The code that saved the state may have defined other situations.
         if name in aim.reached:
             scenarios = [_scenario(each) for each in stock]
             aim.reached[name] = Reached(by_seeds, by_aimed, first_seed, scenarios)

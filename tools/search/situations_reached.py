@@ -3,8 +3,8 @@
     Activity     lasts from one event to another, or as long as a call of a disk worker
     Situation    an event during an activity, such as a fence during a flush
 
-The situations show which cases a run has tested, whereas `labkit.system.check` checks whether it
-was correct. Only situations before the epilogue count.
+The situations show which cases a run has tested, whereas `labkit.system.check` checks whether the
+run was correct. Only situations before the epilogue count.
 """
 
 from collections import defaultdict
@@ -26,8 +26,9 @@ class Activity:
     """Something that takes time, such as a recovery.
 
     It lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or until the
-    node dies. `same` lists the fields that must be equal in both events, which distinguishes
-    concurrent activities. An activity can also be a call of a disk worker: one of those in `call`.
+    node dies. `same` lists the fields that must be equal in both events, so that concurrent
+    activities can be told apart. An activity can also be a call of a disk worker; in that case,
+    `call` lists the functions.
     """
 
     begins: tuple[str, ...] = ()
@@ -83,7 +84,7 @@ class Run(Protocol):
 
 
 class _Moment(NamedTuple):
-    """An event, or the start or end of a disk call; `rank` orders moments with the same time."""
+    """An event, or the start or end of a disk call; `rank` orders simultaneous moments."""
 
     time_us: int
     rank: int

@@ -1,8 +1,8 @@
 """Aims a search at rare situations by mutating scenarios that came close to them.
 
-Whether a seed reaches a situation does not depend on what other seeds have reached. This module
-therefore stores the latest scenarios that reached each situation, picks a situation that few or no
-seeds have reached, and mutates one of two kinds of scenarios:
+A new seed does not reach a situation more easily because other seeds have come close to it. This
+module therefore stores the latest scenarios that reached each situation, picks a situation that few
+or no seeds have reached, and mutates one of two kinds of scenarios:
 
     a scenario that reached the situation       by changing its seed and its faults
     a scenario that reached only its activity   by injecting the situation's event at that moment

@@ -104,6 +104,6 @@ def _method(node: ast.stmt) -> str:
 
 
 def _text(documented: object) -> str:
-    """Return a docstring as Markdown, with indented blocks as code."""
+    """Return a docstring as Markdown, in which indented blocks become code."""
     paragraphs = (inspect.getdoc(documented) or "").split("\n\n")
     return "\n\n".join(f"```\n{dedent(p)}\n```" if p.startswith("    ") else p for p in paragraphs)

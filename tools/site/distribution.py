@@ -45,17 +45,19 @@ def distribution(
     """Write Pyodide, labkit and its dependencies to the folder; return the names of the packages.
 
     Downloads are kept in `cache`. `imports` are the import statements to run before the memory is
-    saved; `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
+    saved, and `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
     """
     core, found = pyodide(cache), wheels(cache, given)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in _CORE:
         shutil.copy(core / name, folder)
-    # JupyterLite loads a file with this name, so this is how it gets the prepared Python.
+    # JupyterLite loads `pyodide.mjs`, so replace that file with the script that starts the prepared
+    # Python.
     shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
     shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
-    # Omit the packages, because they are in the archive: importing one must not load its wheel.
+    # Do not list the packages, because they are in the archive, and importing one must not load its
+    # wheel.
     info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     lock = {"info": {**info, "version": RELEASE}, "packages": {}}
     (folder / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")

@@ -135,7 +135,7 @@ class Source:
 
     @cached_property
     def calls(self) -> Mapping[str, list[tuple[ast.Call, _Function | None]]]:
-        """The calls of each function or class, with the innermost function around each call."""
+        """The calls of each function or class, with the innermost function containing each call."""
         inside = {id(c): f for f in self.functions for c in ast.walk(f) if isinstance(c, ast.Call)}
         found = defaultdict[str, list[tuple[ast.Call, _Function | None]]](list)
         for node in ast.walk(self.tree):
@@ -184,7 +184,7 @@ class Errors:
         return sorted(ours) + list(COURSE)
 
     def messages(self, name: str) -> list[Message]:
-        """Return the messages with which labkit creates errors of a class."""
+        """Return the messages that labkit's code uses when it creates errors of this class."""
         found = {
             Message(text, source.name): None
             for source in self.sources
@@ -197,7 +197,7 @@ class Errors:
 
     def _of_class(self, name: str, call: ast.Call) -> _Template:
         """Return the message of an error that is created with these arguments."""
-        if name == "InvalidSettingException":  # Its message is the rule that the setting violates.
+        if name == "InvalidSettingException":  # The message is the violated rule.
             return _template(call.args[1])
         for each in self.ancestors(name):
             for start in self.classes[each].body if each in self.classes else ():

@@ -1,4 +1,4 @@
-"""Generates the page of all views, each at a moment that shows what it is for."""
+"""Generates the page with all views, each showing a moment that illustrates its purpose."""
 
 import asyncio
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ the network has [a page of its own](play.md).
 
 
 def gallery(lessons: list[Lesson], views: Views) -> str:
-    """Return the page as Markdown. Nothing on the page needs Python."""
+    """Return the page as Markdown. The page works without Python."""
     titles = {lesson.number: lesson for lesson in lessons}
     parts = [_HEAD]
     for view, number in _views():

@@ -1,7 +1,8 @@
 """Generates the landing page: an animation of a real run, in which a visitor can kill a bookie.
 
-It needs no Python in the browser, because all runs are made when the site is built: for each bookie
-and each of several moments, one fork of the run in which that bookie is killed at that moment.
+The page does not need Python in the browser, because all runs are recorded when the site is built.
+For each bookie and each of several moments, there is a fork of the run in which that bookie is
+killed at that moment.
 """
 
 import json
@@ -26,8 +27,8 @@ SCENARIO = Scenario(
     Cluster(bookies=5), (Write(entries=8, ensemble=4, write_quorum=3, ack_quorum=2),), seed=1
 )
 SPACING_MS = 1000
-"""How long the animation takes at least between two moments at which a bookie can be killed, in
-milliseconds.
+"""The minimum duration of the animation, in milliseconds, between two moments at which a bookie can
+be killed.
 """
 
 _TEXT = Path(__file__).parent / "theme" / "landing.md"

@@ -1,4 +1,4 @@
-"""Lists the lessons, and what each one needs to run."""
+"""Lists the lessons, and what each lesson needs in order to run."""
 
 import json
 import re
@@ -17,7 +17,9 @@ _NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A notebook of the course. `needs` says what it needs that a browser tab lacks, or is ""."""
+    """A notebook of the course. `needs` names what the notebook needs but a browser tab lacks; it
+    is "" if there is nothing.
+    """
 
     number: str
     title: str

@@ -19,7 +19,7 @@ TAB = "tab"
 
 
 class _Page(HTMLParser):
-    """The links on a page, and the ids to which fragments can refer."""
+    """The links on a page, and the ids that fragments can refer to."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ def _exists(site: Path, page: Path, link: str) -> bool:
     if path.is_relative_to(site / TAB):
         notebooks = parse_qs(parts.query).get("path", [])
         return all((site / TAB / "files" / name).is_file() for name in notebooks)
-    if parts.fragment.startswith("run.1."):  # A script opens links to runs.
+    if parts.fragment.startswith("run.1."):  # Links to runs are opened by a script.
         return True
     return not parts.fragment or unquote(parts.fragment) in _read(path).ids
 

@@ -59,7 +59,7 @@ def wheelhouse(folder: Path) -> None:
 
 
 def _resolve(system: str, needed: str) -> None:
-    """Write labkit's requirements on this system; they differ between systems."""
+    """Write labkit's requirements for this system to a file; they differ between systems."""
     command = ("uv", "pip", "compile", "--quiet", "--system-certs", "--no-header", "--no-annotate")
     target = ("--python-platform", system, "--python-version", PYTHON)
     project = str(ROOT / "pyproject.toml")

@@ -154,7 +154,7 @@ def _normal(path: PurePosixPath) -> str:
 
 def _essay(name: str) -> str:
     module = ast.parse((ROOT / "labkit" / name / "__init__.py").read_text(encoding="utf-8"))
-    # 2**40 is a power, not the start of bold text.
+    # `2**40` is a power; the asterisks do not start bold text.
     text = re.sub(r"(?<=\d)\*\*(?=\d)", r"\\*\\*", ast.get_docstring(module) or "")
     return f"# labkit.{name.replace('/', '.')}\n\n{text}\n"
 

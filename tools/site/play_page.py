@@ -1,8 +1,8 @@
 """Generates the page with the game. Each level is a link to its first moment, which this page
 itself opens.
 
-The picture of each level is made when the site is built. While the visitor looks at it, the worker
-starts Python.
+The picture of each level is made when the site is built. While the visitor looks at the picture,
+the worker starts Python.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Generates the page on what labkit promises from the tests that have the marker `promise`."""
+"""Generates the page that lists labkit's promises, from all tests with the marker `promise`."""
 
 import ast
 from collections import defaultdict

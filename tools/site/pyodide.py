@@ -75,7 +75,7 @@ class Wheel:
 
 
 def wheels(cache: Path, given: Iterable[Path] = ()) -> list[Wheel]:
-    """Return the wheels of labkit and everything that it needs in a tab.
+    """Return the wheels of labkit and of everything that labkit needs in a tab.
 
     Downloads are kept in `cache`; `given` are wheels that replace the pinned ones. Raises
     `CannotBuildError`.

@@ -1,8 +1,8 @@
 """Generates the page that opens links to runs.
 
 The browser reads the link from the URL's fragment. Runs of the lessons and of the counterexamples
-were recorded when the site was built, so they open without Python. For all other runs, and for
-changes, `theme/run-worker.js` runs labkit in a worker, with the Python of the tab.
+were recorded when the site was built, so they open without Python. For all other runs, and if the
+visitor changes a run, `theme/run-worker.js` runs labkit in a worker, with the Python of the tab.
 """
 
 import json

@@ -27,7 +27,7 @@ TOUR = SOURCES / "tour_in_a_tab.py"
 _KERNEL = "@jupyterlite/pyodide-kernel-extension"
 _EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget", _KERNEL)
 _KERNEL_IMPORTS = ("import pyodide_kernel", "import piplite.piplite")
-"""These must run first, because the kernel replaces modules that do not exist in a browser."""
+"""These imports must run first: the kernel replaces modules that do not exist in a browser."""
 
 _RUN_PAGE_IMPORT = "import labkit.course.runs.open_run"
 
@@ -73,7 +73,8 @@ def tour() -> NotebookNode:
 
 
 def _put(notebook: NotebookNode, path: Path) -> None:
-    # Do not split strings into lines, because JupyterLite would show the lines joined by commas.
+    # Do not split strings into lists of lines, because JupyterLite would join the lines with
+    # commas.
     nbformat.write(notebook, path, split_lines=False)
 
 

@@ -89,7 +89,7 @@ def state_of(view: SceneView) -> dict[str, Any]:
 
 
 def key_of(link: RunLink) -> str:
-    """Return the first part of a link's content, by which `theme/run.js` looks up a run."""
+    """Return the first part of a link's content, which `theme/run.js` uses to look up a run."""
     return link.content().partition('"scenario":')[0]
 
 
@@ -123,7 +123,7 @@ def _for_readers(state: dict[str, Any]) -> dict[str, Any]:
 
     def readable(numbers: list[int]) -> list[int]:
         match dict(pairs[number] for number in numbers).get("data-act", ""):
-            case "" | "seek" | "show":  # The page itself handles these two.
+            case "" | "seek" | "show":  # The page itself handles "seek" and "show".
                 return numbers
             case "fail":  # A bookie's heading is a button only in a notebook.
                 return [number for number in numbers if pairs[number][0] not in _BUTTON]

@@ -118,8 +118,9 @@ class RealFile(OpenFile):
 class RealDisk:
     """A `Disk` in one configured directory, which is created if it is missing.
 
-    Methods raise `OSError`, which includes the path, or `StorageDamagedException` if a path is not
-    a regular file but, for example, a FIFO. The constructor raises `MissingPart` on Windows.
+    Methods raise `OSError`, which includes the path, or `StorageDamagedException` if a path refers
+    to something other than a regular file (a FIFO, for example). The constructor raises
+    `MissingPart` on Windows.
     """
 
     def __init__(self, root: Path) -> None:
@@ -141,8 +142,8 @@ class RealDisk:
     def _make_folders(self, folder: Path) -> None:
         """Create the directory and its missing parents below `root`.
 
-        Only a new directory directly in `root`, which is created once, is synced here. A flush
-        syncs the other directories, for many new ledgers at once.
+        This method syncs `root` if it adds a directory to it, which happens only a few times. All
+        other new directories are synced by a flush, for many new ledgers at once.
         """
         require_directory(folder)
         missing = [folder]

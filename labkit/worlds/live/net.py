@@ -75,7 +75,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peers = peers
         self.progress = PeerProgress()
-        """How far the other end lags behind; `Peers` reads it to enforce its limits."""
+        """How far the other end lags behind; `Peers` uses this to enforce its limits."""
         self._loop = asyncio.get_running_loop()
         self._is_paused = False
         self._rest = bytearray()
@@ -99,7 +99,8 @@ class FrameConnection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             data = join_with_lengths(bodies)
             self.progress.moved_bytes += len(data)
-            # Write once, because a system call per frame would cost more than the frame.
+            # Write all frames at once, because a system call per frame would cost more than the
+            # frame itself.
             self._transport.write(data)
             if self.progress.has_unread:
                 self._report_held_bytes()
@@ -137,7 +138,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for the next receive; if `_rest` is short, copy it to the front first.
 
-        That is cheaper than appending the received bytes to the incomplete frame in `_rest`.
+        Copying a short `_rest` costs less than appending the received bytes to it.
         """
         buffer = self._peers.receive_buffer()
         self._front_size = len(self._rest) if 2 * len(self._rest) <= len(buffer) else 0
@@ -168,7 +169,7 @@ class FrameConnection(asyncio.BufferedProtocol):
             self._loop.call_soon(self._continue_receiving)
 
     def update_receiving(self) -> None:
-        """Receive from TCP unless the receiver has paused or the memory limit forbids it."""
+        """Receive from TCP, unless the receiver has paused or the memory limit prevents it."""
         if self._transport is None:
             return
         if self._is_paused or self.progress.is_stopped:
@@ -229,8 +230,8 @@ class FrameConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Call `pause_writing` at the first unsent byte, because each one counts against the
-        # process's limit.
+        # Make asyncio call `pause_writing` at the first unsent byte, because every unsent byte
+        # counts against the process's limit.
         transport.set_write_buffer_limits(high=0)
         self._on_bodies = self._on_open(self)
         self._peers.opened(self)
@@ -292,8 +293,8 @@ async def listen(
     """Start a server for connections that carry frames; port 0 selects a free port.
 
     `peers` limits the memory of the connections, and can be shared with other ports. With
-    `serving=False`, the port is bound, but the server accepts no clients before `start_serving`.
-    Raises `PortInUseError`, or `UnknownHostError` if `host` cannot be resolved.
+    `serving=False`, the port is bound, but the server does not accept clients until `start_serving`
+    is called. Raises `PortInUseError`, or `UnknownHostError` if `host` cannot be resolved.
     """
     shared_peers = peers or Peers()
     with explain_port_errors(port, host):

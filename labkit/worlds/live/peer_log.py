@@ -73,8 +73,8 @@ class PeerLog(logging.Handler):
 def report_failed_accepts(log: Callable[[str], None]) -> None:
     """Make the running event loop log one line for each connection that it cannot accept.
 
-    By default, asyncio writes a traceback each time, a hundred per second while the process is out
-    of file descriptors.
+    By default, asyncio writes a traceback for each of them, and thus a hundred per second while the
+    process is out of file descriptors.
     """
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

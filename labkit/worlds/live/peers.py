@@ -1,4 +1,4 @@
-"""Limits the memory that a process uses for the peers of all its connections together.
+"""Limits the total memory that a process uses for the peers of all its connections.
 
 For each peer, a process buffers the received part of an incomplete frame, and the bytes that the
 peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This module
@@ -6,7 +6,8 @@ enforces the limits on all connections together:
 
     memory       While more than `max_memory_mb` is held, no connection is writable, and only the
                  connection with the oldest incomplete frame may receive. Peers that have been
-                 behind for `PATIENCE_S` are dropped, longest first, until the total fits.
+                 behind for `PATIENCE_S` are then dropped, starting with the one that has been
+                 behind longest, until the total is within the limit.
     time         A peer is dropped if it does not complete a frame, or does not read the last bytes
                  of a closed connection, within `FRAME_TIMEOUT_S`.
     connections  A connection beyond `max_connections` replaces the oldest one that has never sent
@@ -15,8 +16,8 @@ enforces the limits on all connections together:
 A peer is behind while it has an incomplete frame or unread bytes. A peer that transfers at least
 `PROGRESS_BYTES` between two checks, one second apart, no longer counts as slow.
 
-Connections (`labkit.worlds.live.net`) report the bytes that they move and hold; `Peers` tells them
-when to stop receiving and when to close.
+Connections (`labkit.worlds.live.net`) report how many bytes they transfer and hold, and `Peers`
+tells them when to stop receiving and when to close.
 
 In BookKeeper, `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` limit what
 is buffered per connection and per thread; nothing limits all connections together.
@@ -144,7 +145,7 @@ class PeerProgress:
 class Peer(Protocol):
     @property
     def progress(self) -> PeerProgress:
-        """How far behind the other end is."""
+        """How long the other end has taken to complete a frame or to read what was sent to it."""
 
     @property
     def has_incomplete_frame(self) -> bool: ...
@@ -209,14 +210,15 @@ class Peers:
     # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """Return the receive buffer. All connections share it, because each one empties it at once.
+        """Return the receive buffer. All connections share one buffer, because each connection
+        empties it immediately.
 
         Separate buffers would fragment the heap even after their connections are closed.
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
     def set_held_bytes(self, peer: Peer, size: int) -> None:
-        """Record how many bytes are now held for this peer."""
+        """Record how many bytes are currently held for this peer."""
         before = self._held.get(peer, 0)
         if size:
             self._held[peer] = size
@@ -284,7 +286,7 @@ class Peers:
             self._check_later()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """Close a connection; the next check logs on one line how many were closed."""
+        """Close a connection; the next check logs how many were closed for this reason."""
         self._dropped[why] += 1
         peer.drop()
         if self._checking is None:

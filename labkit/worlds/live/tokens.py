@@ -1,9 +1,9 @@
-"""Token authentication: clients prove their role with a JSON Web Token, checked by PyJWT.
+"""Token authentication: clients prove their role with a JSON Web Token, which is verified by PyJWT.
 
 A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`) and has not
 expired (`exp`), contains a role, and, if an audience is configured, is meant for that audience.
-`broker/protocol/authorization` decides what the role may do; with only `authenticationEnabled`,
-every role may do everything. Create tokens with Pulsar's `bin/pulsar tokens create` or with
+`broker/protocol/authorization` decides what the role may do; if only `authenticationEnabled` is
+set, every role may do everything. Create tokens with Pulsar's `bin/pulsar tokens create` or with
 `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
@@ -32,7 +32,7 @@ claims with configurable names, which are checked here.
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """The settings with which a broker checks tokens, named as in Pulsar's `broker.conf`.
+    """The settings that a broker uses to check tokens, named as in Pulsar's `broker.conf`.
 
     `key` verifies signatures that use one of the `algorithms`. If `audience_claim` is set, the
     claim of that name must contain `audience`. `allowed_clock_skew_s` is the tolerated difference

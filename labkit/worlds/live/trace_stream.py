@@ -1,8 +1,8 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
-While no listener is connected, the node's recorder records nothing. If too many rows are queued for
-all listeners together, the slowest listener is dropped; the last line that it receives and the
-node's log say so. Connections beyond `MAX_LISTENERS` are refused.
+While no listener is connected, the node does not record any events. If too many rows are queued for
+all listeners together, the slowest listener is dropped. This is reported to the listener, in the
+last line that it receives, and in the node's log. Connections beyond `MAX_LISTENERS` are refused.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The received data is not a trace; another program or another version of labkit sent it."""
+    """The received data is not a trace: another program or another version of labkit sent it."""
 
 
 class TraceEndedError(TraceStreamError):
@@ -202,8 +202,8 @@ def _line(content: list[Event] | str) -> bytes:
 
 
 def _values(event: Event) -> tuple[Any, ...]:
-    """Return the event's columns without trailing defaults, because most kinds use only the first
-    ones.
+    """Return the event's columns without trailing default values, because most kinds of events use
+    only the first few columns.
     """
     size = len(event)
     while event[size - 1] == _VALUES[size - 1]:
@@ -252,10 +252,10 @@ class TraceStream:
 
 
 def decode_rows(line: bytes) -> list[Event]:
-    """Decode the rows in one line; return none for an empty line.
+    """Decode the rows in one line; an empty line contains no rows.
 
-    Raises `TraceEndedError` for the line with which a node drops or refuses a listener, and
-    `TraceStreamError` for a line that is not a list of rows or contains an unknown kind.
+    Raises `TraceEndedError` if the line says that the node drops or refuses this listener, and
+    `TraceStreamError` if it is not a list of rows or contains an unknown kind of event.
     """
     try:
         content = json.loads(line or b"[]")

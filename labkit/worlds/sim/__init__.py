@@ -1,15 +1,16 @@
-"""The simulated world: the real system in virtual time, with every failure that can be simulated.
+"""The simulated world: runs the real system in virtual time, and injects failures into its nodes,
+disks and network.
 
     from labkit.worlds.sim.run import run
     trace = run(Scenario(Cluster(3), (Write(entries=20),), (Crash("b1", when=At(5)),), seed=7))
 
-A run is a value: the same scenario produces the same trace, event by event, in any process and on
-any Python version. `trace.at(...)` returns the state of the cluster at any moment, and running
-`scenario.with_fault(...)` repeats the run up to the new fault.
+Every run can be reproduced: the same scenario produces the same trace, event by event, in any
+process and on any Python version. `trace.at(...)` returns the state of the cluster at any moment,
+and running `scenario.with_fault(...)` repeats the run up to the new fault.
 
-It runs the real code, without any change: `labkit.system.storage`, `bookie`, `client`, `metadata`,
-`autorecovery`, `topic`, `broker` and `node`. Only the implementations behind its ports are
-simulated:
+This world runs the real code, without any change: `labkit.system.storage`, `bookie`, `client`,
+`metadata`, `autorecovery`, `topic`, `broker` and `node`. Only the implementations behind its ports
+are simulated:
 
     machine/    time, randomness, processes, network, disks and ZooKeeper
     nodes/      bookies, brokers and clients on simulated machines
@@ -26,7 +27,7 @@ A world runs a scenario:
     world         starts the nodes, runs the workload, then the epilogue
     chosen_order  a world in which a decision picks the next message to arrive
     epilogue/     repairs all faults and reads everything
-    run, trace    runs a scenario and returns the run as a value
+    run, trace    runs a scenario and returns the run as an object
     run_link      describes a run and one of its moments in a link that anyone can open
 
 The whole package follows one rule: every random choice is a named decision. A failing run is
@@ -34,14 +35,14 @@ therefore described by a small dictionary of decisions, and shrinking the run me
 from this dictionary. No code iterates over a set, because the order of a set differs between
 processes, and no world reads the system clock.
 
-`play/` lets someone choose the moves: it runs a scenario up to the last move, and lists the
-messages in flight. `explore/` generates scenarios, searches them for bugs and shrinks the failing
-ones. `crash_map/` runs a single machine without network or time and stops it at each of its disk
-operations.
+`play/` lets a player choose each move: it runs a scenario up to the player's last move, and lists
+the messages in flight. `explore/` generates scenarios, searches them for bugs and shrinks the
+failing ones. `crash_map/` runs a single machine without network or time and stops it at each of its
+disk operations.
 
 Four things are not simulated: a crash of the metadata server, a failure of its disk, corrupt
 memory, and malicious nodes. A run tries a single order of events, so many successful runs make a
-bug unlikely but do not prove that there is none.
+bug unlikely, but they do not prove that there are no bugs.
 
 Apart from the standard library, this package needs only protobuf, which has a pure-Python wheel. It
 therefore also runs in the browser (Pyodide) and produces the same traces there.

@@ -8,7 +8,7 @@ all messages stay in flight except those to and from the metadata server. Reques
 
 To keep the number of choices small:
 
-    disk calls take no time, so a node handles a message in one go
+    disk calls take no time, so a node handles each message without interruption
     clients are connected to all bookies in advance
     a step that waits for an event starts with a message from its client to itself
     a restarted bookie finishes starting before the next message arrives
@@ -82,7 +82,7 @@ class ChosenOrderWorld(World):
             await response
 
     def deliver_next(self) -> bool:
-        """Deliver a message, or start the epilogue. Called when the event loop is idle."""
+        """Deliver a message, or start the epilogue. Called by the event loop when it is idle."""
         if self._is_waiting():
             return self.network.transit.deliver_first(is_metadata)
         if self.crash_some() or self.network.transit.deliver_chosen():
@@ -93,7 +93,7 @@ class ChosenOrderWorld(World):
         return True
 
     def _is_waiting(self) -> bool:
-        """Return whether a `wait` decision is keeping messages in flight."""
+        """Return whether messages are being held back because of a `wait` decision."""
         transit, number = self.network.transit, len(self.choices)
         if transit.choose is None or not transit.under_way:
             return False
@@ -115,8 +115,8 @@ class ChosenOrderWorld(World):
             self.may_crash.append(name)
 
     def crash_some(self) -> bool:
-        """Crash and restart the bookies whose `crash` decision is due; return whether there were
-        any.
+        """Crash and restart each bookie that has a `crash` decision at this point; return whether
+        any did.
         """
         if self.network.transit.choose is None:
             return False

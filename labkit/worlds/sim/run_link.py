@@ -1,9 +1,10 @@
-"""A run as a link, with everything that is needed to repeat it and to show one of its moments.
+"""A link to a run, which contains everything that is needed to repeat the run and to show one of
+its moments.
 
     run.1.eNqrVkrJTC9K...Qx7cQ.57
 
-1 is the version of the format, and 57 is the moment: the `seq` of the last event shown. Between
-them is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
+1 is the version of the format, and 57 is the moment, given as the `seq` of the last event shown.
+Between them is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
 
 On the site, the link is the fragment of a URL, which browsers do not send to the server. Because a
 link may come from a stranger, `RunLink.parse` limits its size, validates the scenario as
@@ -190,7 +191,7 @@ def _decompress(text: str) -> str:
 
 
 def _check_size(scenario: Scenario) -> None:
-    """Limit what it costs to run a stranger's scenario; a step budget limits this further."""
+    """Limit the cost of running a stranger's scenario; the step budget limits it further."""
     cluster, steps = scenario.cluster, scenario.workload
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]

@@ -1,4 +1,4 @@
-"""A run as a value: its events, and everything that is needed to repeat it."""
+"""A run as an immutable object: its events, and everything that is needed to repeat it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -88,8 +88,8 @@ class Trace:
 
         The fault kills the node (`kill`), pauses it (`pause`), or disconnects it from all others
         (`cut`). Raises `CannotForkError` if the event belongs to the epilogue, and
-        `BKIncorrectParameterException` if the event or the fault does not exist or the fault cannot
-        hit that node.
+        `BKIncorrectParameterException` if the event or the fault does not exist, or if the fault
+        cannot affect that node.
         """
         return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
 
@@ -107,7 +107,7 @@ class Trace:
         at: int = -1,
     ) -> str:
         """Return a link that opens this run in a view, after event `at` (-1: before the first), or
-        "" if a link cannot describe its scenario. `labkit open` and `open_run` open it.
+        "" if a link cannot describe its scenario. `labkit open` and `open_run` open such links.
 
         view, selection: the name of the view, and the fields of a `Selection`.
         fork: a fork of this run to show next to it.

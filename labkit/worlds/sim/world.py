@@ -1,4 +1,4 @@
-"""The world of one run: its nodes, their faults, and the events that they report.
+"""The world of one run: its nodes, the faults that affect them, and the events that they report.
 
 boot        start the metadata server, then all bookies, brokers and clients; time 0 of the
             scenario is when all of them are up
@@ -97,7 +97,7 @@ class World:
             raise self._error
 
     async def outlast(self) -> None:
-        """Check whether the steps that are still running end now that all faults are repaired.
+        """Check whether the steps that are still running end after all faults have been repaired.
 
         Call this after `run`. It does nothing if the order of messages is chosen, because no
         timeout fires in that case.
@@ -224,7 +224,9 @@ class World:
         await wait([ended for _, started, ended in runs if started.done()], deadline)
 
     def _schedule(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Schedule a step; return a future for its start, and one for its end, however it ends."""
+        """Schedule a step. Return a future that is done when the step starts, and one that is done
+        when the step ends, however it ends.
+        """
         node = self.clients[step.client]
         started: asyncio.Future[None] = self.loop.create_future()
         ended: asyncio.Future[None] = self.loop.create_future()
@@ -271,8 +273,8 @@ class World:
 
     def _repair_all(self) -> None:
         self._is_over = True
-        # Drop these actions, because a fault that is still waiting for an event would hit the
-        # epilogue.
+        # Drop these actions, because a fault that is still waiting for an event could strike during
+        # the epilogue.
         self._waiting_actions.clear()
         # Stop choosing the order, which does not matter in the epilogue, because it reads
         # everything.
@@ -284,10 +286,10 @@ class World:
             node.resume()
 
     async def _wait_for_consumers(self) -> None:
-        """Wait for the consuming steps before the epilogue stops the brokers.
+        """Wait for the steps that consume messages before the epilogue stops the brokers.
 
-        Otherwise, new brokers would redeliver all messages whose acknowledgements the current
-        brokers have not stored.
+        Otherwise, the restarted brokers would redeliver all messages whose acknowledgements had not
+        been stored.
         """
         steps = {
             ended: each

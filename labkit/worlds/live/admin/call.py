@@ -18,7 +18,7 @@ from labkit.system.topic.names import check_namespace, shorten
 
 
 class RedirectError(LabkitError):
-    """The request must be redirected; the message is the URL of the right broker."""
+    """The request must be redirected; the message is the URL of the broker that can handle it."""
 
 
 class BadRequestError(LabkitError):
@@ -34,7 +34,7 @@ class StatusError(LabkitError):
 def not_supported(what: str) -> StatusError:
     """Return the error for a Pulsar feature that labkit does not support.
 
-    Its status is not 404, because clients would conclude that the object does not exist.
+    The error's status is not 404, because clients would conclude that the object does not exist.
     """
     return StatusError(501, f"{what} is not supported here; see docs/pulsar.md for what is")
 
@@ -65,7 +65,7 @@ def decode_body(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A parsed request. `names` are the variable segments of the path, decoded.
+    """A parsed request. `names` contains the decoded variable segments of the path.
 
     `method`, `path` (as received) and `authorization` are used to forward the request to other
     brokers.
@@ -93,7 +93,9 @@ class Call:
 
     @property
     def subscription(self) -> str:
-        """The subscription in the path; Pulsar's client library encodes its name twice."""
+        """The subscription in the path; its name is decoded twice, because Pulsar's client library
+        encodes it twice.
+        """
         return unquote_plus(self.names[3])
 
     def query_flag(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The HTTP paths for clusters, tenants, brokers and bookies, which only superusers may call.
+"""The HTTP paths for clusters, tenants, brokers and bookies, which only superusers may use.
 
 In Pulsar: `broker/admin/v2/Clusters.java`, `Tenants.java`, `Brokers.java`, `Bookies.java`.
 """

@@ -1,11 +1,11 @@
 """Protection against cross-site request forgery (CSRF).
 
-Without asking the server, a browser lets any web page send certain requests to any address,
-including loopback: a GET, or a POST of text or of a form. A server that accepts requests without a
-token must therefore check that they do not come from a page of another site:
+A browser lets any web page send certain requests to any address, including loopback, without asking
+the server first: GET requests, and POST requests with text or a form. A server that accepts
+requests without a token must therefore check that they do not come from a page of another site:
 
-    Origin, Sec-Fetch-Site   Browsers use them to identify the page's site; other clients send
-                             neither.
+    Origin, Sec-Fetch-Site   Browsers send these headers to identify the page's site; other clients
+                             send neither.
     Content-Type             A page may send JSON only with the server's permission (CORS), which
                              labkit never grants.
     Host                     On loopback, the host name must be this broker's own: with DNS
@@ -26,7 +26,7 @@ _SAME_SITE = ("same-origin", "none")
 
 
 def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
-    """Return the reason to suspect that a page of another site sent the request, or "".
+    """Return the reason for suspecting that a page of another site sent the request, or "".
 
     `advertised_url` is this broker's HTTP address.
     """
@@ -42,8 +42,8 @@ def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
         return ""
     connection = request.connection
     assert isinstance(connection, HTTP1Connection)
-    # Check the request even if the client has closed the connection, because it may still have an
-    # effect.
+    # Check the request even if the client has closed the connection, because the request may still
+    # have an effect.
     if connection.stream.closed() or _is_loopback(connection.stream.socket.getsockname()[0]):
         return f"{name!r} is not a host name of this broker: use localhost or set advertisedAddress"
     return ""

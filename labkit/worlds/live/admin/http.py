@@ -1,8 +1,8 @@
 """The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
 
-Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar. A request for
-a topic or bundle of another broker is redirected to that broker (307). `docs/pulsar.md` lists the
-supported paths.
+Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar. A request for a
+topic or bundle that another broker owns is redirected to that broker (307). `docs/pulsar.md` lists
+the supported paths.
 
 In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
@@ -68,8 +68,8 @@ _BEARER = "Bearer "
 
 
 class _WithExactNames(HTTPHeaders):
-    """Response headers, of which some keep the exact case of their names, because Pulsar's library
-    compares names case-sensitively.
+    """Response headers, some of which keep the exact case of their names, because Pulsar's library
+    compares these names case-sensitively.
     """
 
     def __init__(self, headers: HTTPHeaders, exact: Sequence[tuple[str, str]]) -> None:
@@ -83,7 +83,8 @@ class _WithExactNames(HTTPHeaders):
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """Base class of the request handlers; tornado calls the methods that have no docstring.
+    """The base class of all request handlers. Its methods without a docstring are called by
+    tornado.
 
     A body larger than `MAX_BODY_BYTES` is read to its end but discarded.
     """
@@ -191,10 +192,11 @@ class _RouteHandler(_Handler):
         return self.broker.identify(method, token.removeprefix(_BEARER).encode()).role
 
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
-        """Raise `BrokerError` if the role may not perform the action.
+        """Raise `BrokerError` if the client's role is not allowed to perform the action.
 
-        For requests that ordinary clients send, the role needs a grant on the topic or the
-        namespace. All other requests require the role of an administrator or a superuser.
+        For requests that ordinary clients send, the role must have been granted the action on the
+        topic or the namespace. All other requests require the role of an administrator or a
+        superuser.
         """
         authorization = self.broker.authorization
         if authorization is None:
@@ -225,12 +227,12 @@ class _RouteHandler(_Handler):
 
 
 class _UnknownPathHandler(_Handler):
-    """Handles all other paths, whether Pulsar has them or not."""
+    """Handles all other paths, whether they exist in Pulsar or not."""
 
     def _refuse(self) -> None:
         if not self.refuse_if_invalid():
-            # Do not use 404, because clients would conclude that a topic or a namespace does not
-            # exist.
+            # Do not use status 404, because clients would conclude that a topic or a namespace does
+            # not exist.
             refusal = not_supported(f"{self.request.method} {shorten(self.request.path)}")
             self.refuse(refusal.status, str(refusal))
 

@@ -107,7 +107,7 @@ async def _message_by_id(call: Call) -> object:
 async def _last_message_id(call: Call) -> object:
     topic = await call.open_topic()
     last = await last_message_id(topic.ledger, topic.partition)
-    # An empty topic has no last message, but it has a last position.
+    # An empty topic has no last message, but it still has a last position.
     return {**message_id_json(topic.ledger.last_confirmed, topic), "batchIndex": last.batch_index}
 
 

@@ -1,7 +1,8 @@
-"""Requests for a partitioned topic, which the broker forwards for each of its partitions.
+"""Handles a request for a partitioned topic by sending one request for each of its partitions.
 
-The broker sends the requests over HTTP, with the client's credentials, to the brokers that own the
-partitions, which may include itself. If one of them fails, the client can repeat the whole request.
+The broker sends these requests over HTTP, with the client's credentials, to the brokers that own
+the partitions, which may include the broker itself. If one of them fails, the client can repeat the
+whole request.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
 """
@@ -40,10 +41,10 @@ async def existing_partitions(call: Call, partitions: Sequence[int]) -> list[int
 
 
 async def check_not_partitioned(call: Call, what: str) -> None:
-    """Raise `StatusError` if the topic is partitioned, because the request needs a single
-    partition.
+    """Raise `StatusError` if the topic is partitioned, because the request can only be applied to a
+    single partition.
 
-    `what` is the beginning of the advice in the error, such as "skip messages of".
+    `what` is how the advice in the error message begins, such as "skip messages of".
     """
     if await all_partitions(call):
         raise StatusError(
@@ -58,8 +59,8 @@ async def forward_to_partitions(
 ) -> dict[int, Any]:
     """Forward the request once for each of these partitions; return the responses by partition.
 
-    `rest` replaces the part of the path after the topic, and `method` the HTTP method. An error
-    response is returned as a `StatusError`.
+    If given, `rest` replaces the part of the path after the topic, and `method` replaces the HTTP
+    method. An error response is returned as a `StatusError`.
     """
     limit = asyncio.Semaphore(_AT_ONCE)
     tenant, namespace, topic = call.names[:3]
@@ -77,10 +78,11 @@ async def forward_to_partitions(
 
 
 async def forward(call: Call, path: str, method: str) -> Any:
-    """Send a request for another path, with the body, the options and the credentials of the call.
+    """Send this broker a request for another path, with the body, the options and the credentials
+    of the call.
 
-    This broker redirects it to the owner if necessary. Returns the response's JSON, or a
-    `StatusError` for an error response.
+    The broker redirects the request to the topic's owner if necessary. Returns the response's JSON,
+    or a `StatusError` for an error response.
     """
     options = {name: value for name, value in call.options.items() if name != "authoritative"}
     headers = {"Content-Type": "application/json"}
@@ -108,7 +110,7 @@ async def forward(call: Call, path: str, method: str) -> Any:
 
 
 def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
-    """Return the successful responses, and raise the first error.
+    """Return the successful responses, or raise the first error.
 
     An error is ignored if its status is in `but` and another partition accepted the request.
     """

@@ -1,8 +1,8 @@
 """The HTTP paths for the schemas of a topic.
 
-Over HTTP, schema types have their names from Pulsar's Java code, and schema definitions are text.
-The definition of a KeyValue schema is one JSON document, `{"key": ..., "value": ...}`, in which ""
-stands for a primitive type.
+Over HTTP, schema types are called by their names in Pulsar's Java code, and schema definitions are
+sent as text. The definition of a KeyValue schema is one JSON document,
+`{"key": ..., "value": ...}`, in which "" stands for a primitive type.
 
 In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUtils.java`.
 """
@@ -26,7 +26,7 @@ _STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
 
 
 async def _topic(call: Call) -> str:
-    """Return the topic in the path, which need not exist. Raises `BrokerError`."""
+    """Return the topic in the path; the topic need not exist. Raises `BrokerError`."""
     await check_namespace_exists(call.broker.store, call.namespace)
     return call.topic
 

@@ -61,8 +61,8 @@ class _CompletionNotifier(HTTPMessageDelegate):
 class AdminServer(HTTPServer):
     """Serves `admin_application` within the limits above; `admin_server` creates one.
 
-    tornado calls its methods: `start_request`, for example, when a connection begins to wait for a
-    request.
+    Its methods are called by tornado; for example, `start_request` is called when a connection
+    begins to wait for a request.
     """
 
     def initialize(self, *args: object, **kwargs: object) -> None:

@@ -116,8 +116,8 @@ def _published_before(call: Call, age_s: int) -> int:
 
 
 async def _expire_up_to(call: Call) -> None:
-    """Acknowledge all messages up to the one in the body, which is included unless `excluded` is
-    set.
+    """Acknowledge all messages up to the message in the request's body. This message is included
+    unless the body sets `excluded`.
     """
     await check_not_partitioned(call, "expire messages of")
     topic, subscription = await _find(call)
@@ -139,7 +139,9 @@ async def _reset_to_time(call: Call) -> None:
 
 
 async def _reset_to_position(call: Call) -> None:
-    """Reset the cursor to the message in the body, or to the next one if `excluded` is set."""
+    """Reset the cursor to the message in the request's body, or to the next message if the body
+    sets `excluded`.
+    """
     await check_not_partitioned(call, "reset the cursor of")
     topic, subscription = await _find(call)
     start, batch = await _start(call, topic, after=_excluded(call))
@@ -153,10 +155,11 @@ def _excluded(call: Call) -> bool:
 async def _start(
     call: Call, topic: BrokerTopic, *, after: bool
 ) -> tuple[Position, tuple[int, int] | None]:
-    """Return the position of the message in the body, or with `after`, of the next message.
+    """Return the position of the message in the request's body or, with `after`, of the next
+    message.
 
-    If that position is inside a batch, also return the batch size and a bit set of the remaining
-    messages of the batch. Raises `BadRequestError`.
+    If that message is not the first one of its batch, also return the batch size, and a bit set of
+    this message and those after it in the batch. Raises `BadRequestError`.
     """
     position = parse_position(call.body)
     index = call.body.get("batchIndex", -1) if isinstance(call.body, dict) else -1

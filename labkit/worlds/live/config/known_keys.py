@@ -5,10 +5,11 @@
     refused               The key controls what is stored and where, what is durable, or who may
                           connect, and labkit does not support it. The only accepted values are
                           those that describe labkit's behavior (see the tables in this directory).
-    refused by a bookie   The same for a bookie; a separate autorecovery process ignores the key.
+    refused by a bookie   A bookie refuses the key in the same way, but a separate autorecovery
+                          process ignores it.
 
 All other keys are ignored: most of them tune or monitor the Java implementation. A server prints
-the names of the ignored keys on one line, because one of them may be misspelled.
+the names of the ignored keys on one line, because the user may have misspelled one of them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,10 +62,11 @@ class KnownKeys:
     refused: Mapping[str, RefusedKey]
 
     def unused(self, properties: Mapping[str, str], *, bookie: bool = True) -> dict[str, str]:
-        """Return the keys that have no effect, each mapped to the most similar known key or "".
+        """Return the keys that have no effect, each mapped to the most similar known key, or to ""
+        if no key is similar.
 
-        With `bookie=False`, keys that only a bookie refuses count as having no effect. Raises
-        `BKIncorrectParameterException` for a refused key.
+        With `bookie=False`, keys that only a bookie refuses are included, because they have no
+        effect. Raises `BKIncorrectParameterException` for a refused key.
         """
         unused = {}
         for name, value in sorted(properties.items()):

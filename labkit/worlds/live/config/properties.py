@@ -80,10 +80,11 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 
 
 def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
-    """Return the fields of the settings class `kind` that the properties set, by name.
+    """Return the values of those fields of the settings class `kind` that the properties set, by
+    field name.
 
-    An empty value counts as not set. Raises `BKIncorrectParameterException`, which names the
-    invalid key.
+    A property with an empty value is treated as if it were not set. Raises
+    `BKIncorrectParameterException`, which names the invalid key.
     """
     found: dict[str, Any] = {}
     for key, (field, spec) in settings_by_key(kind).items():
@@ -103,11 +104,10 @@ def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
 
 @contextmanager
 def explain_setting_errors(properties: Mapping[str, str], options: object = None) -> Iterator[None]:
-    """Rewrite an `InvalidSettingException` so that it mentions what the user wrote, not field
-    names.
+    """Rewrite an `InvalidSettingException` so that it names options or keys instead of fields.
 
-    The new message names the option if the command line set the field, otherwise the key in the
-    file and its value.
+    If the field was set on the command line, the new message names the option; otherwise it names
+    the key in the file and the key's value.
     """
     try:
         yield

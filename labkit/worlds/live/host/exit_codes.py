@@ -1,11 +1,11 @@
-"""The exit codes of the labkit command, and a description of how a server exited."""
+"""The exit codes of the labkit command, and a function that describes how a server exited."""
 
 import signal
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-EXIT_DISK_FAILED = 5  # BookKeeper's code for a bookie that cannot write its journal.
-EXIT_INTERRUPTED = 130  # What a shell reports for a command interrupted with Ctrl-C.
+EXIT_DISK_FAILED = 5  # The exit code of BookKeeper's bookies if they cannot write their journal.
+EXIT_INTERRUPTED = 130  # The exit code that a shell reports for a command interrupted by Ctrl-C.
 
 
 def describe_exit(code: int) -> str:

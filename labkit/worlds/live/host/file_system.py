@@ -1,11 +1,12 @@
 """Syncs a whole file system with one call, if that is as safe as syncing each file.
 
-A bookie with thousands of ledgers flushes thousands of small index files. Syncing each of them
-costs one file system commit per file; `syncfs` commits once, in a fraction of the time.
+A bookie with thousands of ledgers flushes thousands of small index files. Syncing these files one
+by one requires one file system commit per file, whereas `syncfs` commits once, in a fraction of the
+time.
 
-`syncfs` is used only where it reports write errors: since Linux 5.8, for errors that occurred after
-its descriptor was opened, and only on a file system that writes to its device directly. A stacked
-file system such as overlayfs does not report them.
+`syncfs` is used only if it reports write errors. It does so since Linux 5.8, for errors that
+occurred after its descriptor was opened, and only on file systems that write to their device
+directly. Stacked file systems such as overlayfs do not report these errors.
 """
 
 import ctypes

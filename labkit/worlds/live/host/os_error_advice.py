@@ -1,4 +1,4 @@
-"""Advice on operating system errors that name a path."""
+"""Adds advice to the messages of operating system errors that name a path."""
 
 import errno
 

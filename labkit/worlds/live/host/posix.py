@@ -27,7 +27,7 @@ _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 
 
 def require_posix(what: str) -> None:
-    """Raise `MissingPart` on Windows; the message names the feature `what`."""
+    """Raise `MissingPart` on Windows; the message says that `what` requires another system."""
     if sys.platform == "win32":
         raise MissingPart(
             "System",

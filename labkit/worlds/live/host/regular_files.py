@@ -1,8 +1,8 @@
 """Opens and lists files in a bookie's directories, and rejects everything but regular files.
 
 A FIFO would block its reader forever. A symbolic link may point outside the directory. If a
-directory in place of a file were skipped, acknowledged entries would seem not to exist. Every error
-includes the path.
+directory were found in place of a file and skipped, the file's acknowledged entries would seem not
+to exist. Every error includes the path.
 """
 
 import errno
@@ -24,9 +24,7 @@ _WRONG_KIND_ERRORS = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """Return the error with the path added, because errors from operations on descriptors do not
-    have it.
-    """
+    """Return the error with the path added; errors from operations on descriptors lack it."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))

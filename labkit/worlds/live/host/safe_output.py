@@ -1,7 +1,7 @@
 """Prints a server's log lines, and ignores failures to write them.
 
-Standard output and standard error are often redirected to the very disk that is full, which must
-not stop the server.
+Standard output and standard error are often redirected to the very disk that has become full, and
+this must not stop the server.
 """
 
 import sys

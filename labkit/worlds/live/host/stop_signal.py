@@ -7,7 +7,8 @@ from types import FrameType
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
-    """Call `action` on the event loop at the next stop signal, instead of any earlier action.
+    """Call `action` on the event loop at the next stop signal; this replaces any action that was
+    set before.
 
     Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown. If SIGHUP was
     ignored when the process started (`nohup`), it stays ignored.
@@ -25,8 +26,9 @@ def on_stop_signal(action: Callable[[], object]) -> None:
             loop.call_soon_threadsafe(action)
 
     for number in numbers:
-        # asyncio passes signals to the loop as bytes in a pipe, and a byte is lost if other
-        # threads' calls have filled the pipe. Python's own handler runs for every signal.
+        # asyncio passes signals to the loop as bytes in a pipe, and a byte is lost if calls from
+        # other threads have filled the pipe. Python's own handler, in contrast, runs for every
+        # signal.
         loop.add_signal_handler(number, lambda: None)
         signal.signal(number, act)
     # Suppress Python's warning about a full pipe: the bytes that are already in it wake the loop
@@ -35,7 +37,7 @@ def on_stop_signal(action: Callable[[], object]) -> None:
 
 
 def cancel_on_stop_signal() -> None:
-    """Cancel the calling task at the next stop signal; call this while there is nothing to save."""
+    """Cancel the calling task at the next stop signal; use this only if nothing must be saved."""
     task = asyncio.current_task()
     assert task is not None
     on_stop_signal(task.cancel)

@@ -74,7 +74,7 @@ class BrokerSettings:
 
 
 class BrokerOptions(Protocol):
-    """The command line options of a broker; an option that was not given is None."""
+    """The command line options of a broker; options that were not given are None."""
 
     id: str | None
     zookeeper: str | None
@@ -193,8 +193,8 @@ PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
     """Return a broker's settings, and the keys in the file that have no effect.
 
-    The command line takes precedence over the file, and the file over the defaults. Each of these
-    keys is mapped to the known key that was probably meant, or to "". Raises
+    The command line takes precedence over the file, and the file over the defaults. Each key
+    without effect is mapped to the known key that was probably meant, or to "". Raises
     `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}

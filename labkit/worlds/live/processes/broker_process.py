@@ -128,7 +128,7 @@ class _Ports:
 
     @property
     def ports(self) -> dict[str, int]:
-        """The port numbers, by the names in the announcement."""
+        """The port numbers; the keys are the names used in the announcement."""
         ports = dict(zip(("port", "tls_port"), map(port_of, self.servers), strict=False))
         return {**ports, "web_port": self.web_sockets[0].getsockname()[1]}
 

@@ -73,16 +73,16 @@ class LocalCluster:
         brokers: int = 0,
         broker_conf: Mapping[str, object] | None = None,
     ) -> None:
-        """Prepare a cluster; `start` starts it.
+        """Prepare a cluster, which `start` will start.
 
-        `autorecovery` enables autorecovery in the bookies. It contains keys for their
+        `autorecovery` enables autorecovery in the bookies. The mapping contains keys for their
         `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`; {} selects the
         defaults. `broker_conf` contains keys of `broker.conf`, such as
         `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` if there is no bookie, the number of brokers is
-        negative, `zookeeper` is invalid, or labkit refuses or does not use a key, and `MissingPart`
-        on Windows.
+        negative, `zookeeper` is invalid, or labkit refuses or ignores a key, and `MissingPart` on
+        Windows.
         """
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:
@@ -162,8 +162,8 @@ class LocalCluster:
         return self._find(name).is_up
 
     def exit_code_of(self, name: str) -> int | None:
-        """Return the exit code of the node's last process (negative: a signal), or None while it is
-        up.
+        """Return the exit code of the node's last process (negative if a signal ended it), or None
+        while the node is up.
         """
         return self._find(name).exit_code
 
@@ -207,7 +207,7 @@ class LocalCluster:
             self._temporary.cleanup()
         self._is_started, self.is_stopped = False, True
         if self._settler is not None:
-            self._settler.stop()  # Do this last, because it may raise an exception of a listener.
+            self._settler.stop()  # Do this last, because a listener may raise an exception.
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -336,7 +336,7 @@ class LocalCluster:
         node.recorder.record("node.started")
         node.watch_exit()
 
-    # A subclass may override these to run each node in a separate network.
+    # A subclass may override these methods to run each node in a separate network.
 
     def configuration_of(self, name: str) -> Mapping[str, object]:
         location = self.metadata
@@ -378,14 +378,16 @@ class _TraceSettler:
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Settle all rows received so far. Raises any exception of a listener."""
+        """Settle all rows received so far. If a listener raises an exception, re-raises it."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
             self._trace.settle()
 
     async def wait(self) -> None:
-        """Wait until all rows recorded so far are settled. Raises any exception of a listener."""
+        """Wait until all rows recorded so far are settled. If a listener has raised an exception,
+        re-raises it.
+        """
         now = trace_clock_us()
         assert self._task is not None
         while self._settled_us < now:

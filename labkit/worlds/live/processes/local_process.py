@@ -1,4 +1,4 @@
-"""`labkit local`: a cluster that runs until Ctrl-C and reports each process that exits earlier.
+"""`labkit local`: runs a cluster until Ctrl-C, and reports each process that exits before then.
 
     labkit local --bookies 3 --brokers 1
 

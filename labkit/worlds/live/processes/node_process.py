@@ -40,7 +40,7 @@ class NodeStateError(LabkitError):
 
 @dataclass(slots=True)
 class NodeProcess:
-    """A server, and its process while it has one.
+    """A server, together with its process while one is running.
 
     kind: the labkit command that runs it, such as "bookie".
     environment: variables added to this process's environment.
@@ -100,7 +100,7 @@ class NodeProcess:
             async with asyncio.timeout(_START_TIMEOUT_S):
                 line = await self.process.stdout.readline()
                 if not line:
-                    # The process is about to exit, and may still be writing the reason.
+                    # The process is about to exit, and may still be writing the reason to its log.
                     await self.process.wait()
         if not line:
             default = "it printed nothing"
@@ -127,7 +127,7 @@ class NodeProcess:
         return ports
 
     def _failure_reason(self, log_path: Path, log_start: int) -> str:
-        """Return the error that the process printed before it exited, or "" if there is none.
+        """Return the error that the process printed before it exited, or "" if it printed none.
 
         If the last line of the log is not one of labkit's errors, add the path of the log.
         """
@@ -154,7 +154,10 @@ class NodeProcess:
         await self._ended()
 
     async def shut_down(self) -> None:
-        """Resume a paused node, send SIGTERM and wait. Raises `NodeStateError` if it is down."""
+        """Send SIGTERM, after resuming a paused node, and wait for the process to exit.
+
+        Raises `NodeStateError` if the node is down.
+        """
         process = self._running("shut down")
         if self.paused:
             self.resume()
@@ -208,9 +211,9 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child process and wait for it without an event loop, when this process exits.
+    """Kill a child process and wait for it, without using an event loop, while this process exits.
 
-    If possible, leave it to asyncio to reap the child; on macOS, this requires Python 3.13.
+    If possible, let asyncio reap the child; on macOS, this requires Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has exited and been reaped.

@@ -45,8 +45,8 @@ class BookieSettings:
     """The settings of a bookie process.
 
     Port 0 selects a free port. If `autorecovery` is None, the process does not run autorecovery.
-    Relative directories are not resolved, because the cookie records directories as configured.
-    Raises `BKIncorrectParameterException` for a value out of range.
+    Relative directories are not resolved, because the cookie records the directories as they were
+    configured. Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     bookie_id: str = setting(key="bookieId")
@@ -88,7 +88,7 @@ class AutoRecoverySettings:
 
 
 class AutoRecoveryOptions(Protocol):
-    """The command line options of autorecovery; an option that was not given is None."""
+    """The command line options of autorecovery; options that were not given are None."""
 
     id: str | None
     zookeeper: str | None

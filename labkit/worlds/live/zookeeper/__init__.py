@@ -1,7 +1,7 @@
 """A real ZooKeeper server, and sessions with it.
 
     server  runs Apache ZooKeeper from PySpark's jars
-    store   the `MetadataStore` port on a kazoo session
+    store   implements the `MetadataStore` port with a kazoo session
     secret  the secret with which clients authenticate to the server
 
 Read `store` and `server` first.

@@ -50,7 +50,7 @@ JARS = (
     "commons-io",
     "netty-handler",
 )
-"""The jars that the server needs. It starts faster with these than with all 300 of PySpark's."""
+"""The jars that the server needs. With all 300 of PySpark's jars, it would start more slowly."""
 
 JVM_OPTIONS = (
     "-Xmx128m",
@@ -111,10 +111,10 @@ class ZooKeeperNotStarted(LabkitError):
 
 
 def zookeeper_jars() -> list[Path]:
-    """Return the server's jars from the installed PySpark.
+    """Return the paths of the server's jars, which are part of the installed PySpark.
 
     Raises:
-        MissingPart: PySpark is not installed, or lacks some of the jars.
+        MissingPart: PySpark is not installed, or some of the jars are missing from it.
     """
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
@@ -207,7 +207,7 @@ class EmbeddedZooKeeper:
                 return
 
     async def stop(self) -> None:
-        """Stop the server and wait for it to exit. Deletes its directory only if temporary."""
+        """Stop the server and wait for it to exit. Also delete its directory if it is temporary."""
         if self._process is not None and self._process.stdin is not None:
             withdraw(self.address)
             self._process.stdin.close()
@@ -265,7 +265,7 @@ class EmbeddedZooKeeper:
 
 
 async def _prepare_in_thread(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
-    """Run `_prepare` in a thread; if cancelled, wait for it, because it writes to the directory."""
+    """Run `_prepare` in a thread. If cancelled, wait for it, because it writes to the directory."""
     preparing = asyncio.ensure_future(asyncio.to_thread(_prepare, folder, port, secret))
     try:
         return await asyncio.shield(preparing)

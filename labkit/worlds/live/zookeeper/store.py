@@ -1,7 +1,7 @@
-"""The `MetadataStore` port on a ZooKeeper session, through the client library kazoo.
+"""Implements the `MetadataStore` port with a ZooKeeper session, through the client library kazoo.
 
 kazoo runs in its own threads. This module passes results and watch events to the event loop, and a
-watch event always arrives before the response to any later request.  kazoo reconnects by itself,
+watch event always arrives before the response to any later request. kazoo reconnects by itself,
 but drops all watches when it loses the connection. Because changes may have been missed, all
 watches fire after a reconnect, whether the session is the same or a new one.
 """
@@ -129,8 +129,8 @@ class ZooKeeperStore:
             raise MetadataUnavailableError(f"{problem}; {hint}") from None
 
     async def _wait_for_response(self) -> None:
-        """Wait until a request succeeds: a server may accept a connection but refuse its first
-        request.
+        """Wait until a request succeeds, because a server may accept a connection and then refuse
+        its first request.
         """
         while True:
             await self._connected.wait()
@@ -254,7 +254,7 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        # Any path will do, because the server catches up with all earlier changes.
+        # Any path will do, because `sync` makes the server catch up with all earlier changes.
         await self._result("/", self.client.sync_async("/"))
 
     def _whole(self, path: str) -> str:
@@ -283,7 +283,7 @@ class ZooKeeperStore:
     async def _result(self, path: str, result: IAsyncResult) -> Any:
         if self._is_refused:
             raise self._secret_error()
-        # Use a future of this loop, because kazoo's result cannot be awaited.
+        # Use a future of this event loop, because kazoo's results cannot be awaited.
         done: asyncio.Future[None] = self._loop.create_future()
         self._pending.add(done)
 

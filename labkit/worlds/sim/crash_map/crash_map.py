@@ -1,6 +1,6 @@
 """The crash map: a script of storage operations, with a crash before every disk operation.
 
-Each row is a disk operation of the script, and each column a way in which a crash can treat
+Each row is a disk operation of the script, and each column is a way in which a crash can treat
 unsynced data. For each cell, the machine stops and restarts with the data that survived, and every
 promise that it made before the crash is checked. Then the power fails again, and everything is
 checked once more.
@@ -73,7 +73,7 @@ VARIANTS = (
 
 
 def random_variants(count: int) -> tuple[CrashVariant, ...]:
-    """Return more columns, in which the fate of each unsynced operation is random."""
+    """Return `count` additional columns, in which the fate of each unsynced operation is random."""
     return tuple(
         CrashVariant(
             f"lot {seed}",
@@ -88,8 +88,8 @@ def random_variants(count: int) -> tuple[CrashVariant, ...]:
 class CrashPoint:
     """A row of the crash map: the machine stops before `operation`, during `step`.
 
-    After a restart, the store must contain everything in `promised`. In the last row, a crash after
-    the end of the script, `operation` is None.
+    After a restart, the store must contain everything in `promised`. The last row is a crash after
+    the end of the script, and its `operation` is None.
     """
 
     number: int
@@ -109,8 +109,8 @@ class Cell:
 
     verdict: `safe`; `lost`: promises were broken; `invented`: the store returns something that was
     never added; `refused`: the bookie does not start, and `error` says why. `fates` says how much
-    (0 to 1) of each unsynced operation survived. `files` are the files that the next start found,
-    and `replayed` is the number of journal records that this start and the one after it read.
+    (0 to 1) of each unsynced operation survived. `files` lists the files that the first restart
+    found, and `replayed` says how many journal records each of the two restarts read.
     """
 
     verdict: str
@@ -177,14 +177,14 @@ class CrashMap:
         return next(self.failures(), None)
 
     def losing_crashes(self) -> str:
-        """Return the crashes that lose something: "process", "power", "both" or "none"."""
+        """Return which kinds of crashes lose data: "process", "power", "both" or "none"."""
         by_a_kill = {found.variant.keep is fate.kept for found in self.failures()}
         if len(by_a_kill) != 1:
             return "both" if by_a_kill else "none"
         return "process" if by_a_kill.pop() else "power"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the map as JSON-like data for a diagram; repeated parts become list indices."""
+        """Return the map as JSON-like data for a diagram, with list indices for repeated parts."""
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
         rows = [
             [
@@ -245,7 +245,7 @@ def crash_map(
     """Run the script, and before each of its disk operations, try every kind of crash.
 
     `store_factory` opens the store, both in the script and after each crash. If the store raises
-    anything other than `StorageDamagedException`, the exception is passed on.
+    any exception other than `StorageDamagedException`, this function re-raises it.
     """
     controller = DiskController()
     machine = new_machine(controller, journal_count, ledger_dir_count)
@@ -271,7 +271,7 @@ def crash_map(
 
 
 class _Crashes:
-    """All crashes of one run. Crashes that leave the same disks share one result."""
+    """All crashes of one run. Crashes that leave identical disks behind share one result."""
 
     def __init__(
         self,
@@ -289,8 +289,8 @@ class _Crashes:
     def cell(self, keep: Keep) -> Cell:
         crashed = self._machine.after_crash(keep)
         bookie = self._bookie
-        # Two crashes that leave equal disks have the same result only if the bookie had made the
-        # same promises.
+        # Two crashes that leave identical disks behind have the same result only if the bookie had
+        # made the same promises before them.
         promises = len(bookie.requests), bookie.promised, len(bookie.deleted)
         key = (*promises, *(disk.fingerprint() for disk in crashed.disks))
         if key not in self._results:
@@ -303,8 +303,8 @@ class _Crashes:
         files = show_files(machine.disks)
         found, error, replayed = _Findings(), "", []
         try:
-            # Check twice, because what the first start has repaired must survive another power
-            # failure.
+            # Check twice, because anything that the first restart has repaired must survive another
+            # power failure.
             for _ in range(2):
                 rows: list[Event] = []
                 store = machine.open(self._store_factory, self._config, rows.extend)

@@ -41,9 +41,7 @@ async def read_everything(
     brokers: Sequence[BrokerNode],
     clients: Mapping[str, ClientNode],
 ) -> None:
-    """Cut the power, restart all nodes except the brokers, recover all ledgers, and read all
-    copies.
-    """
+    """Cut the power, restart all nodes except brokers, recover all ledgers, and read every copy."""
     node = clients[EPILOGUE]
     node.world.report("epilogue.started", node.name)
     if scenario.ends_in_power_cut:
@@ -92,7 +90,7 @@ async def _recover(node: ClientNode, ledger_id: int) -> None:
 
 
 async def _remaining_marks(node: ClientNode) -> list[int]:
-    """Wait for repairs to finish; return the ledgers still marked as under-replicated."""
+    """Wait for repairs to finish; return the ledgers that are still marked as under-replicated."""
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )

@@ -20,8 +20,8 @@ Findings of `EveryRunEnds` have no trace, so `shrink` rejects them.
     orders/   every order of a small scenario's messages instead of a sample
 
 A search that finds nothing proves nothing, but `every_order` can prove that a small scenario breaks
-no promise. Both rely on two properties of `labkit.worlds.sim`: a run is a value, and its random
-decisions are a dictionary.
+no promise. Both the search and `every_order` rely on two properties of `labkit.worlds.sim`: every
+run can be reproduced, and its random decisions are stored in a dictionary.
 
 BookKeeper has nothing comparable: its tests inject single failures by hand, and its TLA+
 specification is checked separately from its code.

@@ -4,9 +4,9 @@
     found.jump      the moment at which most futures were lost, and how many
 
 A future of a moment is a run that is identical to the original up to that moment; after it, all
-random decisions are drawn again, and no further fault strikes. If the promise breaks in few futures
-of one moment but in nearly all futures of the next, then whatever happened between the two moments
-made it inevitable.
+random decisions are drawn again, and no further fault strikes. If the promise is broken in few
+futures of one moment but in nearly all futures of the next, then whatever happened between the two
+moments made this inevitable.
 
 Only some moments are tried, each with a sample of futures: the search repeatedly halves the
 interval in which the share of broken futures changes most.
@@ -47,8 +47,8 @@ BEFORE_THE_RUN_US = -1
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """How many futures of the moment `time_us` were `tried`, and in how many the promise was
-    `broken`.
+    """The number of futures of the moment `time_us` that were `tried`, and the number of those in
+    which the promise was `broken`.
     """
 
     time_us: int
@@ -62,8 +62,9 @@ class FutureShare:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The largest change between two neighbouring moments, and what happened in between: the events
-    of the trace, the faults that struck, and the decisions that were not harmless.
+    """The two neighbouring moments between which the share of broken futures changes most, and what
+    happened between them: the events of the trace, the faults that struck, and the decisions that
+    were not harmless.
     """
 
     before: FutureShare
@@ -74,7 +75,9 @@ class Jump:
 
     @property
     def reason(self) -> str:
-        """The likely cause: the faults; if there were none, the decisions; otherwise all events."""
+        """The likely cause: the faults if there were any, else the decisions if there were any,
+        else all events.
+        """
         if self.faults and all(isinstance(fault, _SEEN_AS_EVENTS) for fault in self.faults):
             causes = [describe(event) for event in self.events if event.kind in _FAULT_EVENTS]
         elif self.faults:
@@ -166,8 +169,8 @@ def _moments(trace: Trace) -> list[int]:
 
 
 def _largest_change(shares: dict[int, FutureShare]) -> tuple[int, int]:
-    """Return the neighbouring moments whose shares differ most; if there are several such pairs,
-    the latest.
+    """Return the two neighbouring moments whose shares differ most; if there are several such
+    pairs, return the latest one.
     """
     known = sorted(shares)
     return max(
@@ -205,7 +208,8 @@ def _breaks(trace: Trace, check: type[Check]) -> bool:
 
 
 def future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
-    """Run the scenario, but with other decisions and no further faults after a moment.
+    """Run the scenario, but after the given moment, make other decisions and do not inject any
+    further faults.
 
     `moment_us` is in microseconds of virtual time; the decisions after it are drawn from `seed`.
     Raises `SimulationError` if the run does not end.
@@ -221,7 +225,8 @@ class _FutureWorld(World):
         if moment_us == BEFORE_THE_RUN_US:
             self.decisions.draw_anew(seed)
         else:
-            # Add half a microsecond, so that everything at exactly that moment happens first.
+            # Add half a microsecond, so that everything that is due at exactly that moment happens
+            # first.
             due = (moment_us + 0.5) / 1e6
             loop.call_at_world_time(due, self.decisions.draw_anew, seed, context=loop.world)
 

@@ -1,7 +1,7 @@
-"""Runs a scenario until a promise breaks, checking the events as they occur.
+"""Runs a scenario until a promise is broken, checking the events as they occur.
 
-A broken promise stays broken, so the run ends as soon as the promise breaks. Neither the rest of
-the workload nor the epilogue runs, and later random decisions do not matter.
+A broken promise stays broken, so the run can end as soon as the promise is broken. The rest of the
+workload and the epilogue do not run, and later random decisions do not matter.
 """
 
 import gc
@@ -20,10 +20,10 @@ from labkit.worlds.sim.world import World
 
 
 class BrokenRun(NamedTuple):
-    """The part of a run before its promise broke.
+    """The part of a run up to the moment at which the promise was broken.
 
-    The scenario has no seed, and contains only the decisions made by then. `step_count` is the
-    number of steps that the event loop had run by then.
+    The scenario has no seed, and contains only the decisions that had been made by then.
+    `step_count` is the number of steps that the event loop had run by then.
     """
 
     scenario: Scenario
@@ -68,7 +68,7 @@ class _FoundBrokenError(Exception):
 
 
 class _JudgedWorld(World):
-    """A world that passes its events to a check, and ends when the promise breaks."""
+    """A world that passes its events to a check, and ends when the promise is broken."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop, check: type[Check]) -> None:
         super().__init__(scenario, loop)

@@ -1,12 +1,12 @@
-"""Runs many scenarios in several processes, and reports which promises broke.
+"""Runs many scenarios in several processes, and reports which promises were broken.
 
     search(range(5000))                                    the correct system: finds nothing
     search(range(5000), variant="ack after one bookie")    until the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
 A number stands for the scenario with this seed: a `random_scenario`, or a `random_topic_scenario`
-if the variant needs brokers. Results are in the order of the scenarios regardless of the number of
-processes, so the first finding is always the same.
+if the variant needs brokers. Results are returned in the order of the scenarios, regardless of the
+number of processes, so the first finding is always the same.
 """
 
 import concurrent.futures
@@ -91,9 +91,9 @@ def search(
     """Try the scenarios in order until there are `stop_at` findings (0: try all).
 
     If `variant` is not None, every scenario runs with it. The search uses `jobs` processes (0: one
-    per processor). With 1, it runs in this process, which is necessary for checks and variants that
-    are defined in a notebook. `on_progress` is called with the numbers of scenarios tried and of
-    broken promises found. An interrupt ends the search but keeps its findings.
+    per processor). If `jobs` is 1, it runs in this process, which is necessary for checks and
+    variants that are defined in a notebook. `on_progress` is called with the numbers of scenarios
+    tried and of broken promises found. An interrupt ends the search but keeps its findings.
     """
     started_at = time.monotonic()
     found: list[Finding] = []
@@ -118,8 +118,8 @@ def in_processes(
     """Apply `work` to batches of items in `jobs` processes, and yield the results in order.
 
     Items are taken as late as possible: at most about `_BATCH_SIZE` * (`jobs` + 1) results are
-    outstanding, so an item may depend on all results before those. If `jobs` is 0, it uses one
-    process per processor.
+    pending at any time, so a new item may depend on the results of all items before the pending
+    ones. If `jobs` is 0, there is one process per processor.
     """
     jobs = jobs or os.cpu_count() or 1
     remaining = iter(items)
@@ -189,7 +189,7 @@ def scenario_of_seed(seed: int, variant: str = "") -> Scenario:
 
 
 def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
-    """Return `each`, or the scenario generated from it if it is a seed, with the variant set."""
+    """Return `each` or, if it is a seed, the scenario generated from it, and set the variant."""
     draw = random_topic_scenario if VARIANTS[variant or ""].with_brokers else random_scenario
     scenario = each if isinstance(each, Scenario) else draw(each)
     return scenario if variant is None else replace(scenario, variant=variant)

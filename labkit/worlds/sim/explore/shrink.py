@@ -1,4 +1,4 @@
-"""Shrinks a scenario: makes it as small as possible while the same promise still breaks.
+"""Shrinks a scenario: makes it as small as possible while it still breaks the same promise.
 
     1  list every decision drawn from the seed, so that the scenario no longer needs the seed
     2  remove faults, steps and decisions: half of them, a quarter, ... and finally one at a time,
@@ -7,8 +7,8 @@
     4  repeat from 2 until nothing changes
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
-attempt keeps only the decisions made before the promise broke, so removing large parts first also
-removes most decisions. The result is the smallest scenario that these steps can reach, not the
+attempt keeps only the decisions made before the promise was broken, so removing large parts first
+also removes most decisions. The result is the smallest scenario that these steps can reach, not the
 smallest possible one.
 """
 
@@ -49,7 +49,7 @@ _FIXED = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The shrunk scenario, how it breaks its promise, and how many runs and seconds it took."""
+    """The shrunk scenario, how it breaks its promise, and how many runs and seconds this took."""
 
     scenario: Scenario
     verdict: Verdict
@@ -69,10 +69,10 @@ def shrink(
     patience_s: float = 60.0,
 ) -> Shrunk:
     """Make a scenario that breaks a promise as small as possible within `patience_s`. `promise` is
-    the name of a check, or "" for the first promise that breaks.
+    the name of a check, or "" for the first promise that is broken.
 
-    Raises `LookupError` if the promise does not break, or if the run does not end, because such a
-    run has no trace that can be checked, and every attempt would take just as long.
+    Raises `LookupError` if the promise is not broken. Also raises it if the run does not end,
+    because such a run has no trace that can be checked, and every attempt would take just as long.
     """
     started_at = time.monotonic()
     try:
@@ -142,7 +142,7 @@ class _Shrinker:
         try:
             smaller = replace(self.scenario, **parts)
         except BKIncorrectParameterException:
-            # Some combinations are invalid, for example a fault that hits a client without any
+            # Some combinations are invalid, for example a fault that affects a client without any
             # steps.
             return False
         return self._accept(smaller)
@@ -159,8 +159,8 @@ class _Shrinker:
             if not self._accept(candidates[index]):
                 index += 1
                 continue
-            # Continue with the candidates after this one. The earlier ones have just failed; they
-            # might succeed now, but the next pass will try them again.
+            # Continue with the candidates that follow this one. The earlier candidates have just
+            # failed; they might succeed now, but the next pass will try them again.
             remaining = len(candidates) - 1 - index
             candidates = list(simplify(self.scenario))
             index = max(0, min(index, len(candidates) - remaining))
@@ -169,7 +169,9 @@ class _Shrinker:
 def ddmin(
     parts: tuple[T, ...], still_breaks: Callable[[tuple[T, ...]], bool], at_once: int = 0
 ) -> tuple[T, ...]:
-    """Return a subset that still breaks, removing `at_once` parts at a time (0: no limit)."""
+    """Return a subset of the parts for which `still_breaks` returns true. At first, try to remove
+    up to `at_once` parts at a time (0: no limit), then fewer and fewer.
+    """
     size = at_once or len(parts)
     while size:
         at = 0
@@ -203,7 +205,7 @@ def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _move_trigger(part: T, fewer: int, step: Write) -> T:
-    """Return the step or fault with a trigger that is `fewer` entries earlier.
+    """Return the step or fault with its trigger moved to an earlier event, by `fewer` entries.
 
     Most events occur Qw times per entry, once for each bookie to which the entry is written.
     """
@@ -221,7 +223,7 @@ def _renumber(decision: str, fewer: int) -> str:
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
-    """Yield the value with one part simplified, in every possible way.
+    """Yield every simpler version of the value in which only one part has been simplified.
 
     `name` is the name of the field that holds the value. Each result is strictly simpler, so
     repeated simplification terminates.

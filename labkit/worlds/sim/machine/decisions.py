@@ -38,9 +38,7 @@ def yes(draw: float) -> float:
 
 
 def log_spread(lowest: float, highest: float) -> Spread:
-    """Return a spread of values with two digits, in which all orders of magnitude are equally
-    likely.
-    """
+    """Return a distribution of two-digit values, with all orders of magnitude equally likely."""
     ratio = highest / lowest
     return lambda draw: float(f"{lowest * ratio**draw:.2g}")
 
@@ -104,7 +102,7 @@ class Decision:
         self._chosen = chosen
         self._record = record
         self.is_chosen = bool(chosen)
-        """Whether any of them are set explicitly."""
+        """Whether any of these decisions are set explicitly."""
         self._seed = seed
         self._base = 0
         """A hash of seed and name, computed at the first draw."""
@@ -131,7 +129,7 @@ class Decision:
         self._chosen, self._seed, self._base = {}, seed, 0
 
     def _random(self, number: int) -> float:
-        """Return a reproducible pseudo-random number in [0, 1), mixed as in SplitMix64."""
+        """Return a reproducible pseudo-random number in [0, 1), computed as in SplitMix64."""
         if not self._base:
             self._base = _hash(f"{self._seed} {self.name}")
         mixed = (self._base + number * _STEP) & _MASK
@@ -141,7 +139,9 @@ class Decision:
 
 
 class Decisions:
-    """All decisions of a run; `chosen` overrides the seed. Without a seed, all others are 0."""
+    """All decisions of a run. Those in `chosen` have the given values; all others are drawn from
+    the seed, or are 0 if there is no seed.
+    """
 
     def __init__(
         self, seed: int | None, chosen: Mapping[str, float], now_us: Callable[[], int]
@@ -149,10 +149,10 @@ class Decisions:
         self.drawn: dict[str, float] = {}
         """The decisions so far that were not 0, in the order in which they were made."""
         self.made_at_us: dict[str, int] = {}
-        """The virtual time at which each of them was made."""
+        """The virtual time at which each of these decisions was made."""
         self._now_us = now_us
         self.is_chosen = bool(chosen)
-        """Whether any are set explicitly."""
+        """Whether any decisions are set explicitly."""
         self._seed = seed
         self._by_name: dict[str, Decision] = {}
         self._chosen: dict[str, dict[int, float]] = {}

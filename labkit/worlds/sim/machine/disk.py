@@ -63,7 +63,7 @@ class DiskController:
 class FileContent:
     """The contents of a file.
 
-    Only the number of trailing zeros is stored, so preallocated files are small.
+    Trailing zeros are not stored, so preallocated files take little memory.
     """
 
     def __init__(self, stored: bytes | bytearray = b"", size: int = 0) -> None:
@@ -180,7 +180,9 @@ class SimFile:
 
 @dataclass(frozen=True)
 class _Change:
-    """A directory change that is not durable yet: adds the name `linked`, removes `unlinked`."""
+    """A directory change that is not durable yet: it adds the name `linked`, removes the name
+    `unlinked`, or both.
+    """
 
     operation: Operation
     linked: str = ""
@@ -197,7 +199,7 @@ class _Change:
 
 
 class SimDisk:
-    """An in-memory directory of files; `after_crash` returns what is left after a crash."""
+    """An in-memory directory of files; `after_crash` returns the files that survive a crash."""
 
     def __init__(self, controller: DiskController | None = None, name: str = "disk") -> None:
         self.controller = controller or DiskController()
@@ -311,7 +313,7 @@ class SimDisk:
         return found.digest()
 
     def unsynced(self) -> list[Operation]:
-        """Return the operations whose effect a crash at this moment could lose, oldest first."""
+        """Return the operations whose effects could be lost in a crash now, oldest first."""
         writes = {op for inode in self._inodes() for op, _ in (*inode.passed_over, *inode.writes)}
         return sorted({*writes, *(c.operation for c in self._changes), *self._new_folders.values()})
 
@@ -331,12 +333,14 @@ class SimDisk:
         return disk
 
     def after_kill(self, controller: DiskController) -> "SimDisk":
-        """Return a copy of the disk as the next process finds it if only this process is killed.
+        """Return a copy of the disk as the next process would find it if only the current process
+        were killed.
 
         Unsynced changes are visible, but still not durable.
         """
         disk = SimDisk(controller, self.name)
-        # Copy each file only once, because its old and new names must refer to the same copy.
+        # Copy each file only once, because its old name and its new name must refer to the same
+        # copy.
         copies = {id(inode): inode.copy() for inode in self._inodes()}
         disk._names = {path: copies[id(inode)] for path, inode in self._names.items()}
         durable = self._durable_names.items()

@@ -1,8 +1,8 @@
-"""Makes a simulated bookie's disk calls take time, and fail.
+"""Makes the disk calls of a simulated bookie take time, and sometimes fail.
 
 A call takes effect when its duration has elapsed. If the machine crashes before that, only the
-first disk operations of the call are carried out. The decision `reach b1 7` determines how many;
-`disk b1 7` determines how much longer than usual the call takes.
+first few disk operations of the call are carried out. The decision `reach b1 7` determines how
+many; `disk b1 7` determines how much longer than usual the call takes.
 """
 
 import errno
@@ -65,7 +65,7 @@ class DiskFaults:
         self.stop_at = -1
 
     def watch(self, operation: Operation) -> None:
-        """Raise `SimDiskError` if the operation fails, `CrashError` if the machine stops here."""
+        """Raise `SimDiskError` if the operation fails, `CrashError` if the machine stops first."""
         if operation.number == self.stop_at:
             self.stop_at = -1
             self.stop()
@@ -131,7 +131,7 @@ class DiskWorker:
         self._record(call, begin)
         reach = self._reach.take(number, 0.5, lambda draw: float(int(1 + draw * 8)))
         self._controller.stop_at = len(self._controller.operations) + int(reach)
-        # The caller is gone, so nobody needs the result.
+        # The caller no longer exists, so nobody needs the result.
         with suppress(CrashError, OSError, LabkitError):
             call()
 

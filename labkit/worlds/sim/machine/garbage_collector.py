@@ -1,4 +1,4 @@
-"""Disables garbage collection during a run: it could close abandoned generators at any time."""
+"""Disables garbage collection during runs, as it could close abandoned generators at any time."""
 
 import gc
 import threading
@@ -12,7 +12,9 @@ _was_collecting = True
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable the collector. If several worlds overlap, the last one to finish re-enables it."""
+    """Disable the collector. If several worlds run at the same time, the last one to finish
+    re-enables it.
+    """
     global _world_count, _was_collecting  # noqa: PLW0603 - there is one collector per process #
     with _lock:
         if _world_count == 0:

@@ -58,7 +58,8 @@ _NEVER = Interrupt()
 def interrupt_of_this_thread() -> Interrupt:
     """Return this thread's interrupt.
 
-    It is never set in the main thread, which receives signals.
+    In the main thread, this interrupt is never set, because the main thread receives signals
+    itself.
     """
     found: Interrupt = getattr(_thread_local, "interrupt", _NEVER)
     return found

@@ -1,7 +1,7 @@
 """A ZooKeeper server that lags behind the others and serves reads from an older tree.
 
-As ZooKeeper guarantees, a session never goes back in time: it sees its own changes, all changes up
-to its last `sync`, and every change that one of its watches has reported.
+As ZooKeeper guarantees, a session never sees an older state again: it sees its own changes, all
+changes up to its last `sync`, and every change that one of its watches has reported.
 
 In ZooKeeper: `server/quorum/Follower.java`.
 """
@@ -19,7 +19,7 @@ _View = dict[str, tuple[bytes, int, tuple[str, ...]]]
 
 
 class LaggingServer:
-    """The server for one node's sessions, `lag_s` seconds behind the leader."""
+    """The server for one node's sessions, which lags `lag_s` seconds behind the leader."""
 
     def __init__(self, lag_s: float, tree: ZnodeTree) -> None:
         self._lag_s = lag_s

@@ -1,4 +1,5 @@
-"""Links that delay messages and can be faulty, one for each direction between two nodes.
+"""Network links, which delay messages and can be faulty. There is one for each direction between
+two nodes.
 
 The messages of a link are numbered from 0, across all connections. Decisions refer to a message by
 this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
@@ -87,8 +88,8 @@ class NetworkLink:
         self._report = report
 
     def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
-        """Send frames, to arrive after the connection's earlier ones; return False if they are
-        lost.
+        """Send frames, which arrive after all earlier frames of the connection; return False if
+        they are lost.
         """
         number = self.count
         self.count += 1
@@ -111,7 +112,7 @@ class NetworkLink:
     def _copy_or_swap(
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
-        """Copy or delay the frames if the decisions say so; return whether they have been sent."""
+        """Copy or delay the frames if decisions require it; return whether they have been sent."""
         if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
@@ -219,7 +220,7 @@ class Transit:
         return True
 
     def deliver_first(self, wanted: Callable[[Parcel], bool]) -> bool:
-        """Deliver the oldest of the wanted parcels; return False if there is none."""
+        """Deliver the oldest parcel that is wanted; return False if there is no such parcel."""
         parcel = next(filter(wanted, self.under_way), None)
         if parcel is not None:
             self._deliver(parcel)

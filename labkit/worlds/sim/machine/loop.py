@@ -1,4 +1,4 @@
-"""The event loop of the simulated world, whose clock jumps to the next event.
+"""The event loop of the simulated world; its clock jumps from one event to the next.
 
 Every run executes its steps in the same order. Timers that are due at the same time fire in the
 order in which they were set. Tasks and futures are hashed by their creation number, because asyncio
@@ -166,7 +166,7 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Schedule a step in `delay` seconds on the clock of the calling node."""
+        """Schedule a step to run after `delay` seconds on the clock of the calling node."""
         process = PROCESS.get()
         if process is None or process.clock.is_accurate:
             return self.call_at_world_time(self.now + delay, callback, *args, context=context)
@@ -211,14 +211,14 @@ class SimLoop(asyncio.BaseEventLoop):
         process.held_steps = []
 
     def start(self, process: Process) -> None:
-        """Keep a reference to a process until the end of the run, even after it dies.
+        """Keep a reference to a process until the end of the run, even if the process dies earlier.
 
         If its tasks were garbage-collected, Python would run their `finally` blocks.
         """
         self._processes.append(process)
 
     def report_lost_errors(self, process: Process) -> None:
-        """Report the exceptions of a living process's tasks that nobody has retrieved."""
+        """Report exceptions in the tasks of a living process, unless they have been retrieved."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
         if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
@@ -246,7 +246,7 @@ class SimLoop(asyncio.BaseEventLoop):
                 self.close()
 
     def _run_once(self) -> None:
-        """Run rounds until the loop is stopped; asyncio's method runs a single round."""
+        """Run rounds until the loop is stopped, whereas asyncio's method runs a single round."""
         while True:
             self._run_round()
             if self._stopping:
@@ -343,7 +343,7 @@ class SimLoop(asyncio.BaseEventLoop):
             heapreplace(polls, (due, next(numbers), handle))
 
     def _end_all_tasks(self) -> None:
-        """End all tasks and any tasks that they start while they end; the run is over."""
+        """End all tasks, including those that start while others end, because the run is over."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
         while remaining := [task for tasks in lists for task in tasks.take() if task not in ended]:

@@ -1,12 +1,12 @@
-"""Implements the metadata port on a session with the simulated ZooKeeper.
+"""Implements the metadata port with a session on the simulated ZooKeeper server.
 
 The client sends its requests over the simulated network and pings the server three times per
 session timeout. If it hears nothing, it reconnects; if its session has expired by then, it starts
 a new one.
 
 A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
-because the client cannot tell whether the request was carried out. A request that is waiting for a
-connection raises the same error if the session turns out to have expired, because the request
+because the client then cannot know whether the request was carried out. A request that is waiting
+for a connection raises the same error if the session turns out to have expired, because the request
 belonged to that session.
 
 In ZooKeeper: `ClientCnxn.java`.

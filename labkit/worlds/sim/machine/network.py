@@ -2,7 +2,7 @@
 
 A connection is reliable and ordered unless a link misbehaves. Data sent over a cut link waits on
 the sender's side until the link heals, as if TCP retransmitted it. Frames that arrive at the same
-moment are delivered together, as if by a single receive.
+moment are delivered together, as if they had been received in a single call.
 
 When a process ends, its connections are closed. A machine that loses power sends nothing, so its
 peers notice only when they write to it and it is up again.
@@ -31,7 +31,7 @@ class End:
         self.on_bodies: OnBodies | None = None
         self.is_open = True
         self.number = 0
-        """The number of this connection among those that the one node has opened to the other."""
+        """The number of this connection among those that one node has opened to the other."""
         self.due = 0.0
         """When the newest parcel for this end is due."""
         self.newest: Parcel | None = None
@@ -116,7 +116,7 @@ class End:
 
 
 def _size(bodies: Sequence[Any]) -> int:
-    """Return the size of the frames in bytes; metadata messages are small and count as 0."""
+    """Return the size of the frames in bytes; metadata messages are small, so count them as 0."""
     size = 0
     for body in bodies:
         if isinstance(body, bytes):
@@ -147,8 +147,8 @@ class SimNetwork:
     def is_in_turn(self) -> bool:
         """Whether messages arrive in a chosen order.
 
-        In that case, only a message can tell a node that its peer is gone, so a machine that loses
-        power sends one.
+        In that case, a node can learn that its peer has failed only from a message, so a machine
+        that loses power sends one.
         """
         return self.transit.choose is not None
 
@@ -173,7 +173,7 @@ class SimNetwork:
             self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended; unless `silently`, tell its peers."""
+        """Disconnect a process that has ended; unless `silently` is set, notify its peers."""
         self._up.pop(process.name, None)
         if not silently:
             self._without_process[process.name] = None
@@ -211,11 +211,11 @@ class SimNetwork:
                 own_end.when_closed(on_close)
                 response.set_result(accepted)
             elif accepted:
-                # The caller has stopped waiting, so nothing would use the connection.
+                # The caller has stopped waiting, so nobody would use the connection.
                 own_end.close()
 
         def request() -> None:
-            """Respond in place of the other machine's operating system."""
+            """Respond on behalf of the other machine's operating system."""
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)

@@ -1,9 +1,9 @@
 """A node's process: when it dies, everything that runs in it stops and is never resumed.
 
 Every task, callback and timer carries the process that created it in a context variable, and the
-event loop checks this process before each step. It executes the steps of a running process, keeps
-those of a paused one for later, and drops those of a dead one. A crash is therefore a single
-assignment, after which no `finally` block runs.
+event loop checks this process before each step. The loop executes the steps of a running process,
+keeps those of a paused process for later, and drops those of a dead process. A crash is therefore a
+single assignment, after which no `finally` block runs.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class TaskList:
         self._limit = 64
 
     def add(self, task: "asyncio.Task[Any]") -> None:
-        """Add a task; finished tasks are dropped from time to time."""
+        """Add a task, and from time to time drop those that have finished."""
         self._tasks.append(task)
         if len(self._tasks) > self._limit:
             self._limit = 64 + 2 * len(self.take())
@@ -78,7 +78,9 @@ class Process:
         self.held_steps: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
         self.on_death: list[Callable[[], None]] = []
-        """The world's callbacks for the death of the process; no code of the node runs then."""
+        """The world's callbacks for the death of the process; the node's own code no longer runs
+        then.
+        """
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
 

@@ -21,7 +21,7 @@ Watch = tuple[int, int]
 
 @dataclass(slots=True)
 class Znode:
-    """A node. `owner` is the session of an ephemeral node, and 0 for a persistent node."""
+    """A node. `owner` is the session that owns an ephemeral node, or 0 for a persistent node."""
 
     data: bytes
     owner: int = 0
@@ -45,7 +45,10 @@ class ZnodeTree:
         self._child_watches: dict[str, dict[Watch, None]] = {}
 
     def create(self, path: str, data: bytes, owner: int, sequential: bool) -> str:
-        """Create a node and its parents. Raises `NodeExistsError` or `NodeTooLargeError`."""
+        """Create a node and its missing parents.
+
+        Raises `NodeExistsError` or `NodeTooLargeError`.
+        """
         check_node(path, data)
         parent = _parent(path)
         if parent not in self.nodes:

@@ -40,7 +40,7 @@ _LOCATION = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
 _DELAY_MS = log_spread(0.1, 500)
 _WRITES = "create", "set"
 _MAX_RESPONSES_KEPT = 1000
-"""Per session: more requests than can be in flight while a duplicate is delayed."""
+"""Per session; this is more than can be in flight while a duplicate request is delayed."""
 _BUSY_S = 1.0
 """For this long after a hang, the server may also be slow to serve new connections."""
 
@@ -99,7 +99,7 @@ class SimZooKeeper:
                 self._end(session, "expired")
 
     def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
-        """Suspend the server. The shares (0 to 1) are used when it resumes."""
+        """Suspend the server. The shares (0 to 1) are used when the server resumes."""
         self._expired_share, self._late_share = expired_share, late_share
         if self.process.is_running:
             self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
@@ -141,8 +141,8 @@ class SimZooKeeper:
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
         else:
-            # Handle the session's waiting requests first. If its owner is gone, it still expires
-            # soon.
+            # Handle the session's waiting requests first. If the session's owner is gone, the
+            # session still expires soon.
             session.heard_at = self._loop.now - self._timeout_s * 3 / 4
 
     def _serve_later(self, connection: End) -> None:
@@ -194,7 +194,7 @@ class SimZooKeeper:
             self._report("bookie.unregistered", bookie, explanation=why)
 
     def _unregistered(self, deleted: Sequence[str]) -> list[str]:
-        """Return the bookies that are no longer registered now that these nodes are deleted."""
+        """Return the bookies that are no longer registered after these nodes have been deleted."""
         others = {
             _LOCATION.available: _LOCATION.read_only,
             _LOCATION.read_only: _LOCATION.available,

@@ -52,7 +52,7 @@ class BookieNode(SimNode):
         return self._disk_faults.calls
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """End the process, and decide what the disks contain after the crash."""
+        """End the process, and determine what the disks contain after the crash."""
         if not self.is_up:
             return
         super().crash(disk, error=error, reason=reason)
@@ -79,7 +79,9 @@ class BookieNode(SimNode):
         )
 
     def replace_disks(self, which: str) -> None:
-        """Cut the power, and replace the `journal`, the `ledgers` or `all` disks by empty ones."""
+        """Cut the power, and replace the `journal` disks, the `ledgers` disks or `all` disks with
+        empty ones.
+        """
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
         if which != "ledgers":
@@ -226,7 +228,7 @@ class BookieNode(SimNode):
         return worker
 
     def draw(self, count: int) -> int:
-        """Draw a random number below `count`; this is autorecovery's port for random numbers."""
+        """Draw a random number below `count`; autorecovery uses this for its random choices."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
         drawn = int(decision.take(self._drawn_count, 1.0, lambda draw: float(int(draw * count))))
@@ -249,7 +251,7 @@ def _directory_names(name: str, count: int) -> list[str]:
 
 
 def _lost_share(draw: float) -> float:
-    """Return how much of an operation is lost, given that some of it is.
+    """Return what share of an operation is lost, given that at least part of it is lost.
 
     Half of these operations are lost completely; the others are torn.
     """

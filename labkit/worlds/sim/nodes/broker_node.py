@@ -19,7 +19,7 @@ def service_url(name: str) -> str:
 
 
 class BrokerNode(SimNode):
-    """A node with a broker, whose entire state is in the metadata store and on the bookies."""
+    """A node with a broker, which keeps its entire state in the metadata store and on bookies."""
 
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)

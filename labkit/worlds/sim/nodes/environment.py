@@ -1,4 +1,4 @@
-"""What a node can see of its world: time, network, random decisions, and a sink for its events.
+"""What a node can access in its world: time, network, random decisions, and a sink for events.
 
 The world depends on its nodes, so a node depends on the world only through this interface.
 """

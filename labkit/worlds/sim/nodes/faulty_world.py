@@ -1,4 +1,4 @@
-"""The interface of the world that faults use."""
+"""The interface through which faults affect the world."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -21,7 +21,7 @@ class LedgerNumbers:
         return await asyncio.shield(self._future(number))
 
     def writer_ended(self, number: int) -> None:
-        """Fail all steps that wait for the ledger, unless it has been created."""
+        """Make all steps fail that are waiting for the ledger, unless it has been created."""
         future = self._future(number)
         if not future.done():
             error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")

@@ -1,8 +1,8 @@
-"""Nodes of the simulated world, which can crash, pause and restart; and nodes for clients.
+"""The nodes of the simulated world: servers that can crash, pause and restart, and clients.
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
-A crash ends the whole process of a node; a start creates a new process, which finds the remaining
-data.
+A crash ends the whole process of a node; a start creates a new process, which finds the data that
+survived.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ class SimNode:
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
         """Kill the process if it is up.
 
-        `error` and `reason` explain why it terminated itself, if it did.
+        If the process has terminated itself, `error` and `reason` explain why.
         """
         process = self.process
         if process is None or not process.is_alive:
@@ -107,7 +107,7 @@ class SimNode:
                 self.world.after(_RESTART_MS, self.start)
 
     async def serve(self, process: Process) -> None:
-        """Do the work of this kind of node; implemented by subclasses."""
+        """Do the work of this kind of node; subclasses must implement this."""
         raise NotImplementedError
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:

@@ -28,7 +28,7 @@ from labkit.system.trace.events import Event
 
 
 class ResultRecorder:
-    """All results of a run, in order. A step records each result as soon as it has it."""
+    """All results of a run, in order. A step records each result as soon as it is available."""
 
     def __init__(self, rows: Sequence[Event]) -> None:
         """`rows` are the events of the run so far."""
@@ -113,7 +113,9 @@ class ResultRecorder:
         self.recorded.append(EntryAcknowledged(len(self._rows), requested_at, *who, *where))
 
     def started_over(self, topic: str, subscription: str, *, is_done: bool) -> None:
-        """Record that a subscription will be reset to its start or, if `is_done`, has been."""
+        """Record that a subscription will be reset to its start or, if `is_done` is set, that it
+        has been reset.
+        """
         self.recorded.append(StartedOver(len(self._rows), topic, subscription, is_done))
 
     @property
@@ -133,14 +135,18 @@ class ResultRecorder:
         )
 
     def trimmed(self, topic: str, ledgers: Sequence[int]) -> None:
-        """Record that the topic's ledger list was stored without these first ledgers."""
+        """Record that the topic's ledger list was stored without these ledgers, which used to be
+        its first ones.
+        """
         self.recorded.append(Trimmed(len(self._rows), topic, tuple(ledgers)))
 
     def unloaded(self, broker: str, topic: str) -> None:
         self.recorded.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
-        """Record that a step was still running at the end, and whether it then ended in time."""
+        """Record that a step was still running at the run's end, and whether it then ended in
+        time.
+        """
         at = len(self._rows)
         self.recorded.append(StepOutlastedRun(at, node, step, waited_s, has_ended))
 

@@ -34,7 +34,7 @@ _METADATA = {
 
 
 def words_of(parcel: Parcel, *, to_server: bool) -> str:
-    """Describe a message; `to_server` says whether its receiver is a bookie or a broker."""
+    """Describe a message; `to_server` is true if its receiver is a bookie or a broker."""
     if parcel.action is not None:
         if parcel.action.__name__ == "request":
             return "open a connection"

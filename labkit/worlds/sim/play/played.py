@@ -1,12 +1,13 @@
-"""A run up to the last move: what has happened, what is in flight, and which promises are broken.
+"""A run up to the last move: what has happened, which messages are in flight, and which promises
+are broken.
 
     played = play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
     played.in_flight                             # the messages that can arrive next
     played = played.after("deliver w>b0 2")      # one more move
 
-A `Played` is a value. Each move repeats the run from the start, which takes less than a tenth of a
-second, and undoing a move repeats the run without it. When no message is left in flight, the run
-ends: all bookies lose power once, and every entry is read back.
+A `Played` object is immutable. Each move repeats the run from the start, which takes less than a
+tenth of a second, and undoing a move repeats the run without that move. When no message is left in
+flight, the run ends: all bookies lose power once, and every entry is read back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,8 +81,8 @@ class Played:
         """Every possible move."""
         moves = [f"deliver {each.name}" for each in self.in_flight if each.is_next]
         for each in self.in_flight:
-            # The copy has the same name, so a message cannot be copied twice, or lost after it was
-            # copied.
+            # The copy has the same name, so a message cannot be copied twice, or be lost after it
+            # was copied.
             if each.can_fail and f"copy {each.name}" not in self.moves:
                 moves += [f"lose {each.name}", f"copy {each.name}"]
         return (*dict.fromkeys(moves), *self.cuts, *([self.wait] if self.wait else []))

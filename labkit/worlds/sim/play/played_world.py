@@ -75,7 +75,7 @@ class MadeMove(NamedTuple):
 
 
 class PlayedWorld(ChosenOrderWorld):
-    """Makes the moves, then stops or, with `to_the_end`, delivers the oldest message each time."""
+    """Makes the moves, then stops or, with `to_the_end`, delivers all messages, oldest first."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class PlayedWorld(ChosenOrderWorld):
         the disk had synced the record, or -1 if that has not happened.
         """
         self._unsynced: dict[int, Event] = {}
-        """Those of them whose record the disk can still lose."""
+        """The events in `late_syncs` whose record the disk can still lose."""
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
         """The decisions so far: those of the scenario, and one for each move and each delivery."""
@@ -179,7 +179,7 @@ class PlayedWorld(ChosenOrderWorld):
             self._unsynced[number], self.late_syncs[number] = row, -1
 
     def _is_on_disk(self, row: Event) -> bool:
-        """Return whether the disk would keep this journal record in a power cut now."""
+        """Return whether this journal record would survive if the power were cut now."""
         return not any(
             each.path.endswith(row.file) and each.offset <= row.offset < each.end
             for disk in self.machines[row.node].journals
@@ -214,19 +214,21 @@ class PlayedWorld(ChosenOrderWorld):
         return tuple(move for move in moves if move not in self.decided)
 
     def possible_wait(self) -> str:
-        """Return the move that waits now, or "" if that is not possible."""
+        """Return the move that makes time pass now, or "" if that is not possible."""
         move = f"wait {len(self.choices)}"
         return "" if move in self.decided else move
 
 
 class NamedOrderWorld(ChosenOrderWorld):
-    """Runs a scenario whose decisions choose the first `count` messages, and lists their names."""
+    """Runs a scenario in which decisions choose the first `count` messages, and lists the names of
+    these messages.
+    """
 
     def __init__(self, scenario: Scenario, loop: SimLoop, count: int) -> None:
         super().__init__(replace(scenario, in_turn=True), loop)
         self.named: list[str] = []
         self.metadata: dict[str, None] = {}
-        """Those of the messages that the metadata server sent or received."""
+        """The messages in `named` that the metadata server sent or received."""
         self._count = count
 
     def choose(self, possible: Sequence[Parcel]) -> int:

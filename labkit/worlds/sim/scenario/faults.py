@@ -1,8 +1,9 @@
-"""Faults as values; the docstring of each one says what it does and does not do.
+"""The faults of a scenario, as immutable objects. Each fault's docstring says what the fault does
+and what it does not do.
 
-A fault hits at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if that
-is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them ends,
-all faults of the same kind on the same target end with it.
+A fault strikes at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if
+that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them
+ends, all faults of the same kind on the same target end with it.
 """
 
 from dataclasses import dataclass
@@ -31,10 +32,10 @@ class Crash(Value):
 
     disk: unsynced data is `kept` (the process was killed; its connections are closed), `lost`, or
     `torn` (half of each write survives). With `lot`, the fate of each operation is decided
-    separately, so a later operation may survive although an earlier one is lost; the decisions
-    `lose disk b1 7` say how much of it is lost. In all cases except `kept`, the machine has lost
-    power, and its peers do not see their connections close. The node restarts after `down_ms`
-    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
+    separately, so a later operation may survive although an earlier one is lost; decisions such as
+    `lose disk b1 7` say how much of an operation is lost. In all cases except `kept`, the machine
+    has lost power, and its peers do not see their connections close. The node restarts after
+    `down_ms` milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
     """
 
     node: str
@@ -91,7 +92,7 @@ class Restart(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class Pause(Value):
     """A process is suspended, as by SIGSTOP or a long garbage collection, and resumes later.
-    Messages to it wait in its machine, and its timers are overdue when it resumes.
+    Messages to the process wait in its machine, and its timers are overdue when it resumes.
     """
 
     node: str
@@ -169,8 +170,8 @@ class BitRot(Value):
     Both the entry log and the index record which entry the data belongs to, and the writer's digest
     covers the entry, so the bookie or the reader notices the damage. As in BookKeeper, a journal
     has no checksums: replay stops with an error at a record that it cannot parse, but damage to a
-    length or an id can make the bookie deny an entry that it has acknowledged. Random scenarios
-    therefore never damage a journal.
+    length or an id can make the bookie report that it does not have an entry that it has
+    acknowledged. Random scenarios therefore never damage a journal.
     """
 
     node: str
@@ -216,8 +217,9 @@ class _LinkShare(Value):
 class Loss(_LinkShare):
     """A `share` (0 to 1) of the messages is lost in transit without the connection noticing.
 
-    TCP never does this, but a proxy may, and it has the same effect if a bookie forgets a request.
-    Frames that would be delivered together are lost together. Decisions: `lose w>b0 2`.
+    TCP never loses messages in this way, but a proxy may, and a bookie that forgets a request has
+    the same effect. Frames that would be delivered together are lost together. Decisions:
+    `lose w>b0 2`.
     """
 
     attribute = "lose_share"
@@ -226,7 +228,7 @@ class Loss(_LinkShare):
 @dataclass(frozen=True, slots=True, repr=False)
 class Duplication(_LinkShare):
     """A `share` (0 to 1) of the messages arrives a second time later, as when a client resends a
-    request that has arrived.
+    request that has already arrived.
 
     Decisions: `copy w>b0 2`; the value is the interval in milliseconds.
     """

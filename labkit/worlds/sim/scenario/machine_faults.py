@@ -1,6 +1,6 @@
 """More faults of a bookie's machine.
 
-`labkit.worlds.sim.scenario.faults` lists them together with all others.
+`labkit.worlds.sim.scenario.faults` lists them together with all other faults.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Faults of the metadata store; `faults` lists them together with all others."""
+"""Faults of the metadata store; `faults` lists them together with all other faults."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ class SessionLoss(Value):
     """The metadata server expires a node's session, as if the node had been silent for too long,
     and deletes the session's ephemeral nodes.
 
-    The node reconnects immediately, and then notices the loss.
+    The node reconnects immediately, and then notices that its session has been lost.
     """
 
     node: str
@@ -44,10 +44,11 @@ class HangingMetadata(Value):
     swapping machine, and resumes later. Requests wait in the meantime, and the server's clock keeps
     running.
 
-    If the hang lasts longer than the session timeout, the order of events afterwards is random: an
-    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests
-    (decisions `expire b0 2`: the delay in ms until their nodes are deleted), and a `late_share` of
-    the connections is served late (decisions `thaw b0 1`, in ms).
+    If the hang lasts longer than the session timeout, the order of events afterwards is random. An
+    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests;
+    decisions such as `expire b0 2` set the delay in ms until their nodes are deleted. A
+    `late_share` of the connections is served late; decisions such as `thaw b0 1` set the delay in
+    ms.
     """
 
     for_ms: float = 0.0
@@ -62,8 +63,8 @@ class HangingMetadata(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LaggingMetadata(Value):
-    """The metadata server to which a node is connected lags `lag_ms` behind the others, so reads
-    that set no watch return old data.
+    """A node's metadata server lags `lag_ms` behind the others, so reads that do not set a watch
+    return old data.
 
     After the response to any other request, or after a watch fires, the node sees everything up to
     that point.

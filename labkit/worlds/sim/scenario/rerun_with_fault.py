@@ -1,4 +1,4 @@
-"""Forks a run: repeats everything up to one of its events, and adds a fault there."""
+"""Forks a run: repeats everything up to one of its events, and injects a fault there."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,13 +18,13 @@ FAULTS: dict[str, Callable[[str, Moment], Fault]] = {
 
 
 class CannotForkError(LabkitError):
-    """A fault cannot be added at this event; the message says why."""
+    """A fault cannot be injected at this event; the message explains why."""
 
 
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
     """Return the trigger that injects a fault at that event of the run.
 
-    Raises `CannotForkError` if, at that event, the cluster is not up yet or the epilogue has
+    Raises `CannotForkError` if the cluster is not up yet at that event, or if the epilogue has
     already started.
     """
     first, last = reach(scenario, events)
@@ -41,7 +41,7 @@ def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
 
 
 def reach(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
-    """Return the first and the last event at which a fault can hit."""
+    """Return the first and the last event at which a fault can be injected."""
     cluster = scenario.cluster
     clients = dict.fromkeys((*scenario.clients, EPILOGUE))
     node_count = len((*cluster.names, *cluster.broker_names, *clients))
@@ -58,7 +58,7 @@ def forked(
     cluster is up.
 
     Raises `CannotForkError`, or `BKIncorrectParameterException` if the fault is unknown or cannot
-    hit that node.
+    affect that node.
     """
     if fault not in FAULTS:
         raise BKIncorrectParameterException(

@@ -1,4 +1,4 @@
-"""A scenario: everything that a run depends on, as one value.
+"""A scenario: everything that a run depends on, as a single immutable object.
 
 The same scenario produces the same run, event by event, in any process. A decision listed in
 `decisions` has the value given there. All other decisions are drawn from the seed, or are harmless
@@ -25,12 +25,12 @@ from labkit.worlds.sim.workload.steps import Step, Write
 class Scenario(Value):
     """A cluster, its workload, the faults, and the random decisions.
 
-    `decisions` contains values by name, which override those drawn from the seed (see
-    `labkit.worlds.sim.machine.decisions`); 0 makes a decision harmless. With a seed, a `late_share`
-    (0 to 1) of the messages arrive late, and a `slow_share` (0 to 1) of the disk calls are slow.
-    `variant` selects a version of the system with a deliberate bug; "" is the correct system. With
-    `in_turn`, the decisions `next 0`, `next 1`, ... determine which message in flight arrives next;
-    otherwise, messages arrive when they are due.
+    `decisions` maps names of decisions to values, which override the values drawn from the seed
+    (see `labkit.worlds.sim.machine.decisions`). A value of 0 makes a decision harmless. With a
+    seed, a `late_share` (0 to 1) of the messages arrive late, and a `slow_share` (0 to 1) of the
+    disk calls are slow. `variant` selects a version of the system with a deliberate bug; "" is the
+    correct system. With `in_turn`, the decisions `next 0`, `next 1`, ... determine which message in
+    flight arrives next; otherwise, messages arrive when they are due.
 
     The workload may take `limit_s` seconds of virtual time. A step whose trigger never occurs is
     abandoned once all other steps have ended. The epilogue then repairs all faults, cuts the power

@@ -1,5 +1,4 @@
-"""Checks that the parts of a scenario are consistent: names exist, and faults can hit their
-targets.
+"""Checks that a scenario is consistent: names must exist, and faults must fit their targets.
 
 Each function raises `BKIncorrectParameterException`, whose message names the part and the valid
 values.
@@ -41,7 +40,7 @@ def check_parts(parts: Iterable[object], method: str, example: str) -> None:
 
 
 def check_names(cluster: Cluster, workload: Sequence[Step], faults: Sequence[Fault]) -> None:
-    """Check the names of clients, ledgers and topics, and that faults hit existing nodes."""
+    """Check the names of clients, ledgers and topics, and that faults target existing nodes."""
     servers = (*cluster.names, *cluster.broker_names)
     clients = tuple(dict.fromkeys(step.client for step in workload))
     ledgers = [step.ledger for step in workload if isinstance(step, Write)]

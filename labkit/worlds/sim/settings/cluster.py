@@ -1,4 +1,4 @@
-"""The servers of a simulated run and their settings, as a value."""
+"""The servers of a simulated run and their settings, as an immutable object."""
 
 from dataclasses import dataclass
 

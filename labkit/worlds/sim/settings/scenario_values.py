@@ -1,7 +1,7 @@
-"""Values that can be written as Python and as JSON; scenarios consist of them.
+"""Values that can be converted to Python source code and to JSON. Scenarios consist of such values.
 
 `repr` omits fields that have their default value, which keeps simple scenarios short. Evaluating
-the result of `repr` returns an equal value.
+the result of `repr` yields an equal value.
 """
 
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -15,7 +15,7 @@ CLASSES: dict[str, type[Any]] = {}
 
 
 class Value:
-    """Base of frozen dataclasses whose fields are numbers, strings, other values and tuples."""
+    """Base class of frozen dataclasses with fields that are numbers, strings, tuples or values."""
 
     __slots__ = ()
 

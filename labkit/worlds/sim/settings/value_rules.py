@@ -1,4 +1,4 @@
-"""The valid values for the fields of scenario values, and the error message for any others.
+"""Checks the fields of scenario values; the error for an invalid field describes the valid values.
 
 A field's annotation determines its type, and its name determines its limits: fields with the same
 name have the same limits everywhere. Fields with annotations that scenario values do not use accept

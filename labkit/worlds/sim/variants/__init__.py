@@ -1,4 +1,4 @@
-"""Variants of the system, each with one well-known bug.
+"""Variants of the system, each of which has one well-known bug.
 
     variants          the table: name, what is wrong, which promise it breaks
     storage_variants, client_variants, broker_variants, cluster_variants

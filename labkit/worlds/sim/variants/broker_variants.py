@@ -41,7 +41,7 @@ class ContinuesAfterFailedRollover(ManagedLedger):
             self.queue.fail(error)
 
     async def push_waiting(self) -> None:
-        """Create a ledger first if there is none."""
+        """Create a ledger first if no ledger is open."""
         if self.writer is None:
             try:
                 await self.begin_ledger(Rollover("opened", "opened"))
@@ -59,13 +59,13 @@ class _LaterEntriesFirst(AppendQueue):
 
 
 class ResendsOutOfOrder(ManagedLedger):
-    """Entries that a failed ledger lacks are rewritten to the next one after later entries."""
+    """Entries missing from a failed ledger are written to the next one, but after later entries."""
 
     queue_class = _LaterEntriesFirst
 
 
 class ContinuesAfterFailedSend(TopicPublisher):
-    """A failed send gets no receipt, but later sends of its producer are stored."""
+    """A failed send gets no receipt, but the producer's later sends are still stored."""
 
     def fail(self, error: LabkitError) -> None:
         """End this publisher only if another broker owns the topic."""
@@ -87,7 +87,7 @@ class ReceiptOfNewestEntry(TopicPublisher):
 
 
 class TreatsPendingAsStored(Deduplication):
-    """A message that is sent again counts as a duplicate even if the first one is still pending."""
+    """A message that is sent again counts as a duplicate even if the original is still pending."""
 
     def check_send(
         self, producer: str, sequence_id: int, highest_sequence_id: int, *, completes: bool = True

@@ -20,7 +20,7 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException
 
 
 class AckAfterOneBookie(LedgerWriter):
-    """An entry counts as stored when one bookie of its write set has it, instead of Qa bookies."""
+    """An entry counts as stored once one bookie of its write set, instead of Qa, has it."""
 
     def has_enough_acks(self, pending: PendingAdd) -> bool:
         return pending.acked != 0
@@ -53,10 +53,10 @@ class LacOutOfOrder(LedgerWriter):
 
 
 class _SegmentFromNextAdd(EnsembleChange):
-    """A new ensemble starts at the next entry to be sent.
+    """The segment of a new ensemble starts at the next entry to be sent.
 
-    It should start right after the last confirmed entry. As a result, the metadata still refers to
-    the old ensemble for pending entries.
+    It should start right after the last confirmed entry. Because of this bug, the metadata still
+    refers to the old ensemble for pending entries.
     """
 
     def first_of_new_segment(self) -> int:
@@ -75,8 +75,8 @@ class ChangesFromNextAdd(LedgerWriter):
 class NoFenceOnReads(LedgerRecovery):
     """Recovery fences when it reads LastAddConfirmed, but not when it reads entries.
 
-    A bookie that was not asked for LastAddConfirmed can therefore deny an entry and accept it
-    later.
+    A bookie that was not asked for LastAddConfirmed can therefore report that it does not have an
+    entry, and then accept the entry later.
     """
 
     def fence_key_of_reads(self) -> bytes:
@@ -106,7 +106,7 @@ class TrustsOneBookie(LedgerRecovery):
 class _PublishesEarly(RecoveryEnsembleChange):
     """Ensemble changes during recovery are stored in the metadata immediately.
 
-    If that recovery dies, the next one looks for entries on bookies to which they were never
+    If that recovery fails, the next one looks for entries on bookies to which they were never
     written.
     """
 
@@ -135,6 +135,6 @@ class _CountsEveryError(BookieReads):
 
 
 class CountsUnreachableBookies(LedgerReader):
-    """A read of LastAddConfirmed counts an unreachable bookie as one that has responded."""
+    """A read of LastAddConfirmed treats an unreachable bookie as if it had responded."""
 
     reads_class = _CountsEveryError

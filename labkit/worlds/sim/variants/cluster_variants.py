@@ -1,7 +1,7 @@
 """Bugs in autorecovery, and in a bookie's startup and garbage collection.
 
-Each of them changes one rule of the real code; `variants` lists their names. The docstring of each
-class or function describes the bug.
+Each bug changes one rule of the real code; `variants` lists the names of the bugs. The docstring of
+each class or function describes the bug.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ class _NeverSyncs:
 
 
 class SkipsSync(BookieService):
-    """A bookie trusts the list of ledgers from its own metadata server, which may lag behind."""
+    """A bookie trusts the ledger list from its metadata server, which may lag behind."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class MarkBeforeFlush(LedgerStore):
 
 
 class MarkAfterFlush(LedgerStore):
-    """The mark is taken at the end of a flush instead of at its start."""
+    """The mark is determined at the end of a flush instead of at its start."""
 
     def flush(self, checkpoint: Checkpoint) -> None:
         self.flush_entries(checkpoint.memtable)
@@ -85,7 +85,7 @@ class IndexFirstAndTrusted(IndexFirst):
 
 
 class FenceNotFlushed(LedgerStore):
-    """A checkpoint without entries writes only the mark.
+    """If there are no new entries, a checkpoint writes only the mark.
 
     The mark advances past a fence's record although the index header is still in memory. In
     BookKeeper: `InterleavedLedgerStorage.flush`.
@@ -97,7 +97,7 @@ class FenceNotFlushed(LedgerStore):
 
 
 class ReplayKeepsMark(LedgerStore):
-    """Replay flushes what it has read, but does not advance LastLogMark.
+    """Replay flushes the entries that it has read, but does not advance LastLogMark.
 
     Nothing is lost, but every start repeats the replay, and journals are never deleted. In
     BookKeeper: issue 2087.
@@ -129,7 +129,7 @@ def _with_hasty_collector(open_store: Callable[P, LedgerStore]) -> Callable[P, L
 
 
 class _LazilySyncedFile:
-    """A file whose `sync` does not sync; the next write does it first."""
+    """A file that postpones each `sync` until the next write."""
 
     def __init__(self, file: File) -> None:
         self._file = file

@@ -1,8 +1,8 @@
 """Variants of the whole system, by name, each with one well-known bug.
 
-A variant replaces one real component, and only in runs of scenarios that name it. The replacement
-is the real code with one rule changed, as described in its docstring. The storage bugs are those of
-`storage_variants`.
+A variant replaces one real component, but only in runs of scenarios that select the variant. The
+replacement is the real code with one rule changed; its docstring describes the change. The storage
+bugs are those of `storage_variants`.
 
 `labkit.worlds.sim.explore.counterexamples` contains the smallest known scenario in which each
 variant breaks a promise.
@@ -87,8 +87,8 @@ class _ForgetsCollectedLedgers(LedgerStore):
 class Variant:
     """A bug: its name, a one-sentence description, and the components that contain it.
 
-    `breaks` is the main promise that it breaks (the name of a check), or "" if it breaks none and
-    only wastes resources. Some bugs have an effect only if brokers serve topics.
+    `breaks` is the main promise that the bug breaks (the name of a check), or "" if it breaks no
+    promise and only wastes resources. Some bugs have an effect only if brokers serve topics.
     """
 
     name: str

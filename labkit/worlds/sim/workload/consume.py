@@ -41,9 +41,9 @@ class Consume(Value):
 
     The step ends when `messages` different messages have been delivered and acknowledged, or when
     the topic has had no further messages for several seconds. It runs `consumers` consumers of the
-    `subscription`, each with its own connection and `permits`. A consumer acknowledges after every
-    `ack_every` entries: each entry individually or, with `is_cumulative`, everything up to the last
-    one. With `acks_parts` it first acknowledges the first half of each batch.
+    `subscription`, each with its own connection and `permits`. After every `ack_every` entries, a
+    consumer acknowledges each of them individually or, with `is_cumulative`, everything up to the
+    last one. With `acks_parts` it first acknowledges the first half of each batch.
 
     After `entries_per_connection` entries (0: never), a consumer disconnects without acknowledging
     the last one, then reconnects. After every `redeliver_every` entries (0: never), it requests
@@ -129,8 +129,8 @@ class _DeliveredEntry(NamedTuple):
     """A delivered entry.
 
     `arrived_at` is the number of results recorded before it arrived. `remaining` is a bit set of
-    those messages of the batch that were delivered (None: all). `epoch` is the number of redelivery
-    requests before the delivery.
+    the messages of the batch that were delivered (None: all of them). `epoch` is the number of
+    redelivery requests before the delivery.
     """
 
     arrived_at: int
@@ -155,8 +155,7 @@ class _Consumer:
         self._last = EARLIEST
         """The last message delivered to a reader; its next connection starts after this message."""
         self._resume_after = EARLIEST
-        """The last message before this connection; it is redelivered with its entry, but ignored.
-        """
+        """The last message before this connection; if redelivered with its entry, it is ignored."""
         self._connection = TopicConnection(node, self._topic, self._on_command, self._on_gone)
 
     async def run(self) -> None:
@@ -329,7 +328,7 @@ class _Consumer:
         record(is_done=True)
 
     async def _check_for_more(self) -> None:
-        """Count this turn as quiet if every message of the topic has been acknowledged."""
+        """Count this as a quiet turn if every message of the topic has been acknowledged."""
         request_id, results = self._connection.next_request_id(), self._node.world.results
         requested_at = results.event_count
         response = await self._connection.ask(

@@ -82,7 +82,7 @@ def acknowledge(
 
 
 def redeliver(consumer_id: int, positions: Sequence[Position], epoch: int) -> BaseCommand:
-    """Build a request to redeliver these entries; an empty list means all unacknowledged ones."""
+    """Build a request to redeliver these entries (empty list: all unacknowledged entries)."""
     request = CommandRedeliverUnacknowledgedMessages(
         consumer_id=consumer_id,
         message_ids=map(message_id_data, positions),

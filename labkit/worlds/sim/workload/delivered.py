@@ -43,9 +43,7 @@ class DeliveredMessages:
         self.quiet_turns.clear()
 
     def is_time_to_start_over(self) -> bool:
-        """Return True, but only once, when the step must consume all messages again from the first
-        one on.
-        """
+        """Return True, but only once, when the step has to consume all messages a second time."""
         after = self.start_over_after
         if not after or self.has_started_over or self.entry_count < after:
             return False

@@ -1,7 +1,7 @@
 """A Pulsar producer in the simulated world, and the step that runs it.
 
-After a failure, the producer does what the official clients do: it looks up the topic again and
-resends, in the original order, everything that has no receipt.
+After a failure, the producer does what the official clients do: it looks up the topic again, and
+resends all entries without a receipt in the original order.
 """
 
 import asyncio
@@ -177,9 +177,9 @@ class PulsarProducer:
 class Publish(Value):
     """Send messages to a topic through the cluster's brokers, `batch_size` per entry.
 
-    At most `window` entries await their receipts at a time; with `every_ms`, one entry is sent
-    every `every_ms` milliseconds. The entries use `keys` different keys in turn (0: no keys). The
-    producer is named after its client, and resends entries without a receipt.
+    At most `window` entries can be waiting for their receipts at a time. If `every_ms` is set, one
+    entry is sent every `every_ms` milliseconds. The entries use `keys` different keys in turn (0:
+    no keys). The producer is named after its client, and resends entries without a receipt.
     """
 
     topic: str = "t"

@@ -1,7 +1,7 @@
-"""The steps of a workload: what clients do, as immutable values.
+"""The steps of a workload: immutable objects that describe what clients do.
 
 A step starts at the moment `when`, runs on its client's node, and ends if the node dies. Steps
-refer to a ledger by the number that the workload gives it; the cluster assigns its own id.
+refer to a ledger by the number that the workload gives it; its id is assigned by the cluster.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 
 class Step(Protocol):
-    """Something that a client does: one of labkit's steps or your own."""
+    """Something that a client does: either one of labkit's steps or one of your own."""
 
     @property
     def client(self) -> str: ...
@@ -132,7 +132,7 @@ class _Adds:
     async def _wait_for_first(self) -> None:
         payload, added = self._pending.popleft()
         entry_id = await added
-        # With deferred sync, the add returns before the entry is confirmed.
+        # With deferred sync, the add returns before the entry has been confirmed.
         if not self._is_deferred:
             self._node.world.results.added(
                 self._node.name, self._writer.ledger_id, entry_id, payload

@@ -43,8 +43,8 @@ class RetryLookupError(LabkitError):
 class TopicConnection:
     """The connections to the brokers that own the topic, one after another.
 
-    `on_command` receives the commands that are not responses, and `on_gone` is called when the
-    connection is no longer usable.
+    `on_command` receives all commands that are not responses, and `on_gone` is called when the
+    connection has become unusable.
     """
 
     def __init__(
@@ -67,8 +67,7 @@ class TopicConnection:
         self._pending: dict[int, asyncio.Future[BaseCommand]] = {}
 
     async def open(self, attempt: int) -> None:
-        """Look up the topic, starting at a different broker in each attempt, and connect to its
-        owner.
+        """Look up the topic, starting at another broker in each attempt, and connect to its owner.
 
         Raises `RetryLookupError`, `OSError` or `TimeoutError`.
         """

@@ -1,8 +1,8 @@
-"""The smallest known scenario that breaks the promise of each variant, one file per variant.
+"""For each variant, a file with the smallest known scenario that breaks the variant's promise.
 
-A search found each of them, and they were then shrunk; `python -m tools.search --counterexamples
-FOLDER` searches for all of them again. The correct system keeps every promise in all of these
-scenarios.
+Each of these scenarios was found by a search and then shrunk. To search for all of them again, run
+`python -m tools.search --counterexamples FOLDER`. The correct system keeps every promise in all of
+these scenarios.
 """
 
 from importlib.resources import files

@@ -160,7 +160,7 @@ class DirectedWorld(ChosenOrderWorld):
         )
 
     def _failure_state(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """Return each of the node's failures and whether it has happened: part of the state."""
+        """Return the part of the node's state that says which of its failures have happened."""
         own = [each for each in self._failures if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in own)
 
@@ -181,7 +181,7 @@ class DirectedWorld(ChosenOrderWorld):
             self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Return the channel of a parcel; each connection and each action has its own."""
+        """Return a parcel's channel; each connection and each action has a channel of its own."""
         if isinstance(parcel.receiver, End):
             name = f"{parcel.link.name} {parcel.receiver.number}"
         else:

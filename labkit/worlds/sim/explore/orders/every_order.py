@@ -14,8 +14,8 @@ results (`transition_table`):
        including the epilogue, and apply all checks.
     3  Start over until the table no longer changes.
 
-Two orders that differ only in which of two nodes receives its message first look the same to every
-node, so only one of them is tried (`TransitionTable.choices`).
+If two orders differ only in which of two nodes receives its message first, no node can tell them
+apart, so only one of them is tried (`TransitionTable.choices`).
 
 As a result, every possible reaction of a node to a message and every reachable state of the world
 has been checked. With `crashes` and `losses`, all this is repeated for each combination of
@@ -102,8 +102,8 @@ def every_order(
     promises have been broken (0: no limit).
 
     Up to `crashes` times, a bookie loses power and all unsynced data between two messages, and
-    restarts. Up to `losses` messages between clients and bookies are lost without the connection
-    noticing.
+    restarts. Up to `losses` messages between clients and bookies are lost, although their
+    connection stays open.
 
     Steps may depend on each other only through messages, so all steps but the first must wait for
     an event (`On`) of a single node. `on_progress` is called repeatedly with the numbers of states
@@ -267,7 +267,7 @@ class _Search:
         return bool(verdicts)
 
     def _smaller(self, finding: Finding) -> Finding:
-        """Return a finding that breaks the same promise without unnecessary decisions."""
+        """Return a finding that breaks the same promise, but contains no unnecessary decisions."""
         checks = [check for check in self._checks if check.__name__ == finding.promise]
         for name in reversed(list(finding.scenario.decisions)):
             if name in self._scenario.decisions:

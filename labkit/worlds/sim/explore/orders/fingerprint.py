@@ -1,5 +1,5 @@
-"""Computes a fingerprint of a program's memory; programs with equal fingerprints behave alike from
-then on.
+"""Computes a fingerprint of a program's memory. Programs with equal fingerprints behave in the same
+way from then on.
 
 A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
 coroutines together with the instructions at which they wait. It ignores everything that only
@@ -132,7 +132,7 @@ def _mapping(obj: dict[Any, Any]) -> Iterable[Any]:
 
 
 def _set(obj: Iterable[Any]) -> Iterable[Any]:
-    """Return the elements in a reproducible order: tasks and futures in order of creation."""
+    """Return the elements in a reproducible order: tasks and futures in the order of creation."""
     return sorted(obj, key=lambda each: getattr(each, "_number", None) or repr(each))
 
 

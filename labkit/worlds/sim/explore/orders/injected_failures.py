@@ -1,9 +1,9 @@
-"""The failures with which every order is tried: crashes of bookies and lost messages.
+"""The failures that are combined with every order: crashes of bookies and lost messages.
 
 Each failure is a decision, such as `crash b1 5` or `lose w>b0 2`. When it happens depends on a
-single node: on how many messages the crashing bookie has received, or the sender of the lost
-message has sent. Failures therefore do not increase the number of orders, because other nodes
-cannot tell whether they act before or after a failure.
+single node: either on how many messages the crashing bookie has received, or on how many messages
+the sender of the lost message has sent. Failures therefore do not increase the number of orders,
+because other nodes cannot tell whether they act before or after a failure.
 """
 
 from collections import deque
@@ -16,7 +16,9 @@ _KINDS = ("crash", "lose")
 
 
 def node_of(failure: str) -> str:
-    """Return the node whose state includes the failure: the bookie that crashes, or the sender."""
+    """Return the node whose state includes the failure: the crashing bookie, or the sender of the
+    lost message.
+    """
     return failure.split()[1].partition(">")[0]
 
 

@@ -91,15 +91,16 @@ class TransitionTable:
         return WorldState(states, _add_messages({}, tuple(sent)))
 
     def choices(self, world_state: WorldState) -> list[Arrival]:
-        """Return the messages to try next: all that may arrive next or, if that is enough, only
-        those to one node.
+        """Return the messages to try next: all messages that can arrive next or, if these are
+        enough, only those that are sent to one particular node.
 
         Messages to different nodes commute: both nodes react in the same way, whichever message
-        arrives first. So look for a node that must receive one of the messages already in flight to
-        it before it can receive any message on a channel that is now empty. Every order is then
-        equivalent to one that starts with one of these messages. (In the literature, such messages
-        are called a persistent set.) The result depends on which messages a node can send according
-        to the table, so the search starts over whenever the table has grown.
+        arrives first. This method therefore looks for a node that must receive one of the messages
+        already in flight to it before it can receive any message on a channel that is now empty.
+        Every order is then equivalent to one that starts with one of these messages. (In the
+        literature, such messages are called a persistent set.) The result depends on which messages
+        a node can send according to the table, so the search starts over whenever the table has
+        grown.
         """
         heads = [(channel, messages[0]) for channel, messages in world_state.channels]
         by_node: dict[int, list[Arrival]] = {}
@@ -114,9 +115,9 @@ class TransitionTable:
         """Return whether the next message that the node receives may be one that is not in flight
         yet.
 
-        The result may be True unnecessarily: this method assumes that all messages that could ever
-        be in flight can arrive in any order, and that each node can reach every state to which they
-        lead.
+        The result may be True although no such message can arrive first: this method assumes that
+        all messages that could ever be in flight can arrive in any order, and that each node can
+        reach every state to which these messages lead.
         """
         non_empty = {channel for channel, _ in world_state.channels}
         in_flight = {

@@ -14,8 +14,8 @@ from labkit.worlds.sim.settings.triggers import At
 def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Add failures of one or two of these kinds.
 
-    Scenarios with brokers get no replaced disks: a bookie with replaced disks never serves again,
-    and a topic may need all of its bookies.
+    In scenarios with brokers, no disks are replaced, because a bookie with replaced disks never
+    serves again, and a topic may need all of its bookies.
     """
     candidates = _KINDS_WITH_BROKERS if scenario.cluster.brokers else _KINDS
     kinds = draw.some_of(candidates, draw.one_of(1, 1, 2))
@@ -48,7 +48,9 @@ def _failing_reads(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _full_at_syncs(draw: ScenarioRandom) -> list[Fault]:
-    """Make syncs fail because the disk is full; often the power fails once there is space again."""
+    """Make syncs fail because the disk is full; often the power fails after space has become
+    available again.
+    """
     bookie, at, for_ms = draw.bookie(), draw.between(0, draw.horizon_ms), draw.ms()
     faults: list[Fault] = [FullAtSync(bookie, for_ms, At(at))]
     if draw.chance(0.6):

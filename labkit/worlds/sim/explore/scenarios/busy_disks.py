@@ -68,9 +68,7 @@ def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash after compacting a log with two ledgers, of which one was deleted and the other one was
-    copied.
-    """
+    """Crash after compacting a log with two ledgers: one has been deleted, the other copied."""
     gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
         cluster,

@@ -1,9 +1,9 @@
 """Adds consumers with subscriptions of all types to scenarios with brokers.
 
 Meanwhile, their connections to the brokers are cut, reset and slowed down, their clients pause, and
-a new owner of the topic cannot read what the previous owner stored. The consumers acknowledge
-batches in parts, request redelivery, and reset their subscriptions to the first message. Some
-consumers are readers, and some share the keys of a subscription.
+a new owner of the topic cannot read the entries that the previous owner stored. The consumers
+acknowledge batches in parts, request redelivery, and reset their subscriptions to the first
+message. Some consumers are readers, and some share the keys of a subscription.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,9 @@ def _consumer(draw: ScenarioRandom, client: str, messages: int) -> Consume:
 
 
 def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """Often acknowledge batches in two parts, request redelivery, or reset the subscription."""
+    """Often let consumers acknowledge batches in two parts, request redelivery, or reset their
+    subscription.
+    """
     methods = "seek", "unsubscribe" if consume.consumers == 1 else "seek"
     return replace(
         consume,
@@ -70,7 +72,7 @@ def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
 
 
 def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """Turn one in four Exclusive consumers into a reader, whose subscription is not durable."""
+    """Turn one in four Exclusive consumers into a reader, which has a non-durable subscription."""
     is_reader = draw.chance(_READERS)
     return replace(consume, reader=is_reader and consume.subscription_type == "Exclusive")
 
@@ -105,11 +107,11 @@ def _fault(draw: ScenarioRandom, broker: str, client: str) -> Fault:
 
 
 def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Give messages a few keys, which the consumers of one Key_Shared subscription share.
+    """Give messages a few keys, which are divided among the consumers of a Key_Shared subscription.
 
-    These consumers disconnect, and their connections break. Usually the broker caches no entries,
-    because reads take time only without a cache. Only then can a consumer leave after an entry has
-    been assigned to it and before the entry has been read.
+    These consumers disconnect, and their connections break. Usually the broker does not cache any
+    entries, so that it must read them from the bookies. A consumer can then leave after an entry
+    has been assigned to it and before the entry has been read.
     """
     keys = draw.one_of(1, 2, 4)
     workload = [

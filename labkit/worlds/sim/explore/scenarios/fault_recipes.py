@@ -1,6 +1,6 @@
-"""Combines faults with the steps that they affect, with random details.
+"""Combines faults with the steps that they affect, and chooses the details at random.
 
-A fault rarely does harm on its own, but it may do so when it coincides with a client's actions. For
+A fault rarely causes harm on its own, but it may do so if it coincides with a client's actions. For
 example, a ledger is recovered while its writer is alive, while its bookies restart, or while it is
 deleted; or a client needs data that a disk has lost, or a bookie that is unavailable. The clients
 of a recipe have distinct names, because the checks identify recoveries by the client's name.
@@ -47,14 +47,14 @@ def with_fault_recipes(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_lagging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make the metadata server to which one bookie is connected lag behind the others."""
+    """Make one bookie's metadata server lag behind the others."""
     lag_ms = draw.between(0.05, 1) * draw.horizon_ms
     return scenario.with_fault(LaggingMetadata(draw.bookie(), lag_ms))
 
 
 def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Make the metadata store hang for about a session timeout, or make a bookie lose its session
-    while it starts.
+    while the bookie starts.
 
     These faults are more frequent in scenarios with autorecovery, which reacts to both.
     """
@@ -68,7 +68,7 @@ def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
     If autorecovery runs, the lost-bookie delay is usually 0, because a delay would hide a bug in
     which the list of bookies is read too early. Half of these scenarios have no other faults,
-    because other faults make requests of the auditor fail, and it then restarts.
+    because other faults can make the auditor's requests fail, and the auditor then restarts.
     """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and draw.chance(0.7):

@@ -1,10 +1,11 @@
-"""Makes bookies stay away until they count as lost, or makes an operator reformat them.
+"""Keeps bookies down until they count as lost, or makes an operator reformat them.
 
-Ledgers of lost bookies are marked, copied and recovered. That takes longer than a usual workload:
+Ledgers of lost bookies are marked, copied and recovered. This takes longer than a usual workload:
 the bookie's session must expire, the lost-bookie delay must pass, a repair must copy the entries,
-and an open ledger gets a grace period before a worker fences its writer. It takes ten seconds
-longer if the metadata store was silent or another node becomes the auditor. Such a scenario
-therefore has a client that works until the repair is done, so that the run does not end earlier.
+and if a ledger is open, a worker waits for a grace period before it fences the ledger's writer. All
+this takes ten seconds longer if the metadata store was silent or another node becomes the auditor.
+Such a scenario therefore contains a client that keeps working until the repair is done, so that the
+run does not end earlier.
 """
 
 from collections.abc import Callable
@@ -60,7 +61,7 @@ def with_a_lost_bookie(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     cluster = replace(scenario.cluster, bookies=bookies)
     if back_ms:
         # When the bookie returns, its entries have been copied to other bookies, so it may delete
-        # them. Give it time to find this out.
+        # them. Give the bookie time to discover this.
         cluster = replace(cluster, gc_overreplicated_ledger_wait_time_ms=cluster.gc_wait_time_ms)
         until_ms += back_ms + _CLEANUP_MS
     workload = (*scenario.workload, *_work_until(draw, scenario, until_ms))
@@ -74,7 +75,7 @@ def _lost_at_ms(scenario: Scenario, crashed_at: At, delay_s: int) -> float:
 def _with_slow_copies(
     draw: ScenarioRandom, scenario: Scenario, config: AutoRecoveryConfig, crashed_at: At
 ) -> Scenario:
-    """Make a slow repair overlap with the loss of a second bookie, which comes back later.
+    """Make a second bookie fail during a slow repair, and come back later.
 
     The ledger is then marked again, but in the end no copy is missing.
     """
@@ -97,8 +98,8 @@ def _with_slow_copies(
 
 
 def _crashes(draw: ScenarioRandom, crashed_at: At, back_ms: float) -> list[Fault]:
-    """Crash a bookie for good, or until it has been considered lost. Sometimes a second bookie also
-    crashes, shortly afterwards or during a repair.
+    """Crash a bookie, either for good or until the auditor considers it lost. Sometimes a second
+    bookie also crashes, shortly afterwards or during a repair.
     """
     faults: list[Fault] = [Crash(draw.first_bookie(), draw.unsynced(), back_ms, crashed_at)]
     if draw.chance(0.3):
@@ -108,7 +109,7 @@ def _crashes(draw: ScenarioRandom, crashed_at: At, back_ms: float) -> list[Fault
 
 
 def _repair_faults(draw: ScenarioRandom) -> list[Fault]:
-    """Return faults that hit bookies during a repair, as the source or target of a copy."""
+    """Return faults that affect bookies during a repair, as the source or the target of a copy."""
     kinds: tuple[tuple[float, Callable[[Moment], Fault]], ...] = (
         (0.15, lambda when: Crash(draw.bookie(), draw.unsynced(), draw.ms(2000), when)),
         (0.25, lambda when: SessionLoss(draw.first_bookie(), when)),
@@ -147,7 +148,7 @@ def _tenths(value: float) -> float:
 
 
 def with_formatted_bookies(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Replace the workload with a ledger whose bookies are formatted.
+    """Replace the workload: write to a ledger, and format its bookies.
 
     The ledger is recovered while its writer pauses, and most or all of its bookies are formatted
     before the writer's last add. There are no other ledgers, because formatting destroys all data

@@ -1,4 +1,4 @@
-"""Makes clients use rarer features, and operators disable autorecovery.
+"""Makes clients use rarer features, and makes operators disable autorecovery.
 
 The features are deferred sync, explicit LACs, long polls, LACs read from a single bookie, racks,
 and topic owners without brokers.
@@ -39,7 +39,8 @@ def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
 
 
 def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Put the bookies in two racks, which writers take into account and autorecovery restores.
+    """Put the bookies in two racks. Writers spread the copies over both racks, and autorecovery
+    restores this placement.
 
     In half of the scenarios, the placement is enforced.
     """

@@ -63,7 +63,7 @@ def _other_writer(write: Write, draw: ScenarioRandom) -> Write:
 
 
 def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Let auditors read some or all ledgers, and workers copy only a few entries at a time."""
+    """Let auditors read some or all ledgers, and let workers copy only a few entries at a time."""
     config = scenario.cluster.autorecovery
     assert isinstance(config, AutoRecoveryConfig)
     config = replace(
@@ -76,7 +76,9 @@ def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_overreplication_checks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Let bookies look for unneeded copies as often as for deleted ledgers, or less often."""
+    """Let bookies look for unneeded copies as often as they do for deleted ledgers, or less
+    often.
+    """
     wait_ms = scenario.cluster.gc_wait_time_ms * draw.one_of(1, 4)
     cluster = replace(scenario.cluster, gc_overreplicated_ledger_wait_time_ms=wait_ms)
     return replace(scenario, cluster=cluster)

@@ -1,9 +1,9 @@
 """Generates whole scenarios from a seed: cluster, workload, faults, and random decisions.
 
 The scenarios do not target individual bugs. They create conditions in which bugs show up: small
-ledgers, whose last entries matter; clusters without a spare bookie; ledgers that other clients
-recover; simultaneous faults. A search that finds the known bugs may therefore also find an unknown
-one.
+ledgers, so that the last entries matter; clusters without a spare bookie; ledgers that are
+recovered by other clients; and simultaneous faults. A search that finds the known bugs may
+therefore also find an unknown one.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Generates whole scenarios with brokers from a seed: topics change owners while producers send.
 
 A producer is connected to a broker over TCP, which neither loses nor reorders messages. If a broker
-received only the second of two sends, it could not know about the first. Therefore these links are
-only cut, reset or slowed down.
+received only the second of two messages, it could not know about the first. The links between
+producers and brokers are therefore only cut, reset or slowed down.
 """
 
 from collections.abc import Callable

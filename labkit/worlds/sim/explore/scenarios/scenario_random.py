@@ -72,8 +72,8 @@ class ScenarioRandom:
         return self._random.choice(self._bookies)
 
     def first_bookie(self) -> str:
-        """Return a bookie that usually has copies, because clients choose bookies in order of their
-        names.
+        """Return a bookie that usually has copies, because clients choose bookies in the order of
+        their names.
         """
         return self._random.choice(self._bookies[:3])
 
@@ -84,7 +84,7 @@ class ScenarioRandom:
         return self._random.choice((*self._bookies, *self._clients))
 
     def autorecovery(self, *lost_bookie_delays_s: int) -> AutoRecoveryConfig:
-        """Return a configuration with which autorecovery reacts within seconds."""
+        """Return a configuration that makes autorecovery react within seconds."""
         return AutoRecoveryConfig(
             auditor_periodic_check_interval_s=self.one_of(0, 2),
             lost_bookie_recovery_delay_s=self.one_of(*lost_bookie_delays_s),
@@ -114,7 +114,7 @@ class ScenarioRandom:
         return At(self.between(0, self.horizon_ms))
 
     def event(self, *kinds: str) -> On:
-        """Return the moment of an event of one of these kinds; by default, of any kind."""
+        """Return a trigger for an event of one of these kinds (default: any kind)."""
         kind = self.one_of(*(kinds or _EVENTS))
         return On(kind, int(_EVENTS[kind] ** self._random.random()))
 

@@ -1,8 +1,8 @@
 """Adds a storm to a scenario: faults drawn from a seed.
 
 A storm has only a few kinds of faults, many of which happen at about the same moment. Most bugs
-appear only if two faults coincide, and that would be rare if all kinds of faults were spread evenly
-over time.
+show up only if two faults coincide, which would rarely happen if all kinds of faults were spread
+evenly over time.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Faults that affect topics and brokers.
 
-Topics get two owners at once, are taken over slowly, or are unloaded; the metadata store hangs, and
-bookies are lost.
+In these scenarios, a topic has two owners at once, is taken over slowly, or is unloaded; the
+metadata store hangs, or a bookie is lost.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ _MAX_SLOW_MESSAGES = 8
 
 
 def with_adds_in_doubt(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Delay a producer's entries on their way from the broker to the bookies.
+    """Delay a producer's entries while they are being sent from the broker to the bookies.
 
     The producer reconnects while they are delayed. Later, the broker fails or leaves.
     """
@@ -67,7 +67,7 @@ def with_two_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def with_a_slow_takeover(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Let a broker take over the topic while the bookies are slow.
 
-    After it has fenced some of them, the broker is disconnected from the metadata store until the
+    After the broker has fenced some of them, it is disconnected from the metadata store until the
     topic has another owner, and then continues its takeover.
     """
     scenario = _with_max_entries(scenario, draw.one_of(10, 100, 100))
@@ -108,8 +108,8 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Add autorecovery and a bookie, and crash one of the bookies for good or for a few seconds.
     Half of these scenarios have slow producers.
 
-    The bookie counts as lost while a topic's ledger is open, so a worker fences the broker that
-    writes to it.
+    If the bookie counts as lost while a topic's ledger is open, a worker fences the broker that
+    writes to this ledger.
     """
     config = draw.autorecovery(0, 0, 1)
     cluster = replace(scenario.cluster, bookies=scenario.cluster.bookies + 1, autorecovery=config)
@@ -127,7 +127,9 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _slower(step: Step, every_ms: float) -> Step:
-    """Slow a producer down so much that a worker repairs its ledger before the broker has to."""
+    """Slow a producer down so much that a worker repairs the topic's ledger before the broker has
+    to replace the lost bookie.
+    """
     if isinstance(step, Publish):
         return replace(step, messages=min(step.messages, _MAX_SLOW_MESSAGES), every_ms=every_ms)
     return step

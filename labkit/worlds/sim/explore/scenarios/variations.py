@@ -1,9 +1,9 @@
 """Lists the variations of random scenarios, and the share of scenarios in which each occurs.
 
-Each variation has its own random stream, so that a new row or a changed share does not affect the
-other draws of a seed. This matters because documented findings refer to seeds. Rows with the same
-stream name share one stream. The rows are applied in order, because some replace the workload or
-the faults added by earlier rows.
+Each variation has its own random stream, so that adding a row or changing a share does not affect
+any other values drawn from a seed. This matters because documented findings refer to seeds. Rows
+with the same stream name share one stream. The rows are applied in order, because some replace the
+workload or the faults added by earlier rows.
 """
 
 from collections.abc import Callable
