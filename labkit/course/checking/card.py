@@ -49,8 +49,8 @@ _COLOURS = {
 @runtime_checkable
 class Playable(Protocol):
     def view(self) -> object:
-        """Return a picture of the moment at which the promise was broken. If it is a `View`, it is
-        interactive.
+        """Return a picture of the moment at which the promise was broken. The picture is
+        interactive if it is a `View`.
         """
 
 
@@ -68,8 +68,8 @@ class Card:
 
     message: one sentence; for a refused answer, the rule that was broken.
     counterexample: the smallest case that breaks the rule, as an object with a `str` or an HTML
-        representation, or None. A `View`, or an object with a `view()`, is interactive below the
-        card.
+        representation, or None. A `View`, or an object with a `view()` method, is shown below the
+        card and is interactive.
     asked: the call of the learner's function that led to the counterexample, as text, or None.
     """
 
@@ -86,8 +86,8 @@ class Card:
     def link(self, learner: Any = None) -> str:
         """Return a link to the run that refutes the answer, or "" if no simulated run does.
 
-        The link does not include the learner's code unless the function or class is passed here;
-        then its source is part of the link, as text. Raises `OSError` if its source is not
+        The link includes the learner's code only if the function or class is passed as `learner`;
+        its source is then part of the link, as text. Raises `OSError` if the source is not
         available.
         """
         code = "" if learner is None else inspect.getsource(learner)

@@ -125,7 +125,7 @@ class Cases:
         return None
 
     def is_wrong(self, arguments: Arguments, answer: Any) -> bool:
-        """Return whether this answer differs from the correct one in the part that is compared."""
+        """Return whether this answer differs from the correct one, according to `comparable`."""
         right = self._right(arguments)
         return bool(self.comparable(arguments, answer) != self.comparable(arguments, right))
 
@@ -160,8 +160,8 @@ class WrongCalls:
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
         """Return this rule and the first call that broke it.
 
-        If no call broke this rule, return the rule that was broken most recently, with the first
-        call that broke it, because the run on the card ends there. Rules in `preferred_rules` take
+        If no call broke this rule, return the most recently broken rule and the first call that
+        broke it, because the run on the card ends with that rule. Rules in `preferred_rules` take
         precedence.
         """
         if rule in self._first:
@@ -197,9 +197,10 @@ def shown(value: object) -> str:
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
-    """Return two values as text, shortened so that their first difference is visible.
+    """Return two values as text, shortened in such a way that their first difference remains
+    visible.
 
-    In contrast, `shown` might truncate both to the same text.
+    `shown`, in contrast, might truncate both to the same text.
     """
     if isinstance(one, bytes) and isinstance(other, bytes):
         at = _first_difference(one, other)
@@ -228,7 +229,7 @@ def _bytes_from(value: bytes, at: int) -> str:
 
 
 def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -> str:
-    """Return the text of a list, shortened so that item `at` is visible; `item` replaces that
+    """Return the text of a list, shortened so that item `at` remains visible; `item` replaces that
     item's own text.
     """
     texts = [shown(each) for each in value]

@@ -76,7 +76,9 @@ def _needed_part(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
 
 
 def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:
-    """Return the names that a statement reads anywhere, or those that it binds."""
+    """Return all names that a statement reads or, if `context` is `ast.Store`, all names that it
+    binds.
+    """
     names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, context):

@@ -64,7 +64,7 @@ def newer(random: Random) -> Item:
 
 
 async def _last_of_each(node: ClientNode, counts: list[int], order: int) -> set[str]:
-    """Return the ID of the last message in each partition, if one is written after the other."""
+    """Fill one partition after the other, and return the ID of the last message in each."""
     topic = await Topic.create(node.client, "orders", partitions=2)
     producer = topic.producer()
     ids = set()

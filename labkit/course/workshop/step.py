@@ -62,7 +62,7 @@ class ContractLine:
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """One of the tests that lead through a long step, by name; the learner passes them one after
+    """A named test on the way through a long step; the learner passes these tests one after
     another.
     """
 

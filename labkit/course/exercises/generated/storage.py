@@ -142,8 +142,8 @@ def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
 
 
 def changing_ledgers(draw: Draw) -> tuple[list[int], list[int], list[int]]:
-    """The ledgers that a bookie stores, those of them that have been deleted, and those that a
-    client creates between two queries.
+    """The ledgers that a bookie stores, the ones among them that have been deleted, and the ledgers
+    that a client creates between two queries.
     """
     stored = draw.ids(6)
     deleted = draw.some(stored)
