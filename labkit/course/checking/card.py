@@ -15,8 +15,8 @@ from IPython.display import display
 
 from labkit.views.widgets.view import View
 
-# JupyterLab's variables follow its theme; elsewhere, the fallback is readable on light and dark
-# backgrounds.
+# JupyterLab's CSS variables follow its theme. Elsewhere, the fallback is readable on both light and
+# dark backgrounds.
 _BLOCK = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
@@ -115,7 +115,7 @@ class Card:
         return view if isinstance(view, View) else None
 
     def still_counterexample(self) -> str:
-        """Return the counterexample as HTML that needs no kernel, or "" if there is none."""
+        """Return the counterexample as HTML that works without a kernel, or "" if there is none."""
         if self.counterexample is None:
             return ""
         view = self._view()

@@ -35,7 +35,8 @@ def _no_picture() -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A call to the learner's function that returned a wrong result, and the correct result.
+    """A call to the learner's function that returned a wrong result, together with the correct
+    result.
 
     why: explains the case; picture: draws it.
     """

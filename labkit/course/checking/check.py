@@ -39,7 +39,7 @@ class RanTooLongError(BaseException):
 
 
 class NotPassedError(Exception):
-    """An exercise that must be passed is open or refused; `card` says why."""
+    """An exercise that must be passed is still open or was refused; `card` says why."""
 
     def __init__(self, card: Card) -> None:
         super().__init__(repr(card))

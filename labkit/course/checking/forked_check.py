@@ -73,7 +73,9 @@ class _Watch:
 
 
 class Clock:
-    """Measures how long the learner's function has been running, in shared memory."""
+    """Measures how long the learner's function has been running, in memory that both processes
+    share.
+    """
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _CLOCK.size)

@@ -1,6 +1,4 @@
-"""Lesson 06: up to which entry a writer has confirmed its adds, and up to which entry a reader may
-read.
-"""
+"""Lesson 06: how far a writer has confirmed its adds, and how far a reader may read."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

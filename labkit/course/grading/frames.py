@@ -36,7 +36,8 @@ class RemoteFrame:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRows:
-    """The contents of the DataFrame that the job returned; trials use it like that DataFrame.
+    """The contents of the DataFrame that the job returned; trials use this object like the
+    DataFrame.
 
     `values` contains the columns of numbers, strings and booleans. Raises ValueError if their
     lengths differ.

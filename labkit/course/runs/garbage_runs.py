@@ -76,7 +76,9 @@ def compact_logs(bookie: OneBookie, threshold: float) -> dict[str, int]:
 
 
 def cost_of_compaction(threshold: float) -> str:
-    """Return what it costs to compact twenty logs of 100 bytes, from empty to 95 % live."""
+    """Describe the cost of compacting twenty logs of 100 bytes, whose live shares range from 0 to
+    95 %.
+    """
     twenty = [EntryLogMetadata(number, 100, {5: 5 * number}) for number in range(20)]
     chosen = logs_to_compact(twenty, threshold)
     copied, last = sum(5 * number for number in chosen), 5 * chosen[-1] if chosen else 0

@@ -130,8 +130,8 @@ class LiveFlights:
         }
 
     def meaning_of_offsets(self, checkpoint: Path) -> str:
-        """Return whether the newest offsets name the "last delivered" entry or the "first not
-        delivered" one.
+        """Return "last delivered" or "first not delivered", depending on which entry the newest
+        offsets refer to.
         """
         ends = self._ends(checkpoint).values()
         is_last = all(offset.split(":")[:2] == last.split(":")[:2] for offset, last in ends)

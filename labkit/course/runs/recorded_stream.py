@@ -92,7 +92,7 @@ def topics_in(stream: DataFrame) -> pd.DataFrame:
 
 
 def ids_parsed_wrong(parsed: DataFrame, stream: DataFrame) -> DataFrame:
-    """Return the ids whose four numbers are not those that the client received."""
+    """Return the ids whose four numbers differ from those that the client received."""
     columns = ["seq", *streams.ID_PARTS]
     return parsed.join(stream.select(*columns), columns, "left_anti").orderBy("seq")
 
@@ -162,7 +162,9 @@ def rollovers_by_reason(stream: DataFrame, closed: DataFrame) -> pd.DataFrame:
 
 
 def incomplete_batches(stream: DataFrame) -> DataFrame:
-    """Return the batches that lack a message, according to the ids or to their producer."""
+    """Return the batches that lack a message, according to either the ids or the batch size stated
+    by the producer.
+    """
     torn = publishing.batch_sizes(stream).where("arrived != batch_size")
     seen = (fn.max("batch_index") + 1).alias("seen")
     batches = stream.where("batch_index >= 0").groupBy("ledger", "entry")
@@ -205,7 +207,9 @@ def repair_chart(events: DataFrame) -> Any:
 
 
 def repairs_since_kill(events: DataFrame) -> pd.DataFrame:
-    """Return the repair of each ledger, in seconds since the node was killed."""
+    """Return each ledger's repair, with the times of its steps in seconds since the node was
+    killed.
+    """
     killed = killed_us(events)
     since_kill = (
         fn.round((fn.col(f"{name}_us") - killed) / 1e6, 2).alias(f"{name}_s")

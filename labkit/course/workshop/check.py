@@ -224,8 +224,8 @@ def _run_in_order(
 
 
 def _with_broken_line(step: Step, refused: Refused) -> str:
-    """Return the refusal's message, preceded by the broken line of the contract unless the message
-    contains it.
+    """Return the refusal's message, preceded by the violated line of the contract unless the
+    message already contains this line.
     """
     found = refused.counterexample
     if any(line.words in refused.message for line in step.contract):

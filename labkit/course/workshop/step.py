@@ -53,7 +53,7 @@ class ContractLine:
     """One line of a step's contract.
 
     broken_by: promises of `labkit.system.check` and verdicts of a crash map; if one of them fails
-        in this step, this line is broken
+        in this step, this line has been violated
     """
 
     words: str

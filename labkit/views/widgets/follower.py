@@ -43,7 +43,7 @@ class LiveCluster(Protocol):
         """Resume a paused process."""
 
     def restart(self, name: str) -> Awaitable[object]:
-        """Restart a killed bookie on its existing files."""
+        """Restart a killed bookie with its existing files."""
 
 
 COMMANDS = ("kill", "pause", "resume", "restart")

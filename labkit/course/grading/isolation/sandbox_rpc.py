@@ -53,7 +53,7 @@ class SubmissionProcessError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedAnswer:
-    """An answer that cannot be passed between processes, and why."""
+    """An answer that cannot be passed between processes, with the reason."""
 
     why: str
 
