@@ -29,8 +29,8 @@ _NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
 class CardState(StrEnum):
     """The status of an exercise.
 
-    Each value is the symbol shown before the exercise's name, so that the status does not depend on
-    colour alone.
+    Each value is the symbol shown before the exercise's name, so that colour is not the only
+    indication of the status.
     """
 
     PASSED = "✔"

@@ -110,7 +110,8 @@ class Cases:
     seed: int = 1
 
     def wrong(self, learner: Function, name: str) -> tuple[str, WrongAnswer] | None:
-        """Return the broken rule and the smallest case with a wrong answer, or None.
+        """Return the broken rule and the smallest case with a wrong answer, or None if all are
+        right.
 
         Raises whatever the learner's function raises.
         """

@@ -88,8 +88,8 @@ class Fork(NamedTuple):
 class PlayingView(SceneView):
     """Base class of all views of a run.
 
-    source: a log, a simulated run or events to replay, or a running cluster to follow. Following
-        needs a running event loop, which every notebook has.
+    source: a log, a simulated run or events to replay, or a running cluster to follow. To follow a
+        cluster, an event loop must be running, as it is in every notebook.
     """
 
     follower: Follower | None = None

@@ -63,7 +63,7 @@ def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
 
 
 def offset_to_pad(draw: Draw) -> tuple[int, int]:
-    """An offset near the end of a block of a journal, and journalAlignmentSize."""
+    """An offset near the end of a journal block, and journalAlignmentSize."""
     alignment = draw.one_of((512, 1024, 4096))
     block = draw.one_of((1, 2, 3, 100, 2**17, MAX_OFFSET // 4096 - 1))
     near = draw.one_of((0, 1, 4, 7, 8, 9, 12, alignment - 1, alignment // 2))

@@ -4,7 +4,7 @@ The view shows the cluster and, below it, the messages in flight. A click on a m
 buttons lose a message, or cut a bookie's power. Each move runs the real code again, and broken
 promises are shown at once.
 
-`labkit.course.runs.play` opens a scenario in this view, `labkit.course.runs.game` adds levels.
+`labkit.course.runs.play` opens a scenario in this view, and `labkit.course.runs.game` adds levels.
 
 Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
 """
