@@ -11,8 +11,9 @@
 A package imports only packages listed above it; for example, the system never imports the worlds.
 Each package's `__init__` lists its modules, and ARCHITECTURE.md follows an entry through them.
 
-`__init__.pyi` lists the names that `import labkit` provides, the ones that notebooks use most.
-Each is imported on first use, so that a bookie process starts without importing the widgets.
+`__init__.pyi` lists the names that `import labkit` provides, namely those that notebooks use most.
+Each name is imported on first use, so that a bookie process can start without importing the
+widgets.
 """
 
 from labkit.lazy_names import names_of

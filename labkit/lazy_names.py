@@ -1,7 +1,7 @@
 """Packages whose names are imported on first use, so that importing the package itself is fast.
 
-`labkit` and `labkit.course.lessons` are such packages. A stub, `__init__.pyi`, lists the names of
-each and the modules that define them. It is the only list, for type checkers and at run time.
+`labkit` and `labkit.course.lessons` are such packages. The stub `__init__.pyi` of each one lists
+its names and the modules that define them. The same list is used by type checkers and at run time.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Finds the files of labkit that are not code: the notebooks and the recorded data.
 
 In a checkout they are next to the package, where people look for them; in a wheel they are inside
-it.
+the package.
 """
 
 import os

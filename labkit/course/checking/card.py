@@ -15,8 +15,8 @@ from IPython.display import display
 
 from labkit.views.widgets.view import View
 
-# JupyterLab's variables follow its theme; elsewhere, the fallback is readable on light and dark
-# backgrounds.
+# JupyterLab's CSS variables follow its theme. Elsewhere, the fallback is readable on both light and
+# dark backgrounds.
 _BLOCK = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
@@ -29,8 +29,8 @@ _NEUTRAL = "var(--jp-brand-color1,#2b7bba)"
 class CardState(StrEnum):
     """The status of an exercise.
 
-    Each value is the symbol shown before the exercise's name, so that the status does not depend on
-    colour alone.
+    Each value is the symbol shown before the exercise's name, so that colour is not the only
+    indication of the status.
     """
 
     PASSED = "✔"
@@ -49,8 +49,8 @@ _COLOURS = {
 @runtime_checkable
 class Playable(Protocol):
     def view(self) -> object:
-        """Return a picture of the moment at which the promise was broken. If it is a `View`, it is
-        interactive.
+        """Return a picture of the moment at which the promise was broken. The picture is
+        interactive if it is a `View`.
         """
 
 
@@ -68,8 +68,8 @@ class Card:
 
     message: one sentence; for a refused answer, the rule that was broken.
     counterexample: the smallest case that breaks the rule, as an object with a `str` or an HTML
-        representation, or None. A `View`, or an object with a `view()`, is interactive below the
-        card.
+        representation, or None. A `View`, or an object with a `view()` method, is shown below the
+        card and is interactive.
     asked: the call of the learner's function that led to the counterexample, as text, or None.
     """
 
@@ -86,8 +86,8 @@ class Card:
     def link(self, learner: Any = None) -> str:
         """Return a link to the run that refutes the answer, or "" if no simulated run does.
 
-        The link does not include the learner's code unless the function or class is passed here;
-        then its source is part of the link, as text. Raises `OSError` if its source is not
+        The link includes the learner's code only if the function or class is passed as `learner`;
+        its source is then part of the link, as text. Raises `OSError` if the source is not
         available.
         """
         code = "" if learner is None else inspect.getsource(learner)
@@ -115,7 +115,7 @@ class Card:
         return view if isinstance(view, View) else None
 
     def still_counterexample(self) -> str:
-        """Return the counterexample as HTML that needs no kernel, or "" if there is none."""
+        """Return the counterexample as HTML that works without a kernel, or "" if there is none."""
         if self.counterexample is None:
             return ""
         view = self._view()

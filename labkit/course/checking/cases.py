@@ -35,7 +35,8 @@ def _no_picture() -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A call to the learner's function that returned a wrong result, and the correct result.
+    """A call to the learner's function that returned a wrong result, together with the correct
+    result.
 
     why: explains the case; picture: draws it.
     """
@@ -109,7 +110,8 @@ class Cases:
     seed: int = 1
 
     def wrong(self, learner: Function, name: str) -> tuple[str, WrongAnswer] | None:
-        """Return the broken rule and the smallest case with a wrong answer, or None.
+        """Return the broken rule and the smallest case with a wrong answer, or None if all are
+        right.
 
         Raises whatever the learner's function raises.
         """
@@ -125,7 +127,7 @@ class Cases:
         return None
 
     def is_wrong(self, arguments: Arguments, answer: Any) -> bool:
-        """Return whether this answer differs from the correct one in the part that is compared."""
+        """Return whether this answer differs from the correct one, according to `comparable`."""
         right = self._right(arguments)
         return bool(self.comparable(arguments, answer) != self.comparable(arguments, right))
 
@@ -160,8 +162,8 @@ class WrongCalls:
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
         """Return this rule and the first call that broke it.
 
-        If no call broke this rule, return the rule that was broken most recently, with the first
-        call that broke it, because the run on the card ends there. Rules in `preferred_rules` take
+        If no call broke this rule, return the most recently broken rule and the first call that
+        broke it, because the run on the card ends with that rule. Rules in `preferred_rules` take
         precedence.
         """
         if rule in self._first:
@@ -197,9 +199,10 @@ def shown(value: object) -> str:
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
-    """Return two values as text, shortened so that their first difference is visible.
+    """Return two values as text, shortened in such a way that their first difference remains
+    visible.
 
-    In contrast, `shown` might truncate both to the same text.
+    `shown`, in contrast, might truncate both to the same text.
     """
     if isinstance(one, bytes) and isinstance(other, bytes):
         at = _first_difference(one, other)
@@ -228,7 +231,7 @@ def _bytes_from(value: bytes, at: int) -> str:
 
 
 def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -> str:
-    """Return the text of a list, shortened so that item `at` is visible; `item` replaces that
+    """Return the text of a list, shortened so that item `at` remains visible; `item` replaces that
     item's own text.
     """
     texts = [shown(each) for each in value]

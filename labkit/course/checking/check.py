@@ -39,7 +39,7 @@ class RanTooLongError(BaseException):
 
 
 class NotPassedError(Exception):
-    """An exercise that must be passed is open or refused; `card` says why."""
+    """An exercise that must be passed is still open or was refused; `card` says why."""
 
     def __init__(self, card: Card) -> None:
         super().__init__(repr(card))
@@ -49,7 +49,7 @@ class NotPassedError(Exception):
 def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
     """Run the learner's object in the exercise and return the result as a card.
 
-    None, or code that raises NotImplementedError, leaves the exercise open. Raises
+    The exercise stays open if `learner` is None or raises NotImplementedError. Raises
     `NotPassedError` if the exercise is not passed and either `must_pass` is true, the environment
     variable LABKIT_CHECKS is "must-pass", or nbgrader is validating or grading the notebook, so
     that papermill or a build fails. Raises `NoSuchExerciseError` for an unknown name.
@@ -113,7 +113,9 @@ def _alarm() -> Iterator[None]:
 
 
 def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
-    """Return None if the trial itself raises; it is then rerun in the parent process."""
+    """Return the card, or None if the trial itself raises; the parent process then runs the trial
+    again.
+    """
     try:
         return card_of(exercise, learner)
     except MemoryError:
@@ -123,8 +125,8 @@ def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
 
 
 def card_of(exercise: Exercise, learner: Any) -> Card:
-    """Return the card for this answer, judged in this process. Raises whatever the trial itself
-    raises.
+    """Judge the answer in this process, and return its card. Raises whatever exception the trial
+    itself raises.
     """
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:

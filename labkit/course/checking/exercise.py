@@ -196,9 +196,9 @@ def with_type_checks(
 ) -> Callable[..., Any]:
     """Check the learner's function's parameters, and wrap it so that its return values are checked.
 
-    Raises `Refused` if the parameters do not match those of `like`; the wrapper does so if a return
-    value does not. `listen` receives the arguments and the result of each call. Messages refer to
-    the function as `name`.
+    Raises `Refused` if the parameters do not match those of `like`. The wrapper raises it if a
+    return value does not match the return type of `like`. `listen` receives the arguments and the
+    result of each call. Messages refer to the function as `name`.
     """
     wanted = signature(like)
     if not callable(learner):
@@ -256,9 +256,7 @@ def _limit_broken_by(value: Any) -> str | None:
 
 
 def require_permutation(steps: Sequence[str], answer: Any) -> tuple[str, ...]:
-    """Return the answer as a tuple if it is a permutation of these steps. Raises `Refused`
-    otherwise.
-    """
+    """Return the answer as a tuple. Raises `Refused` if it is not a permutation of these steps."""
     if (
         not isinstance(answer, list | tuple)
         or len(answer) != len(steps)
@@ -307,7 +305,8 @@ def _shape(signed: Signature) -> str:
 def matches_annotation(value: Any, hint: Any) -> bool:
     """Return whether a value, including the items of a list, matches a type annotation.
 
-    The items of a tuple are not checked: the trial does that, and can explain what each one means.
+    The items of a tuple are not checked here, because the trial checks them and can explain what
+    each of them means.
     """
     if isinstance(hint, UnionType):
         return any(matches_annotation(value, each) for each in get_args(hint))

@@ -1,12 +1,12 @@
 """Runs a check in a forked copy of this process, so that a function that never returns can be
 stopped.
 
-Python code is stopped by counting its instructions (`check`). A function that sleeps executes none,
-and one that loops in C code, such as `sum(itertools.count())`, blocks everything else in its
-process. The trial therefore runs in a forked child process, which reports how long the learner's
-function has been running and exits when the trial is done. On Linux, the child's memory is limited
-too. The child sends back the card. If the card cannot be pickled, the trial is repeated in this
-process, because by then the code is known to terminate.
+Python code is stopped by counting its instructions (`check`). A sleeping function executes no
+instructions, and a function that loops in C code, such as `sum(itertools.count())`, blocks
+everything else in its process. The trial therefore runs in a forked child process, which reports
+how long the learner's function has been running and exits when the trial is done. On Linux, the
+child's memory is limited too. The child sends back the card. If the card cannot be pickled, the
+trial is repeated in this process, because by then the code is known to terminate.
 
 Where fork is not available (Windows, a browser), only instructions are counted.
 """
@@ -73,7 +73,9 @@ class _Watch:
 
 
 class Clock:
-    """Measures how long the learner's function has been running, in shared memory."""
+    """Measures how long the learner's function has been running, in memory that both processes
+    share.
+    """
 
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _CLOCK.size)
@@ -119,9 +121,9 @@ def in_forked_copy(
 
     limit_s: the time limit for the function `learner`; file: the learner's file, if the function is
     not defined in it; wall_s: the time limit for all the work; processor_s: returns the processor
-    time that the copy, whose process id it gets, and the function have used. If it is given, the
-    function is late only if that processor time exceeds `limit_s`, too, so that a busy machine does
-    not make a function late.
+    time that the copy and the function have used, given the copy's process id. With `processor_s`,
+    the function counts as late only if this processor time also exceeds `limit_s`, so that a busy
+    machine does not make a function late.
     """
     clock = Clock()
     answers, answer_end = os.pipe()
@@ -180,7 +182,7 @@ def limit_memory(more_bytes: int) -> None:
 
 @contextlib.contextmanager
 def without_memory_limit() -> Iterator[None]:
-    """Start other programs without the limit that `limit_memory` has set for this process."""
+    """Lift the limit set by `limit_memory`, so that other programs can be started without it."""
     if sys.platform == "win32":
         yield
         return
@@ -244,8 +246,8 @@ def _answer_of(
 def _without_answer(status: int) -> Stopped | None:
     """Interpret the exit status of a copy that did not send a result."""
     if os.WIFSIGNALED(status):
-        # For example, a stack overflow in C code killed the copy; it would have crashed this
-        # process.
+        # For example, a stack overflow in C code killed the copy. Without the fork, it would have
+        # killed this process.
         return Stopped(Reason.ENDED)
     by_itself = {_DONE: None, _NO_MEMORY: Stopped(Reason.MEMORY)}
     return by_itself.get(os.WEXITSTATUS(status), Stopped(Reason.ENDED))
@@ -266,7 +268,9 @@ def _available(pipe: io.BufferedReader) -> Iterator[bytes]:
 
 
 def _learners_line(traceback: str, watch: _Watch) -> str:
-    """Return the learner's function that was called last, from `faulthandler`'s output."""
+    """Find the learner's innermost function in `faulthandler`'s output, and return its name and
+    line.
+    """
     code = getattr(watch.learner, "__code__", None)
     if code is None:
         return getattr(watch.learner, "__name__", "")

@@ -1,10 +1,10 @@
 """Generates test cases from a seed, and shrinks a failing one.
 
-Each case is built from a sequence of random numbers. A `Draw` records the numbers, so the same
-case can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers.
-Whatever numbers a recipe receives, the case that it builds is a valid one. (Hypothesis works the
-same way, but it is a compiled package that cannot be loaded in a browser, and a learner's card
-would change with its version.)
+Each case is built from a sequence of random numbers. A `Draw` records the numbers, so the same case
+can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers. A recipe
+builds a valid case from any sequence of numbers. (Hypothesis works the same way, but it is a
+compiled package that cannot be loaded in a browser, and a different version of it would produce a
+different card.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ class Draw:
         self.used: list[int] = []
 
     def number(self, least: int, most: int) -> int:
-        """Return a number from `least` to `most`, which shrinks to `least`."""
+        """Return a number from `least` to `most`. A failing case shrinks towards `least`."""
         if self._random is not None:
             return least + self._take(self._random.randrange(most - least + 1))
         return least + self._take(min(self._given(), most - least))
@@ -46,11 +46,11 @@ class Draw:
         return number
 
     def one_of(self, options: Sequence[T]) -> T:
-        """Return one of the options; shrinks to the first."""
+        """Return one of the options. A failing case shrinks towards the first one."""
         return options[self.number(0, len(options) - 1)]
 
     def chance(self, percent: int) -> bool:
-        """Return whether a rare event happens; shrinks to False."""
+        """Return whether a rare event happens. A failing case shrinks towards False."""
         return self.number(1, 100) > 100 - percent
 
     def some(self, options: Sequence[T]) -> list[T]:
@@ -65,8 +65,8 @@ class Draw:
         return mixed
 
     def id(self, least: int = 0) -> int:
-        """Return an id of at least `least`: often small, often an edge case, sometimes above 31
-        bits.
+        """Return an id of at least `least`: often small, often an edge case, and sometimes longer
+        than 31 bits.
         """
         if self._random is not None:
             kinds: tuple[Sequence[int], ...] = (range(6), EDGES, range(300), BEYOND)
@@ -99,8 +99,8 @@ def generated_cases(recipe: Recipe[T], count: int, seed: int = 1) -> Iterator[tu
 def smallest_failing_case(
     recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
 ) -> T:
-    """Return a failing case, shrunk from these numbers until neither removing numbers nor
-    decreasing one makes it smaller.
+    """Shrink a failing case until neither removing nor decreasing any of its numbers makes it
+    smaller, and return the resulting case.
     """
     shrinking = _Shrinking(recipe, numbers, is_wrong)
     size = None

@@ -14,7 +14,7 @@ _predictions: dict[str, object] = {}
 
 
 def hint(name: str) -> Note:
-    """Return the exercise's next hint; after the third hint, return that one again.
+    """Return the exercise's next hint. After the third hint, the third one is returned again.
 
     Raises `NoSuchExerciseError` for an unknown name.
     """

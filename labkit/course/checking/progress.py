@@ -1,7 +1,8 @@
-"""A line below the cell that says how long a check has been running, if it takes over a second.
+"""A line below the cell that says how long a check has been running, once it has taken a second.
 
-It is shown only in a notebook that is open in Jupyter. Where notebooks are executed without a
-reader, such as in a build or by nbval, it would make outputs depend on the machine's speed.
+It is shown only in a notebook that is open in Jupyter. When a notebook is executed without a
+reader, for example in a build or by nbval, the line would make the outputs depend on the machine's
+speed.
 """
 
 import os
@@ -20,7 +21,7 @@ READER = "JPY_SESSION_NAME"
 
 @contextmanager
 def progress_line(name: str) -> Iterator[None]:
-    """Show the line while the block runs, from its second second on, and clear it afterwards."""
+    """Show the line while the block runs, starting after one second, and clear it afterwards."""
     if READER not in os.environ:
         yield
         return
@@ -35,7 +36,7 @@ def progress_line(name: str) -> Iterator[None]:
         if seconds:
             _display("", display_id, update=True)
 
-    # In the copied context, IPython knows to which cell the line belongs.
+    # The copied context tells IPython which cell the line belongs to.
     thread = threading.Thread(target=copy_context().run, args=(show,), daemon=True)
     thread.start()
     try:

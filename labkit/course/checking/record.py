@@ -1,9 +1,9 @@
 """record: save a learner's predictions and hints if the learner agrees.
 
-They are saved in one file next to the notebook, one JSON object per line, and nowhere else. The
-existence of the file is the learner's consent: the switch shown by `record` creates and deletes it,
-nothing is written unless it exists, and deleting it by hand also withdraws consent. `labkit grade`
-counts the wrong predictions and the hints of learners who hand in the file.
+Predictions and hints are saved only in one file next to the notebook, with one JSON object per
+line. The existence of the file is the learner's consent: the switch shown by `record` creates and
+deletes it, nothing is written unless it exists, and deleting it by hand also withdraws consent.
+`labkit grade` counts the wrong predictions and the hints of learners who hand in the file.
 
     {"event": "consent"}
     {"event": "predicted", "name": "padding", "predicted": "12"}
@@ -43,8 +43,8 @@ class Switch(Checkbox):  # type: ignore[misc]
 
 
 def record() -> Switch:
-    """Return a switch, initially off, with which the learner can turn on the saving of predictions
-    and hints.
+    """Return a switch with which the learner can turn the saving of predictions and hints on and
+    off.
     """
     return Switch()
 

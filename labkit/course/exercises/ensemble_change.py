@@ -256,7 +256,8 @@ def _broken_rule(case: Arguments, new: tuple[str, ...]) -> str:
         " run out of candidates, leave the rest unchanged.",
     ),
     like=new_ensemble,
-    # Compare which rule the answers break, because any spare bookie may replace any failed one.
+    # Compare the rules that the answers break rather than the answers, because any spare bookie may
+    # replace any failed one.
     cases=Cases(generated.failed_bookies, new_ensemble, _broken_rule, comparable=_broken_rule),
 )
 def replacement(learner: NewEnsemble) -> str:

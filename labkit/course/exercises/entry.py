@@ -220,7 +220,7 @@ def intact(learner: IsIntact) -> str:
 
 
 def _damage_on_disk(learner: IsIntact, entry: bytes, digest: Digest) -> int:
-    """Change one byte of the entry in the entry log at a time, and read the entry from the store.
+    """Change the entry in the entry log, one byte at a time, and read it from the store each time.
     Return the number of bytes tried.
     """
     journal, ledgers = SimDisk(name="journal"), SimDisk(name="ledgers")

@@ -181,10 +181,9 @@ def _bars(case: Arguments, _: list[int]) -> LogUsage:
 
 
 def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
-    """Return the chosen logs sorted by id, and the tenths of their usage in the order in which they
-    were chosen.
-
-    This way, logs whose usage is in the same tenth may be chosen in any order.
+    """Return the chosen logs sorted by id, and their usage in tenths, rounded down, in the chosen
+    order. Answers that differ only in the order of logs with the same rounded usage therefore count
+    as equal.
     """
     tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
     return sorted(chosen), [tenth.get(each, -1) for each in chosen]
@@ -246,7 +245,8 @@ COPY, SYNC, POINT, FLUSH, REMOVE = STEPS = (
     "remove the old log",
 )
 
-# Each rule is broken unless the first step precedes the second. The first match is reported.
+# A rule is broken unless its first step precedes its second step. Only the first broken rule is
+# reported.
 _RULES = (
     (COPY, REMOVE, "The live entries must be copied before the old log is deleted."),
     (COPY, SYNC, "The entries must be copied before the copies can be synced."),

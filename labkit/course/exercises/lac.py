@@ -1,6 +1,4 @@
-"""Lesson 06: up to which entry a writer has confirmed its adds, and up to which entry a reader may
-read.
-"""
+"""Lesson 06: how far a writer has confirmed its adds, and how far a reader may read."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -292,9 +290,10 @@ def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[i
 
 
 def tailing_delays(write: Write, explicit_lac_interval_ms: int) -> str:
-    """Follow a writer, and return a line for each entry: how long after its push it was read.
+    """Follow a writer, and return for each entry a line that says how long after its push it was
+    read.
 
-    0 is for no explicit LAC. Steps that failed have a line, too.
+    An interval of 0 disables explicit LACs. Failed steps also have a line.
     """
     config = ClientConfig(explicit_lac_interval_ms=explicit_lac_interval_ms)
     scenario = Scenario(Cluster(3), (write, Tail(0, write.entries)))

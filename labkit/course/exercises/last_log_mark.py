@@ -94,7 +94,8 @@ TAKE, ASIDE, LOG, INDEX, PERSIST, REMOVE = STEPS = (
     "remove old journals",
 )
 
-# Each rule is broken unless the first step precedes the second. The first match is reported.
+# A rule is broken unless its first step precedes its second step. Only the first broken rule is
+# reported.
 _RULES = (
     (TAKE, PERSIST, "The mark must be taken before it can be persisted."),
     (

@@ -60,7 +60,9 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int
     ),
 )
 def indices(learner: WriteSet) -> str:
-    """An entry is stored at Qw consecutive indices. The first one increases by one per entry."""
+    """An entry is stored at Qw consecutive indices. The first of them increases by one with each
+    entry.
+    """
 
     def judged(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int, ...]:
         chosen = tuple(learner(entry_id, ensemble_size, write_quorum))

@@ -280,7 +280,8 @@ _NEVER_ENDS = (
     " missing copies, and the repair starts over, forever."
 )
 
-# Each rule is broken unless the first step precedes the second. The first match is reported.
+# A rule is broken unless its first step precedes its second step. Only the first broken rule is
+# reported.
 _ORDER_RULES = (
     (
         STORE,

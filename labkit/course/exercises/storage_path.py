@@ -1,6 +1,7 @@
 """Lesson 03: the order of a flush, an entry's location, and its slot in the index.
 
-Each of the learner's functions runs in a real store. Then, an unchanged store reads the files.
+Each of the learner's functions runs in a real store. Afterwards, an unmodified store reads the
+files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -263,7 +264,7 @@ def _judge_slot(entry_id: int, effective: int, page_size: int) -> None:
 
 
 def _write_by(learner: Callable[[int, int], tuple[int, int]], entry_ids: tuple[int, ...]) -> None:
-    """Flush entries to the learner's slots, and then read them with an unchanged store."""
+    """Flush entries to the learner's slots, and then read them with an unmodified store."""
     real = LedgerIndex.set_locations
 
     def set_locations(

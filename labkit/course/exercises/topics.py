@@ -25,7 +25,7 @@ from labkit.worlds.sim.nodes.nodes import ClientNode
 
 
 def comes_before(a: MessageId, b: MessageId) -> bool | None:
-    """Return whether `a` was stored before `b`, or None if their ids do not tell."""
+    """Return whether `a` was stored before `b`, or None if the ids do not show this."""
     if a.partition != b.partition:
         return None
     return (a.ledger_id, a.entry_id, a.batch_index) < (b.ledger_id, b.entry_id, b.batch_index)
@@ -93,8 +93,8 @@ def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
 
 
 def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
-    """Yield all pairs of ids: first pairs within a partition, and among these first the ids of
-    messages that were sent in direct succession.
+    """Yield all pairs of ids: first those within a partition, then all others. In each group, the
+    pairs whose messages were sent closest together come first.
     """
     indices = sorted(
         ((i, j) for j in range(len(ids)) for i in range(j)), key=lambda pair: pair[1] - pair[0]

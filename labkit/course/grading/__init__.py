@@ -4,8 +4,8 @@ A submission runs in a sandbox: a process without network access and with limits
 processes and files. The verdict is reached outside the sandbox, by the same trials that `check`
 runs, in a separate process per submission, because the main process must not parse anything that a
 student wrote. When a trial calls the learner's function, the call is sent through a pipe as JSON.
-So the submission's code can return wrong values, or none, but it cannot replace anything that
-affects how the trial judges them.
+The submission's code can therefore return wrong values, or none, but it cannot replace anything
+that affects how the trial judges them.
 
     values       which values can be sent through the pipe, and how they are encoded
     isolation/   the process that runs a submission, its limits, and the pipe to it
@@ -14,7 +14,7 @@ affects how the trial judges them.
     submissions  finds and reads students' files, within limits
     grade        grades one submission: a result for each exercise
     processes    runs the grading process of each submission
-    results      the result of an answer, in texts of limited length
+    results      the result of an answer, as strings of limited length
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in
     report       reports: a table, Parquet files, a page per student, a notebook for the class

@@ -3,8 +3,8 @@
 In the submission's process, the code of these functions is replaced: calling one, under any name,
 raises an error that says that the answer is labkit's own. The trials run in the grader's process,
 where labkit works as usual. An answer that is a value, such as an order of steps, cannot be
-blocked. Because labkit's source is readable, an answer copied from it, or a second copy of its
-module, is not detected.
+blocked. labkit's source is readable, and neither an answer copied from it nor a second copy of its
+module is detected.
 """
 
 from collections.abc import Callable, Iterable

@@ -71,7 +71,7 @@ def _section(title: str, table: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return a table whose first column is its header; numbers are aligned right."""
+    """Return a table with the row headers in the first column; numbers are right-aligned."""
     body = ""
     for first, *others in rows:
         cells = "".join(

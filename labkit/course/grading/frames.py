@@ -36,7 +36,8 @@ class RemoteFrame:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRows:
-    """The contents of the DataFrame that the job returned; trials use it like that DataFrame.
+    """The contents of the DataFrame that the job returned; trials use this object like the
+    DataFrame.
 
     `values` contains the columns of numbers, strings and booleans. Raises ValueError if their
     lengths differ.
@@ -77,7 +78,7 @@ class RemoteRows:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """A folder as a value that can be sent: the contents of each file, by relative path.
+    """The files of a folder, in a form that can be sent: each file's contents by relative path.
 
     Raises ValueError for a path outside the folder.
     """
@@ -113,8 +114,8 @@ def stored_rows(files: Files) -> list[Row]:
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder in the state in which a crash leaves it while these rows are being
-    written.
+    """Return the folder in the state in which it is left by a crash during the writing of these
+    rows.
     """
     with files.written_out() as folder:
         simulate_crash(folder, rows)

@@ -4,9 +4,9 @@
     quorums.write_set,2,0.5
     quorums.lost,1,0
 
-An exercise is worth its points if it is passed, the points in the column `attempted`, which can be
-left out, if the answer is refused, and 0 otherwise. Without such a file, every exercise that a
-submission contains is worth one point.
+A passed exercise is worth the number in the column `points`. A refused answer is worth the number
+in the optional column `attempted`, and anything else is worth 0. Without such a file, every
+exercise that a submission contains is worth one point.
 """
 
 import csv
@@ -87,9 +87,7 @@ class Gradebook:
         points: Mapping[str, Worth] | None,
         students: Mapping[str, Student],
     ) -> "Gradebook":
-        """Collect the results; `students` also lists students who may not have handed in
-        anything.
-        """
+        """Collect the results; `students` includes students who have not handed in anything."""
         outcomes: dict[str, dict[str, str]] = {student: {} for student in students}
         late = set()
         for each in results:

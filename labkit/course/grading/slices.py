@@ -66,9 +66,8 @@ def _parse(cell: str) -> ast.Module | None:
 
 
 def _needed_part(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
-    """Return the statement, without the names of an import that are not wanted.
-
-    A lesson imports all of labkit's names at once, and some of them take seconds.
+    """Return the statement; if it is an import, drop the names that are not needed. A lesson
+    imports all of labkit's names at once, and some of them take seconds to import.
     """
     if isinstance(statement, ast.Import | ast.ImportFrom):
         statement.names = [each for each in statement.names if _bound_by(each) in wanted]
@@ -76,7 +75,9 @@ def _needed_part(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
 
 
 def _names(statement: ast.stmt, context: type[ast.expr_context]) -> set[str]:
-    """Return the names that a statement reads anywhere, or those that it binds."""
+    """Return all names that a statement reads or, if `context` is `ast.Store`, all names that it
+    binds.
+    """
     names = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, context):

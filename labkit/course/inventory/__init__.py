@@ -2,8 +2,8 @@
 course.
 
 labkit works out the right answer of each question by running its own code, with the numbers that
-the seed has drawn. Every wrong option is what a student would choose who holds a certain belief,
-so the answers of a class show which beliefs it holds, and whether the course has changed them.
+the seed has drawn. Each wrong option is the choice of a student who holds a certain belief, so the
+answers of a class show which beliefs its students hold, and whether the course has changed them.
 
     question       a question, its options, and how a seed draws them
     storage, replication, topics   the questions, by the part of the system that they are about

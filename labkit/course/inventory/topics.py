@@ -64,7 +64,7 @@ def newer(random: Random) -> Item:
 
 
 async def _last_of_each(node: ClientNode, counts: list[int], order: int) -> set[str]:
-    """Return the ID of the last message in each partition, if one is written after the other."""
+    """Fill one partition after the other, and return the ID of the last message in each."""
     topic = await Topic.create(node.client, "orders", partitions=2)
     producer = topic.producer()
     ids = set()
@@ -99,7 +99,7 @@ def hole(random: Random) -> Item:
 
 
 async def _rolled_over(node: ClientNode, entries: int, others: int) -> tuple[list[MessageId], int]:
-    """Send messages to a topic, while other topics take ledger ids as well."""
+    """Send messages to a topic while other topics use up ledger ids, too."""
     config = ManagedLedgerConfig(max_entries_per_ledger=entries)
     topic = await Topic.create(node.client, "orders", partitions=0, config=config)
     producer = topic.producer()
@@ -141,7 +141,8 @@ _LOSES = {"delay w>b0 1": 10.0, "delay w>b1 1": 5.0, "lose r>b1 1": 1.0}
 
 def clean_tests(random: Random) -> Item:
     tests = random.choice((500, 1000, 2000, 5000))
-    # Run the same bug twice: the messages arrive in an ordinary order and in an unlucky one.
+    # Run the same bug twice: first the messages arrive in an ordinary order, then in an unlucky
+    # one.
     steps = Write(entries=1), Recover(when=On("add.sent", nth=3))
     ordinary = Scenario(Cluster(3), steps, variant=_RARE_BUG, limit_s=2.0)
     is_found = bool(lost_entries(run(ordinary)))

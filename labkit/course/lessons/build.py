@@ -92,7 +92,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
 
 
 def _lines_of(version: str, body: str) -> Iterator[str]:
-    """Yield the lines that belong to a version. Raises `ValueError` if a block has no end."""
+    """Yield the lines that belong to this version. Raises `ValueError` if a block has no end."""
     block = ""
     for line in body.splitlines():
         word = line.strip().removeprefix("# ")

@@ -6,7 +6,7 @@ read them before predicting.
 
     prediction   a prediction's likely wrong values, and the sentence for any other wrong value
 
-Each of the other modules has PREDICTIONS, the predictions of one lesson by name:
+Each of the other modules defines PREDICTIONS, the predictions of one lesson by name:
 
     lesson_01    the bytes of an entry
     lesson_02    the journal

@@ -39,7 +39,8 @@ class Prediction:
     def why_not(self, predicted: object, values: Values) -> str:
         """Explain why this value is wrong."""
         likely = self.likely(values) if callable(self.likely) else self.likely
-        # Compare the values instead of looking one up, because it may contain lists.
+        # Compare the values one by one instead of looking the value up, because it may contain
+        # lists.
         comparable = hashable(predicted)
         found = (why for value, why in likely.items() if value == comparable)
         return next(found, self.look)

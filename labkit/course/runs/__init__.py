@@ -8,9 +8,9 @@
     timeline, timeline_messages   shows a run in the timeline; finds the message to lose or delay
     play, game/             you choose which message arrives next; a game with ten levels
     recorded                writes a run as Python that repeats it
-    open_run                opens the link to a run in the view, and at the moment, of the link
+    open_run                opens the link to a run in the view and at the moment that it names
     broken_runs             shows a run that broke a promise in other views
-    written_entries         when a writer's entries were acknowledged and confirmed, and their end
+    written_entries         when entries were acknowledged and confirmed, and where a ledger ends
     quorum_runs             lesson 05: where entries are, and how many bookies may fail
     ensemble_runs, recovery_runs, repair_runs, repair_trial   runs and trials of lessons 07 to 09
     ledger_race, garbage_runs   lesson 10: ledgers, logs and garbage of one bookie

@@ -1,4 +1,4 @@
-"""What the files of one bookie contain: their bytes for a picture, and what a lesson counts."""
+"""Reads the files of one bookie: their bytes for pictures, and the numbers that lessons show."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -51,7 +51,7 @@ def journal_files(bookie: OneBookie) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class JournalCost:
-    """The journal's disk operations for some adds."""
+    """The journal's disk operations while a bookie processed some adds."""
 
     syncs: int
     bytes_written: int
@@ -97,7 +97,7 @@ def served_from(bookie: OneBookie) -> list[str]:
 
 
 def entry_log_bytes(bookie: OneBookie) -> tuple[Piece, ...]:
-    """Return the bytes of each entry log that has entries, from the first one on."""
+    """Return the bytes of each non-empty entry log, starting with its first entry."""
     disk, pieces = bookie.machine.ledgers[0], list[Piece]()
     for log_id in log_ids(disk):
         path, start = f"current/{log_name(log_id)}", LOG_HEADER.size
@@ -191,7 +191,7 @@ def read_with_changed_byte(bookie: OneBookie, ledger_id: int, at: int) -> bytes 
     at += LOG_HEADER.size + LENGTH_SIZE
     byte = log.read(at, 1)
     log.write(at, bytes([byte[0] ^ 1]))
-    bookie.restart()  # Its read-ahead buffer is lost with its memory.
+    bookie.restart()  # The restart also discards the read-ahead buffer.
     try:
         return bookie.read(ledger_id, 0)
     except StorageDamagedException as error:

@@ -107,7 +107,7 @@ def first_loss(storms: Iterable[Scenario], variant: str) -> Finding | None:
 
 
 def range_of_seed(found: Finding | None) -> str:
-    """Return whether the seed of a finding is "below 10" or "10 or more", or "none"."""
+    """Return "below 10" or "10 or more" for the seed of a finding, or "none" without a finding."""
     seed = None if found is None else found.scenario.seed
     if seed is None:
         return "none"

@@ -16,8 +16,8 @@ _WRITE = Write(entries=60, every_ms=10)
 
 
 def flushes(flush_interval_ms: int, memtable_bytes: int = 1 << 26) -> list[tuple[int, int]]:
-    """Write for 600 ms; return when one bookie flushed, in ms, and the number of entries each
-    time.
+    """Write for 600 ms. For each flush of one bookie, return its time in ms and its number of
+    entries.
     """
     storage = replace(CONFIG, skip_list_size_limit=memtable_bytes)
     cluster = Cluster(3, storage=storage, flush_interval_ms=flush_interval_ms)
@@ -27,8 +27,8 @@ def flushes(flush_interval_ms: int, memtable_bytes: int = 1 << 26) -> list[tuple
 
 
 def replay_after_cut(flush_interval_ms: int, cut_at_ms: int) -> tuple[int, int]:
-    """Write until the power of one bookie fails; return when its mark was persisted, in ms, and
-    the number of records that it replays then.
+    """Write until one bookie loses power. Return the time in ms at which its mark was last
+    persisted, and the number of records that it replays after the restart.
     """
     cluster = Cluster(3, flush_interval_ms=flush_interval_ms)
     cut = Crash("b0", "lost", down_ms=50, when=At(cut_at_ms))

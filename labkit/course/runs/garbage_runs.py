@@ -23,9 +23,8 @@ _MAJOR_H = _CONFIG.major_compaction_interval_s / 3600
 
 
 def bookie_with_logs(percent_of_ledger_5: list[int]) -> OneBookie:
-    """Return a bookie with one entry log for each number: ledger 5's share of the log's entries.
-
-    Its other entries belong to ledger 6.
+    """Return a bookie with one entry log for each item of the list, which is the percentage of the
+    log's entries that belong to ledger 5. The others belong to ledger 6.
     """
     bookie, next_id = OneBookie(), {5: 0, 6: 0}
     for percent in percent_of_ledger_5:
@@ -57,7 +56,9 @@ def garbage_bytes(bookie: OneBookie, existing: Collection[int]) -> int:
 
 
 def collect_garbage(bookie: OneBookie, existing: Collection[int]) -> list[str]:
-    """Drop the deleted ledgers and return the logs that were deleted, because no entry is left."""
+    """Drop the deleted ledgers, delete all logs that no longer have entries, and return their
+    names.
+    """
     store = bookie.store
     empty = store.garbage.collect(deleted_ledgers(store.ledger_ids(), existing))
     for log_id in empty:
@@ -66,7 +67,7 @@ def collect_garbage(bookie: OneBookie, existing: Collection[int]) -> list[str]:
 
 
 def compact_logs(bookie: OneBookie, threshold: float) -> dict[str, int]:
-    """Compact the logs with a live share below `threshold`; return how many bytes each copied."""
+    """Compact the logs with a live share below `threshold`; return the bytes copied from each."""
     garbage, copied = bookie.store.garbage, dict[str, int]()
     for log_id in logs_to_compact(garbage.logs, threshold):
         copied[log_name(log_id)] = sum(batch.size_bytes for batch in garbage.compact(log_id, 1000))
@@ -75,7 +76,9 @@ def compact_logs(bookie: OneBookie, threshold: float) -> dict[str, int]:
 
 
 def cost_of_compaction(threshold: float) -> str:
-    """Return what it costs to compact twenty logs of 100 bytes, from empty to 95 % live."""
+    """Describe the cost of compacting twenty logs of 100 bytes, whose live shares range from 0 to
+    95 %.
+    """
     twenty = [EntryLogMetadata(number, 100, {5: 5 * number}) for number in range(20)]
     chosen = logs_to_compact(twenty, threshold)
     copied, last = sum(5 * number for number in chosen), 5 * chosen[-1] if chosen else 0

@@ -13,10 +13,9 @@ class LedgerRace:
     """A bookie, its metadata store, and a client that creates a ledger at a chosen moment."""
 
     def __init__(self, created_at: int, added_at: int, answers: bool = True) -> None:
-        """Set when the ledger is created and when its entry is added.
-
-        A moment is the number of queries that the learner has made so far: 0 is before the first
-        query, 2 after the second.
+        """Set the moments at which the ledger is created and its entry is added. A moment is the
+        number of queries that the learner has made by then: 0 means before the first query, and 2
+        means after the second.
         """
         self.story: list[str] = []
         self._moments = created_at, added_at

@@ -123,15 +123,15 @@ class LiveFlights:
         return {"missing": len(missing), "duplicates": len(ids) - len(set(ids)), "rows": len(ids)}
 
     def offsets_and_last_messages(self, checkpoint: Path) -> dict[str, str]:
-        """Return for each partition the newest offset and the id of the last message, in words."""
+        """Describe, for each partition, the newest offset and the id of the last message."""
         return {
             partition: f"offset {offset}, last message {last}"
             for partition, (offset, last) in self._ends(checkpoint).items()
         }
 
     def meaning_of_offsets(self, checkpoint: Path) -> str:
-        """Return whether the newest offsets name the "last delivered" entry or the "first not
-        delivered" one.
+        """Return "last delivered" or "first not delivered", depending on which entry the newest
+        offsets refer to.
         """
         ends = self._ends(checkpoint).values()
         is_last = all(offset.split(":")[:2] == last.split(":")[:2] for offset, last in ends)
@@ -171,7 +171,7 @@ async def ensembles_in(spark: SparkSession, sink: Path) -> pd.DataFrame:
 
 
 async def picture_of_middle(table: DataFrame) -> SvgImage:
-    """Return the picture of the message in the middle of a topic."""
+    """Return a picture of the id of the message in the middle of a topic."""
     rows = (await in_thread(table.select("topic", *_PARTS).toPandas)).sort_values(_PARTS)
     rows["seq"] = range(len(rows))
     return message_id_picture(pa.Table.from_pandas(rows), seq=len(rows) // 2)
@@ -189,7 +189,7 @@ def _raise_error_of(query: Any) -> None:
 
 
 async def error_of(stream: DataFrame, folder: Path) -> str:
-    """Start a query that fails, and return the reason, which is the end of its error."""
+    """Start a query that fails, and return the reason, which is at the end of its error message."""
     writer = stream.writeStream.format("noop").option("checkpointLocation", f"{folder}/wrong")
     query = writer.start()
     with suppress(PySparkException):

@@ -66,9 +66,9 @@ class OneBroker:
     def send(
         self, topic: str, payloads: Sequence[bytes], batch_size: int = 0, partition: int = 0
     ) -> list[Any]:
-        """Send all payloads without waiting, and return their ids in the order of sending.
-
-        0 is for messages that are not batched. `partition` is for topics with partitions.
+        """Send all payloads without waiting, and return their ids in the order of sending. With a
+        `batch_size` of 0, messages are not batched. `partition` only matters for partitioned
+        topics.
         """
         options: dict[str, Any] = {"message_router": lambda message, count: partition}
         if batch_size:
@@ -83,7 +83,9 @@ class OneBroker:
         return ids
 
     def send_twice(self, topic: str, payload: bytes, sequence_id: int) -> tuple[Any, Any]:
-        """Send a message twice with the same number, as after a lost receipt; return both ids."""
+        """Send a message twice with the same sequence id, as if a receipt had been lost; return
+        both ids.
+        """
         producer = self.client.create_producer(
             topic, producer_name="till-1", initial_sequence_id=sequence_id - 1
         )
@@ -92,9 +94,8 @@ class OneBroker:
         return first, second
 
     def one_id_of_each_kind(self, of_batch: Any, batch_size: int) -> str:
-        """Send messages in all other ways than `of_batch`, and return a line for each kind of id.
-
-        The message in a partition is the first one of the topic `visits`.
+        """Return a line for each kind of id: `of_batch`, and the ids of messages sent in other
+        ways. The message in a partition is the first message of the topic `visits`.
         """
         kinds = {
             "in a batch": of_batch,
@@ -133,15 +134,17 @@ class OneBroker:
         return self.admin(f"persistent/public/default/{topic}/internalStats")
 
     def subscribe(self, topic: str, subscription: str, **options: Any) -> Any:
-        """Return a consumer that starts with the first message, and acknowledges single messages
-        of batches.
+        """Return a consumer that starts with the first message, and can acknowledge the messages of
+        a batch individually.
         """
         earliest = pulsar.InitialPosition.Earliest
         options |= {"initial_position": earliest, "batch_index_ack_enabled": True}
         return self.client.subscribe(topic, subscription, **options)
 
     def deliveries(self, topic: str, count: int) -> list[tuple[str, int]]:
-        """Refuse a topic's first message again and again; return its id and counter each time."""
+        """Receive a topic's message and refuse it, `count` times; return its id and counter each
+        time.
+        """
         consumer = self.subscribe(
             topic,
             "work",
@@ -178,7 +181,7 @@ class OneBroker:
 
 
 def receive_all(consumer: Any) -> list[Any]:
-    """Return all messages that arrive before a pause of two seconds."""
+    """Return all messages received until none has arrived for two seconds."""
     found = []
     try:
         while True:

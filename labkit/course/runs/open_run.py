@@ -49,7 +49,7 @@ def open_run(link: str) -> PlayingView:
 
 
 def page_of(link: RunLink) -> str:
-    """Return the view as an HTML page, on which nothing needs a kernel. Raises the same errors."""
+    """Return the view as an HTML page that works without a kernel. Raises the same errors."""
     view = view_of(link, can_fork=False)
     view.controls = []
     return page([view], f"A run of labkit, {link.digest[:8]}")
@@ -179,7 +179,7 @@ VIEWS: Mapping[str, Callable[[RunLink, Source], PlayingView]] = {
 
 
 def _choose(view: PlayingView, name: str, value: Any) -> None:
-    """Choose a value as a reader would, unless the view does not offer it."""
+    """Choose a value as a reader would, if the view offers that value."""
     control = next((each for each in view.choices() if each["name"] == name), None)
     if control is not None and value != control["value"] and _is_offered(control, value):
         view.choose(name, value, -1)

@@ -38,16 +38,18 @@ class Play(PlayView):
         return self.played.scenario
 
     def recorded(self) -> str:
-        """Return what you have played as Python: a scenario that runs to the same digest.
-
-        After the last move, the run continues to its end: the oldest message arrives each time.
+        """Return what you have played as Python code: a scenario whose run has the same digest.
+        After the last move, the run continues to its end, and always delivers the oldest message
+        next.
         """
         broken = "; ".join(failure_of(each.name) for each in self.played.broken)
         moves = counted(len(self.played.moves), "move")
         return recorded(self.continued(), f"{moves}: {broken or 'no promise is broken so far'}")
 
     def side_by_side(self, number: int) -> TimelineView:
-        """Return the timeline of this play and the branch with this index, both to their end."""
+        """Return a timeline that shows this play and the branch with this index, both continued to
+        the end.
+        """
         branch: Played = self.branches[number]
         this = f"This play: {counted(len(self.played.moves), 'move')}"
         other = f"Branch {number + 1}: {counted(len(branch.moves), 'move')}"

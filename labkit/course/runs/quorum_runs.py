@@ -25,7 +25,7 @@ def sent_to(trace: Trace) -> dict[int, list[str]]:
 
 
 def failures_survived(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
-    """Return how many bookies, no matter which, can fail without a risk for a confirmed entry."""
+    """Return how many bookies can fail, no matter which, without endangering a confirmed entry."""
     sizes = ensemble_size, write_quorum, ack_quorum
     indices = set(range(ensemble_size))
     return max(
@@ -48,9 +48,8 @@ def ledgers_created(trace: Trace) -> int:
 
 
 def ensemble_of(stored: Mapping[int, list[int]]) -> tuple[int, ...]:
-    """Return the ensemble of four bookies, if each of these entries is on these three bookies.
-
-    Raises `StopIteration` if there is none.
+    """Return the ensemble of four bookies that stores each of these entries on the given bookies.
+    Raises `StopIteration` if there is no such ensemble.
     """
     return next(
         ensemble

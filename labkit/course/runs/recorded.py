@@ -21,8 +21,8 @@ def recorded(
     """Return code that runs the scenario of the trace again and checks that nothing differs.
 
     remark: what the run shows; it becomes the first line.
-    again, imports: the code that runs the scenario, and what it needs. Code other than `run`
-        chooses the variant itself.
+    again, imports: the code that runs the scenario, and the imports that it needs. Code other than
+        `run` chooses the variant itself.
     """
     parts = {name: repr(part) for name, part in non_default_fields(trace.scenario).items()}
     if imports:

@@ -1,7 +1,7 @@
 """The recorded run of lesson 12, and what its messages and its trace show.
 
-The functions return what a cell shows, or what settles a prediction. The Spark jobs that a learner
-should read are in `labkit.views.spark`.
+The functions return what a cell shows, or the true value for a prediction. The Spark jobs that a
+learner should read are in `labkit.views.spark`.
 """
 
 import time
@@ -75,7 +75,7 @@ def recorded_trace() -> pa.Table:
 
 
 def with_faults(messages: pa.Table, swaps: int, redeliveries: int, lost_entries: int) -> pa.Table:
-    """Return the messages with exactly these faults, the same ones in each run."""
+    """Add this many faults of each kind to the messages; every run adds the same ones."""
     counts = {"swaps": swaps, "redeliveries": redeliveries, "lost_entries": lost_entries}
     return plant_faults(messages, **counts, seed=12)
 
@@ -92,14 +92,14 @@ def topics_in(stream: DataFrame) -> pd.DataFrame:
 
 
 def ids_parsed_wrong(parsed: DataFrame, stream: DataFrame) -> DataFrame:
-    """Return the ids whose four numbers are not those that the client received."""
+    """Return the ids whose four numbers differ from those that the client received."""
     columns = ["seq", *streams.ID_PARTS]
     return parsed.join(stream.select(*columns), columns, "left_anti").orderBy("seq")
 
 
 def smallest_batch_indexes(stream: DataFrame) -> dict[str, int]:
-    """Return the smallest batch index of messages sent with "no batches" and of those sent in
-    "batches".
+    """Return the smallest batch index of messages sent with "no batches", and the smallest one of
+    messages sent in "batches", by these names.
     """
     kind = fn.when(fn.col("topic") == "flights-single", "no batches").otherwise("batches")
     smallest = stream.groupBy(kind.alias("kind")).agg(fn.min("batch_index").alias("least"))
@@ -116,7 +116,9 @@ def entries_of_one_message(stream: DataFrame) -> pd.DataFrame:
 
 
 def entries_of_both_kinds(stream: DataFrame) -> DataFrame:
-    """Return the entries that have a message with batch index -1 and others."""
+    """Return the entries that contain a message with batch index -1 and also messages with other
+    indexes.
+    """
     indexes = fn.collect_set("batch_index").alias("indexes")
     mixed = stream.groupBy("ledger", "entry").agg(indexes)
     return mixed.where("array_contains(indexes, -1) and size(indexes) > 1")
@@ -160,7 +162,9 @@ def rollovers_by_reason(stream: DataFrame, closed: DataFrame) -> pd.DataFrame:
 
 
 def incomplete_batches(stream: DataFrame) -> DataFrame:
-    """Return the batches that lack a message, according to the ids or to their producer."""
+    """Return the batches that lack a message, according to either the ids or the batch size stated
+    by the producer.
+    """
     torn = publishing.batch_sizes(stream).where("arrived != batch_size")
     seen = (fn.max("batch_index") + 1).alias("seen")
     batches = stream.where("batch_index >= 0").groupBy("ledger", "entry")
@@ -175,7 +179,7 @@ def keys_in_two_partitions(stream: DataFrame) -> DataFrame:
 
 
 def newest_and_a_thousand_back(stream: DataFrame) -> pd.DataFrame:
-    """Return the newest id of each partition, and the id of the message 999 before it."""
+    """Return, for each partition, the newest id and the id of the message 999 messages earlier."""
     newest_first = Window.partitionBy("topic", "partition").orderBy(fn.desc("position"))
     back = fn.row_number().over(newest_first)
     counted = streams.with_position(stream).withColumn("back", back)
@@ -203,7 +207,9 @@ def repair_chart(events: DataFrame) -> Any:
 
 
 def repairs_since_kill(events: DataFrame) -> pd.DataFrame:
-    """Return the repair of each ledger, in seconds since the node was killed."""
+    """Return each ledger's repair, with the times of its steps in seconds since the node was
+    killed.
+    """
     killed = killed_us(events)
     since_kill = (
         fn.round((fn.col(f"{name}_us") - killed) / 1e6, 2).alias(f"{name}_s")

@@ -61,7 +61,7 @@ def auditor_cut_off(cut_ms: float, delay_s: int) -> Scenario:
 
 
 def add_missed(check_interval_s: int, delay_s: int) -> Scenario:
-    """A bookie misses the last entry of a ledger, in second 25, and stays up."""
+    """A bookie misses the last entry of a ledger 25 seconds into the run, but stays up."""
     return _watched(
         4,
         (Write(entries=6, window=3, when=At(25_000)),),
@@ -88,7 +88,7 @@ def marked_ledgers(trace: Trace) -> list[int]:
 
 
 def second_of_mark(trace: Trace) -> int:
-    """Return the second of the first mark, or -1 if no ledger was marked."""
+    """Return the time of the first mark in whole seconds, or -1 if no ledger was marked."""
     return next((event.time_us // 1_000_000 for event in _marks(trace)), -1)
 
 
@@ -137,7 +137,7 @@ def repair_of(trace: Trace, ledger_id: int, *kinds: str) -> str:
 
 
 def outcome_of(scenario: Scenario) -> str:
-    """Run the scenario, and return how many ledgers were marked and how many entries copied."""
+    """Run the scenario; return how many ledgers were marked and how many entries were copied."""
     kinds = [event.kind for event in run(scenario).events]
     marks, copies = kinds.count("ledger.underreplicated"), kinds.count("entry.copied")
     return f"{marks} ledgers marked, {copies} entries copied"

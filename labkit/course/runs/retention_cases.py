@@ -32,8 +32,9 @@ class Trim:
     """A topic of five ledgers with two entries of 100 bytes each; the last ledger is open and
     empty.
 
-    The subscription has acknowledged `acked` entries. The first two ledgers are `pause_s` older
-    than the others. `rule` explains why the ledgers that no subscription needs are deleted or kept.
+    The subscription has acknowledged `acked` entries. The first two ledgers are `pause_s` seconds
+    older than the others. `rule` explains why the ledgers that no subscription needs are deleted or
+    kept.
     """
 
     retention_ms: int

@@ -81,7 +81,7 @@ def timeline(
 def played(trace: Trace, title: str = "This run", promise: str = "") -> PlayedRun:
     """Return a simulated run in the form that the timeline expects.
 
-    If the run broke `promise`, it is the first one in the list of broken promises.
+    If the run broke `promise`, this promise is listed first among the broken promises.
     """
     run_ = _played(trace.events, check_all(trace), title, promise)
     first, last = reach(trace.scenario, trace.events)
@@ -120,7 +120,7 @@ class RunCounterexample:
 
 @contextmanager
 def showing_counterexamples_in(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
-    """Show the counterexample of an answer refused in this context in another view."""
+    """If an answer is refused in this context, use `other` to show the counterexample."""
     try:
         yield
     except Refused as refused:

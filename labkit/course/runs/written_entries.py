@@ -71,8 +71,8 @@ def end_of_ledger(trace: Trace) -> str:
 
 
 def ledger_of_new_owner(trace: Trace) -> str:
-    """Return whether the messages after the owner's death continue its ledger ("continue") or are
-    in a "new ledger".
+    """Return "continue" if messages are still stored in the same ledger after the owner's death, or
+    else "new ledger".
     """
     died = next(event.seq for event in trace.events if event.kind == "node.killed")
     receipts = [event for event in trace.events if event.kind == "message.acked"]

@@ -107,7 +107,7 @@ def step(name: str, number: int) -> Note:
 
 
 def hint(name: str, number: int) -> Note:
-    """Return the next hint for a step; after the third hint, return that one again.
+    """Return the next hint for a step. After the third hint, the third one is returned again.
 
     Raises `NoSuchStepError` for an unknown track or step.
     """
@@ -206,7 +206,7 @@ def _run_in_order(
     learner: Learner, step: Step, number: int, run: Callable[[Learner], object]
 ) -> None:
     """Run one test of a long step: the first test (number 0) or a milestone. If it is refused, the
-    message lists all of them and says which one to start with.
+    message lists all these tests and says which one to start with.
     """
     try:
         run(learner)
@@ -224,8 +224,8 @@ def _run_in_order(
 
 
 def _with_broken_line(step: Step, refused: Refused) -> str:
-    """Return the refusal's message, preceded by the broken line of the contract unless the message
-    contains it.
+    """Return the refusal's message, preceded by the violated line of the contract unless the
+    message already contains this line.
     """
     found = refused.counterexample
     if any(line.words in refused.message for line in step.contract):

@@ -112,7 +112,7 @@ class LearnersPlay(Play):
             self._show_error()
 
     def continued(self) -> Trace:
-        """Return the run to its end, whose errors are not those of the play so far."""
+        """Return the run continued to its end, but keep the error of the play so far."""
         before, self._learner.error = self._learner.error, None
         try:
             continued: Trace = super().continued()

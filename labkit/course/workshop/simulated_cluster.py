@@ -30,7 +30,7 @@ PATIENCE_S = 10.0
 
 
 class LineBroken(Refused):
-    """A request broke a line of the contract; `time_us` is the simulated time at which it did."""
+    """A request violated a line of the contract; `time_us` is the simulated time of the request."""
 
     def __init__(self, line: str, problem: str, time_us: int) -> None:
         super().__init__(line, problem)

@@ -53,7 +53,7 @@ class ContractLine:
     """One line of a step's contract.
 
     broken_by: promises of `labkit.system.check` and verdicts of a crash map; if one of them fails
-        in this step, this line is broken
+        in this step, this line has been violated
     """
 
     words: str
@@ -62,7 +62,7 @@ class ContractLine:
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """One of the tests that lead through a long step, by name; the learner passes them one after
+    """A named test on the way through a long step; the learner passes these tests one after
     another.
     """
 

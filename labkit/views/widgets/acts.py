@@ -6,10 +6,9 @@ from typing import NamedTuple
 class Acts(NamedTuple):
     """The buttons next to the bookies of a view.
 
-    offered: the commands and faults.
-    undo, node: the fault that created this fork, and the bookie that it affected. This bookie has a
-    single button,
-        which undoes the fault.
+    offered: the commands and faults on offer.
+    undo, node: the fault that created this fork, and the bookie that it affected. That bookie has a
+        single button, which undoes the fault.
     """
 
     offered: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Lets a view follow a running cluster: one task sends new events, another executes commands.
+"""Lets a view follow a running cluster: one task sends new events, and another executes commands.
 
 Pages report when they start and stop displaying the view. While no page displays the view, nothing
 is drawn or sent. The next page that displays it receives everything that has happened in the
@@ -43,7 +43,7 @@ class LiveCluster(Protocol):
         """Resume a paused process."""
 
     def restart(self, name: str) -> Awaitable[object]:
-        """Restart a killed bookie on its existing files."""
+        """Restart a killed bookie with its existing files."""
 
 
 COMMANDS = ("kill", "pause", "resume", "restart")

@@ -88,8 +88,8 @@ class Fork(NamedTuple):
 class PlayingView(SceneView):
     """Base class of all views of a run.
 
-    source: a log, a simulated run or events to replay, or a running cluster to follow. Following
-        needs a running event loop, which every notebook has.
+    source: a log, a simulated run or events to replay, or a running cluster to follow. To follow a
+        cluster, an event loop must be running, as it is in every notebook.
     """
 
     follower: Follower | None = None
@@ -121,7 +121,9 @@ class PlayingView(SceneView):
         return []
 
     def opening(self) -> float:
-        """Return the position at which a replay opens and at which it stops playing."""
+        """Return the position at which a replay is first shown, which is also where playback
+        stops.
+        """
         if self.opens_at is not None:
             past = [event.seq for event in self.run.events if event.seq <= self.opens_at]
             return self.run.at(past[-1]) if past else 0
@@ -246,7 +248,9 @@ class PlayingView(SceneView):
         self.switch_to(self.forks.pop().source)
 
     def switch_to(self, source: Any) -> None:
-        """Show another run. Pages continue at the point where it diverges from the current run."""
+        """Show another run. Pages continue at the point where the new run diverges from the current
+        one.
+        """
         before = self.run.events
         self.open_run(source)
         self._moment = _common(before, self.run.events)

@@ -56,9 +56,7 @@ class Move(NamedTuple):
     dy: float
 
     def at(self, position: float) -> str:
-        """Return the transform at `position`, by the same formula as `moved` in
-        `browser/stage.js`.
-        """
+        """Return the transform at `position`, computed like `moved` in `browser/stage.js`."""
         part = (position - self.start) / max(self.end - self.start, 1)
         left = 1 - min(max(part, 0), 1)
         return f"translate({rounded(self.dx * left):g} {rounded(self.dy * left):g})"

@@ -92,5 +92,5 @@ def test_an_assignment_is_generated_and_graded(tmp_path: Path) -> None:
     graded = tmp_path / "autograded" / "ada" / NAME / f"{NAME}.ipynb"
     views = [each for each in nbformat.read(graded, as_version=4).cells if shows_view(each)]
     assert len(views) > 3
-    # With the code and the film of each view, the notebook would have 1.5 MB.
+    # With the code and the film of each view, the notebook would be 1.5 MB in size.
     assert graded.stat().st_size < 300_000

@@ -27,7 +27,9 @@ def steps_back(
     text: bool = False,
     or_equal: bool = False,
 ) -> Job:
-    """Return a job that compares each row with the previous one; the parameters vary how."""
+    """Return a job that compares each row with the previous one; the parameters vary the
+    comparison.
+    """
 
     def job(messages: DataFrame) -> DataFrame:
         place = fn.concat_ws(":", *parts) if text else fn.struct(*parts)

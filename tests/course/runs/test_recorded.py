@@ -33,7 +33,7 @@ def test_a_recorded_play_runs_again_to_the_same_digest(
     assert code == view.recorded()
     assert code.startswith("# ")
     names: dict[str, object] = {}
-    exec(code, names)  # It asserts that the digest is the same.
+    exec(code, names)  # The code asserts that the digest is the same.
     assert names["scenario"] == view.scenario
     assert Play(view.scenario).played.moves == view.played.moves
     assert "AckQuorumIsReached" in capsys.readouterr().out

@@ -228,7 +228,7 @@ def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
     # The storm has a seed, whereas a smaller run lists the decisions that it needs.
     assert found.trace.scenario.seed is None
     assert found.verdict.name == "AckQuorumIsReached"
-    # A fork of it runs the learner's current code.
+    # A fork of this run uses the learner's current code.
     assert found.again is not None
     learner.part("Writer").add = _wrong
     for _ in range(2):

@@ -73,7 +73,7 @@ def test_undo_compare_and_record_run_the_learners_code_too(file: Path) -> None:
     view.handle({"set": "compare", "value": "0"})
     assert view.comparison is not None
     view.handle({"set": "back", "value": True})
-    exec(view.recorded(), {})  # It asserts that the digest is the same.
+    exec(view.recorded(), {})  # The code asserts that the digest is the same.
     link = RunLink.parse(view.film["link"])
     assert (link.code, link.scenario.variant) == ("", "")
     assert "yours" not in VARIANTS

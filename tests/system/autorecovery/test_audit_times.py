@@ -69,33 +69,35 @@ ALL = "expire a b1 b2 b3 b4 b5"
 @pytest.mark.parametrize(
     ("steps", "config"),
     [
-        # A single bookie has the delay to come back.
+        # A single missing bookie has until the end of the delay to return.
         ("elect a, stop b2, 50 s, start b2, 200 s, stop b2, 50 s, 20 s b2", {DELAY: 60}),
         ("elect a, readonly b2, 5 s, start b2, 5 s, readonly b2, 5 s", {}),
         ("elect a, stop b2, 20 s, stop b3, 1 s b2 b3", {DELAY: 600}),
         ("stop b2, elect a, 30 s, 40 s b2", {DELAY: 60}),
-        # The delay in the metadata store counts, and a write of 0 or of its value is a request.
+        # The delay stored in the metadata store applies. Writing 0 or the current value again
+        # requests an audit.
         ("delay 100, elect a, stop b2, 90 s, 15 s b2", {DELAY: 5}),
         ("elect a, stop b2, 10 s, delay 0, 1 s b2", {DELAY: 600}),
         ("elect a, stop b2, 10 s, delay 600, 1 s b2", {DELAY: 600}),
         ("elect a, stop b2, 10 s, delay 60, 40 s, 15 s b2", {DELAY: 600}),
         ("elect a, stop b2, 10 s, delay 599, delay 601, 40 s", {DELAY: 600}),
-        # Nothing is marked while autorecovery is disabled; a periodic check waits for the audit.
+        # Nothing is marked while autorecovery is disabled, and a periodic check waits for the
+        # audit.
         ("turn off, elect a, stop b2, 100 s, turn on, 1 s b2", {}),
         ("elect a, turn off, 1 s, stop b2, 100 s, turn on, 30 s, 40 s b2", {DELAY: 60}),
         ("elect a, stop b2, 400 s, 120 s b2", {DELAY: 500, CHECK: 100}),
-        # A new auditor gives bookies the time to register again.
+        # A new auditor gives bookies time to register again.
         ("stop b2, elect a, 7 s, 5 s b2", {}),
         ("elect a, expire a, elect b, 1 s, stop b2, 5 s, 10 s b2", {}),
         (f"elect a, {ALL}, elect b, start b1, 1 s, start b2 b3, 1 s, start b4 b5, 30 s", {}),
-        # After a silence, bookies have ten seconds.
+        # After the metadata store has been silent, bookies have ten seconds to return.
         ("elect a, hang 0.5, stop b2, 1 s b2", {}),
         ("elect a, hang 6, stop b2, 9 s, start b2, 60 s", {}),
         ("elect a, hang 6, stop b2 b3, 9 s, start b2 b3, 60 s", {}),
         ("elect a, hang 6, stop b2, 9 s, 3 s b2", {}),
         ("elect a, hang 6, stop b2, delay 0, 8 s, 4 s b2", {}),
         ("elect a, stop b2, 50 s, hang 6, 58 s, 4 s b2", {DELAY: 60}),
-        # Each bookie that comes back gives the others as much time again, but only after a silence.
+        # Each returning bookie gives the others another ten seconds, but only after such a silence.
         (f"elect a, {ONE_BY_ONE}, {ONE_BY_ONE}", {}),
         ("elect a, hang 6, stop b2, 30 s, stop b5, 1 s b2", {DELAY: 50}),
     ],

@@ -61,8 +61,8 @@ async def test_as_many_entries_are_read_as_the_wanted_messages_need(client: Book
             assert len(some) == wanted
             received += some
     assert [m.payload for m in received] == numbered(0, 25)
-    # From the seventh entry on, each entry contains three messages, which the consumer finds
-    # out when it reads the first of them.
+    # From the seventh entry on, each entry contains three messages, as the consumer discovers when
+    # it reads the first of them.
     assert asked.ranges == [
         *[(0, 0), (1, 2), (3, 5), (6, 6), (6, 6), (7, 8), (9, 10), (10, 11), (12, 12)]
     ]

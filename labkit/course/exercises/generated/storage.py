@@ -63,7 +63,7 @@ def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
 
 
 def offset_to_pad(draw: Draw) -> tuple[int, int]:
-    """An offset near the end of a block of a journal, and journalAlignmentSize."""
+    """An offset near the end of a journal block, and journalAlignmentSize."""
     alignment = draw.one_of((512, 1024, 4096))
     block = draw.one_of((1, 2, 3, 100, 2**17, MAX_OFFSET // 4096 - 1))
     near = draw.one_of((0, 1, 4, 7, 8, 9, 12, alignment - 1, alignment // 2))
@@ -142,8 +142,8 @@ def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
 
 
 def changing_ledgers(draw: Draw) -> tuple[list[int], list[int], list[int]]:
-    """The ledgers that a bookie stores, those of them that have been deleted, and those that a
-    client creates between two queries.
+    """The ledgers that a bookie stores, the ones among them that have been deleted, and the ledgers
+    that a client creates between two queries.
     """
     stored = draw.ids(6)
     deleted = draw.some(stored)

@@ -37,7 +37,7 @@ class PipeChannel:
             os.set_blocking(outgoing, False)
 
     def send(self, message: Any, until: float = math.inf) -> None:
-        """Send one message, giving up at the time `until` of `time.monotonic`.
+        """Send one message, but give up when `time.monotonic()` reaches `until`.
 
         Raises `ChannelError`; raises ValueError, without sending anything, if the message is too
         large.

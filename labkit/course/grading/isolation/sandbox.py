@@ -70,9 +70,9 @@ class Limits:
     def with_spark(self) -> "Limits":
         """Return the limits of a submission whose exercises need Spark.
 
-        A JVM has about a hundred threads and opens every jar; an exercise consists of about a dozen
-        small jobs, each of which takes a second if two run at a time. Raises `MissingPart` if no
-        suitable Java is installed.
+        They are higher because a JVM has about a hundred threads and opens every jar, and because
+        an exercise consists of about a dozen small jobs, each of which takes a second if two run at
+        a time. Raises `MissingPart` if no suitable Java is installed.
         """
         with without_memory_limit():  # A JVM reserves gigabytes of address space.
             java = find_java().home

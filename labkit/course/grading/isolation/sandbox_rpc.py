@@ -53,7 +53,7 @@ class SubmissionProcessError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedAnswer:
-    """An answer that cannot be passed between processes, and why."""
+    """An answer that cannot be passed between processes, with the reason."""
 
     why: str
 
@@ -62,8 +62,8 @@ class UnsupportedAnswer:
 class Packed:
     """An answer that is a value, still encoded.
 
-    Decoding may take long, because a student may deliberately hand in a set of numbers that is slow
-    to read. The trial therefore decodes it, within its own time limit.
+    Decoding may take a long time, because a student may deliberately hand in a set of numbers that
+    is slow to read. The trial therefore decodes it, within its own time limit.
     """
 
     form: Any

@@ -84,7 +84,7 @@ _OF_BOTH = {
 }
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
 _JUDGED = ("clone", "clone3", "fork", "vfork", "socket")
-"""System calls that have a more specific rule than to be rejected."""
+"""System calls that have their own rule, rather than always being rejected."""
 
 
 def program(*, has_processes: bool) -> bytes | None:

@@ -4,10 +4,10 @@
         MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS USER [spark]
 
 The first incoming message contains the notebook's code cells and the names of labkit's functions
-that are blocked. Each call of `check` sends an answer to the grader. Then the grader sends calls
-of the answers, and this process returns their results. The submission's code runs in this process
-and may break everything in it. The grader trusts nothing here except the returned values, which
-are the submission's own answers.
+that are blocked. Each call of `check` sends an answer to the grader. The grader then sends calls to
+these answers, and this process returns the results. The submission's code runs in this process and
+may break everything in it. The grader trusts nothing here except the returned values, which are the
+submission's own answers.
 """
 
 import ast
@@ -105,7 +105,7 @@ class SubmissionProcess:
                 self.send(id=request["id"], raised=_described_error(error))
 
     def start_spark(self) -> None:
-        """From now on, call the answers as Spark jobs, with DataFrames of this process."""
+        """From now on, call the answers as Spark jobs, with DataFrames created in this process."""
         # Importing Spark takes seconds, so only submissions that need it import it.
         from labkit.course.grading.frames import in_spark  # noqa: PLC0415
         from labkit.views.spark.session import spark_session  # noqa: PLC0415

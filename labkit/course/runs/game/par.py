@@ -1,16 +1,16 @@
-"""Finds par, and proves it: searches all plays, breadth first over the number of moves.
+"""Finds par and proves it, by a breadth-first search of all plays, ordered by the number of moves.
 
 `levels` stores what this search has found, and a test repeats the search.
 
 The states are those of `every_order`, and the real code runs only for reactions that are not known
-yet (`labkit.worlds.sim.explore.orders`). But here, every message in flight is tried in every state,
-because two orders that no node can tell apart may differ in their number of moves.
+yet (`labkit.worlds.sim.explore.orders`). Here, however, every message in flight is tried in every
+state, because two orders that no node can tell apart may differ in their number of moves.
 
 The search covers at least all plays with fewer moves than par. Messages to and from the metadata
 server cost nothing and arrive before all others, in any order. A failure costs one move. Before the
-run ends, the promises of the levels depend only on what the clients do. So the promise is checked
-for each message that a client receives, in each combination of the clients' states. If no message
-is in flight any more, it is checked after the end of the run.
+run ends, the promises of the levels depend only on what the clients do. The promise is therefore
+checked for each message that a client receives, in each combination of the clients' states. Once no
+message is in flight, the promise is checked after the end of the run.
 """
 
 import gc
@@ -38,8 +38,8 @@ class Shorter:
     """The result of a search.
 
     plays       scenarios that break the promise in fewer moves than par
-    unfinished  the number of states without messages in flight in which a timer sends some, so that
-                a play could continue; the search does not
+    unfinished  the number of states without messages in flight in which a timer would send some;
+                a play could continue from there, but the search does not
     states      the number of states
     """
 
@@ -84,7 +84,7 @@ class _Search:
         return Shorter(tuple(self._plays), self._unfinished, self._state_count)
 
     def _search(self, most: int) -> None:
-        """Search all states that at most this number of deliveries leads to."""
+        """Search all states that can be reached with at most this number of deliveries."""
         first = self._run(DirectedWorld, ()).first
         assert first is not None
         frontier = dict(self._settled(first, None))

@@ -1,9 +1,9 @@
 """The list of the ledgers that a program has written, oldest first, stored in a znode.
 
-This is the same idea as a topic's chain (`labkit.system.topic.chain.chain_store`). A ledger has
-one writer and is closed only once, so a program that keeps writing needs a list of ledgers. The
-list is replaced by compare-and-set, so if two programs try to do so at the same time, only one of
-them adds its ledger.
+This is the same idea as a topic's chain (`labkit.system.topic.chain.chain_store`). A ledger has one
+writer and is closed only once, so a program that keeps writing needs a list of ledgers. The list is
+replaced by compare-and-set, so if two programs try to replace it at the same time, only one of them
+adds its ledger.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""An offset store records how far each consumer group has read, and stores this like Pulsar's
+"""An offset store records how far each consumer group has read, in the same way as Pulsar's
 cursors.
 
 Each commit is an entry. When a ledger is full, the store creates a new one that starts with the
@@ -65,7 +65,7 @@ class OffsetStore:
         self._count = 0
 
     async def open(self) -> None:
-        """Take over the store from the client that had it before. Raises `BKException`."""
+        """Take over the store from the client that used it before. Raises `BKException`."""
         old = await self._list.read()
         if old:
             # Recover the ledger, so that no further commit of the previous client succeeds.

@@ -25,8 +25,8 @@ Removable = Callable[[list[Ledger], Named], list[int]]
 
 
 def removable(ledgers: list[Ledger], named: Named) -> list[int]:
-    """Return the garbage: ledgers whose version, or a later version, is stored in another
-    ledger.
+    """Return the garbage: every ledger whose snapshot's znode names another ledger with the same or
+    a later version.
     """
     return [
         ledger_id

@@ -29,8 +29,8 @@ def client_of(learner: Learner, nodes: tuple[str, ...], reads: bool = True) -> A
     """Return a factory that creates the learner's client on these `nodes`, and labkit's client on
     all others.
 
-    Without `reads`, the learner's reader only reads LastAddConfirmed, and labkit's reader reads the
-    entries.
+    If `reads` is false, the learner's reader only reads LastAddConfirmed, and labkit's reader reads
+    the entries.
     """
 
     def make(store: Any, network: Any, recorder: Any, *others: Any, **options: Any) -> BookKeeper:

@@ -68,7 +68,7 @@ def serves_a_cluster(learner: Learner) -> str:
 
 
 def processor_times(learner: Learner) -> tuple[float, float]:
-    """Return the CPU time, in milliseconds, that the learner's program and labkit's client take.
+    """Return the CPU time, in milliseconds, that the learner's program and labkit's client use.
 
     They take turns writing the same entries to one cluster; each cost is the minimum of three
     rounds.

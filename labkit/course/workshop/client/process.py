@@ -47,7 +47,7 @@ class ProgramError(Exception):
 
 
 class InputError(ProgramError):
-    """The lines to write cannot be read."""
+    """The input, whose lines are to be written as entries, cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ def first_test(
     line: str = "",
     checks: Sequence[type[Check]] = PROMISES,
 ) -> FirstTest:
-    """Return a first test: a small run that must succeed. A step that fails breaks the contract's
-    `line`.
+    """Return a first test: a small run that must succeed. If one of its steps fails, this violates
+    the contract's `line`.
     """
     rule = f"{line} {words}".strip()
     return FirstTest(

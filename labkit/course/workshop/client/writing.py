@@ -70,7 +70,7 @@ class _Scripted:
 def entries_carry_lac_and_length(learner: Learner) -> str:
     """Check the ledger length and the LastAddConfirmed that each entry carries.
 
-    Both must be those at the moment at which the entry was assigned its id.
+    Both must have the values that they had when the entry was assigned its id.
     """
 
     async def script(cluster: _Scripted, writer: Any) -> None:

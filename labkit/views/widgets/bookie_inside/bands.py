@@ -232,8 +232,8 @@ def _slot_item(
 
 
 def _missing_between(entries: list[int]) -> Iterator[int]:
-    """Yield the entries in small gaps, that is, entries without a location that are followed by an
-    entry with one.
+    """Yield the entries without a location that are in small gaps before an entry with a
+    location.
     """
     for one, next_one in pairwise([-1, *entries]):
         if next_one - one <= 4:

@@ -50,8 +50,8 @@ def width_of_item(item: Item) -> float:
 
 @lru_cache(16384)
 def block(item: Item, key: str, kin: str, x: float, y: float, came: str = "") -> Mark:
-    """Return the block. came: the offset from which it slides in, or "" for the default of its
-    look.
+    """Return the block. came: the offset from which the block slides in, or "" for the default
+    offset of blocks with this look.
     """
     width = width_of_item(item)
     if item.kind in ("entry", "special"):

@@ -202,8 +202,8 @@ def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
 
 
 def _tops(bands: Sequence[BandLayout]) -> tuple[list[tuple[float, bool]], float]:
-    """Return the top of each band, whether it is the first of its component, and the bottom of the
-    last one.
+    """Return the top of each band and whether the band is the first one of its component, and then
+    the bottom of the last band.
     """
     tops, y = list[tuple[float, bool]](), float(TOP)
     for _, part in groupby(bands, key=lambda each: each.band.part):

@@ -1,5 +1,5 @@
 """A grid with bookies as columns, entries as rows, and messages in flight between them and the
-clients on the left. The cluster view and the timeline share it.
+clients on the left. Both the cluster view and the timeline use this grid.
 
 Only the rows around the latest adds and reads are visible.
 """

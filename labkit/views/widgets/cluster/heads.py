@@ -154,15 +154,13 @@ def _broken(name: str, room: float) -> tuple[str, str]:
 
 
 def act_lines(acts: Acts, width: float) -> int:
-    """Return the number of lines that the buttons of a column need in the state with the most
-    lines.
-    """
+    """Return how many lines the buttons of a column need at most, whatever the bookie's state."""
     layouts = (_laid_out(_offered(state, acts), width) for state in GLYPHS)
     return max((line + 1 for layout in layouts for *_, line in layout), default=0)
 
 
 def acts_width(acts: Acts) -> float:
-    """Return the width of a single line of buttons in the state in which it is widest."""
+    """Return the maximum width of a single line of buttons, whatever the bookie's state."""
     lines = (_offered(state, acts) for state in GLYPHS)
     return max(sum(_width_of(button) + 4 for button in line) for line in lines) + _LEFT
 

@@ -22,8 +22,8 @@ class CrashMapSource(Protocol):
 
 
 class FileAtRestart(NamedTuple):
-    """A file in the state in which the next start finds it: a description of its contents, and the
-    first bytes after its header in hexadecimal.
+    """A file as the bookie finds it after the crash: a description of its contents, and the first
+    bytes after its header in hexadecimal.
     """
 
     path: str

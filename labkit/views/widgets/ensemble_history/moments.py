@@ -93,8 +93,8 @@ def newest_ledger(events: Sequence[Event]) -> int:
 
 
 class History:
-    """Collects the moments from the events of a run, which it takes one by one, up to the epilogue
-    of a simulated run.
+    """Takes the events of a run one by one, up to the epilogue of a simulated run, and collects the
+    moments.
 
     moments: the ledger's moments so far. The last one may still change.
     nodes: the state of each bookie.

@@ -4,7 +4,7 @@ The view shows the cluster and, below it, the messages in flight. A click on a m
 buttons lose a message, or cut a bookie's power. Each move runs the real code again, and broken
 promises are shown at once.
 
-`labkit.course.runs.play` opens a scenario in this view, `labkit.course.runs.game` adds levels.
+`labkit.course.runs.play` opens a scenario in this view, and `labkit.course.runs.game` adds levels.
 
 Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
 """
@@ -76,10 +76,12 @@ class Playable(Protocol):
     def broken(self) -> Sequence[Verdict]: ...
 
     def before(self, count: int = 1) -> Self:
-        """Return the run without its last moves."""
+        """Return the run without its last `count` moves."""
 
     def after(self, *moves: str) -> Self:
-        """Return the run after more moves. Raises `LabkitError` if they are impossible."""
+        """Return the run that results from making these moves next. Raises `LabkitError` if they
+        are impossible.
+        """
 
     def to_the_end(self) -> Self:
         """Return the run in which all other messages arrive, the oldest first."""
@@ -112,7 +114,9 @@ class PlayView(PlayingView):
     # To be defined by games and by `labkit.course.runs.play`
 
     def offers(self, move: str) -> bool:
-        """Return whether the player is allowed to make this move. The move must be possible."""
+        """Return whether the player is allowed to make this move, assuming that the move is
+        possible.
+        """
         return True
 
     def remarks(self) -> list[Remark]:
@@ -135,7 +139,7 @@ class PlayView(PlayingView):
         return lines + ([(f"✘ Also: {others}", "lost")] if others else [])
 
     def recorded(self) -> str:
-        """Return what was played as Python."""
+        """Return what was played as Python code."""
         raise NotImplementedError
 
     def side_by_side(self, number: int) -> PlayingView:
@@ -153,7 +157,7 @@ class PlayView(PlayingView):
         return f"move {number}" if number else "the start"
 
     def reason(self, verdict: Verdict) -> str:
-        """Return the reason with moves instead of times and numbers of events."""
+        """Return the verdict's reason, with times and event numbers replaced by moves."""
         moment = self.move_of(verdict.seq)
         when = {"the start": "At the start", "the end": "When every entry is read back"}.get(moment)
         if when is None:
@@ -295,7 +299,9 @@ class PlayView(PlayingView):
             self.make(after)
 
     def make(self, after: Any) -> None:
-        """Show the run after a new move. If undone moves differ from it, keep them as a branch."""
+        """Show the run that results from a new move. If it differs from the moves that were undone,
+        keep the play with the undone moves as a branch.
+        """
         earlier = (*self.played.moves, *reversed(self._undone))
         if after.moves == earlier[: len(after.moves)]:
             self._undone = list(reversed(earlier[len(after.moves) :]))

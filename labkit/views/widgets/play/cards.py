@@ -31,8 +31,8 @@ class Message(Protocol):
     def words(self) -> str: ...
     @property
     def is_next(self) -> bool:
-        """Whether the message can arrive now; if not, an earlier one on its connection must arrive
-        first.
+        """Whether the message can arrive now; otherwise, an earlier message on its connection must
+        arrive first.
         """
 
 

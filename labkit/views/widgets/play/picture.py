@@ -13,7 +13,7 @@ LINE, MARGIN = 19, 10
 NARROWEST = 120
 """If the bookies' columns are narrower than this, the cards are not below their bookies."""
 READER, NOTHING_YET = 32, "has done nothing yet"
-"""The height of a reader's line, and the words of a reader that has not begun."""
+"""The height of a reader's line, and the text for a reader that has not started."""
 _READER_WORDS = {
     "recovery.started": "has begun to recover ledger {ledger}",
     "fence.answered": "knows that {peer} is fenced",
@@ -29,8 +29,8 @@ _READER_WORDS = {
 class PlayPicture:
     """cluster: the picture of the cluster.
     readers: the clients that write nothing; each has a line that says what it has done.
-    late_syncs: events that report a sync too early, each with the `seq` of the event before which
-        the sync happened, or -1. The picture shows the sync when it happens.
+    late_syncs: events that report a sync too early, each mapped to the `seq` of the event before
+        which the sync really happened, or -1. The picture shows the sync when it happens.
     messages, cuts: the messages in flight, and the move that cuts the power of each bookie.
     offers: returns whether the player may make a move.
     """

@@ -222,8 +222,8 @@ def _fitting(each: LaneSpan, width: float) -> str:
 
 
 def _labels(chart: Chart, lane: Lane, y: float) -> list[Mark]:
-    """Return the labels of lines, and the labels of boxes that are too narrow for them, which are
-    written on the line before the box.
+    """Return the labels that are written on lines: the labels of the lines themselves, and the
+    labels that do not fit into their box and are written on the line before it.
     """
     parts = []
     for before, each in zip((None, *lane.spans), lane.spans, strict=False):

@@ -79,7 +79,9 @@ class Plan:
     quiet: dict[int, int] = field(repr=False)
 
     def row_near(self, place: int) -> int:
-        """Return the row of an event or, if the event is not shown, of the next event that is."""
+        """Return the row of an event or, if the event is not shown, of the next event that is
+        shown.
+        """
         return bisect_left(self.times, self.diagram.events[place].time_us)
 
     def label(self, dot: Dot, places: Sequence[int]) -> str:

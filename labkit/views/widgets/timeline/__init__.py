@@ -239,8 +239,8 @@ class TimelineView(PlayingView):
         self.controls = self.choices()
 
     async def _try(self, curves: Iterator[LossCurve]) -> None:
-        """Show each curve until the last one, or until the reader presses Stop or opens another
-        run.
+        """Show one curve after another, until there are no more or the reader presses Stop or opens
+        another run.
         """
         with self.reporting_errors("The futures of this run could not be tried"):
             for curve in curves:

@@ -33,7 +33,7 @@ class NodeState:
 
 
 class RunState:
-    """Takes the events of a run one by one, each after the cluster has taken it.
+    """Takes the events of a run one by one, each after `cluster` has taken it.
 
     nodes: the nodes by name, in the order in which events first mention them.
     cuts: the links that are cut, such as `w>b0`.

@@ -19,7 +19,7 @@ side.
 
 
 class TimelinePicture:
-    """Draws one or two runs. The events that it takes are steps, numbered by `seq`."""
+    """Draws one or two runs. Each event passed to `take` is a step whose number is in `seq`."""
 
     def __init__(
         self,

@@ -14,8 +14,8 @@ events. The bars of the two runs also differ in position.
 
 @dataclass(frozen=True, slots=True)
 class BrokenPromise:
-    """A broken promise, with the `seq` of the event at which it was broken. `lineage` has the `seq`
-    of each event that led to it.
+    """A broken promise, with the `seq` of the event at which it was broken. `lineage` contains the
+    `seq` of each event that led to this event.
     """
 
     name: str
@@ -54,7 +54,8 @@ class PlayedRun:
 
 @dataclass(frozen=True, slots=True)
 class LossCurve:
-    """The share of a run's other futures that also break the promise that the run broke first.
+    """The proportion of a run's alternative futures in which the run's first broken promise is also
+    broken.
 
     points: the share (0 to 1) at some moments (µs of the run), in time order.
     seq: the event at which most futures were lost, or -1 if none stands out.

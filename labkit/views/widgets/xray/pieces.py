@@ -156,8 +156,8 @@ def tint_of(field: str) -> str:
 
 
 def field_kin(piece: Piece, span: Span) -> str:
-    """Return the kin that a field shares with equal fields of other pieces. Zeros without meaning
-    have a kin of their own.
+    """Return the kin that a field shares with equal fields of other pieces. Meaningless zeros have
+    a kin of their own.
     """
     field = field_of(span)
     about = (field, span.value) if field else (piece.title, piece.file, span.offset)

@@ -26,7 +26,7 @@ class ByteRow(NamedTuple):
 
 
 def field_of(span: Span) -> str:
-    """Return the name of the span's field, or "" if the span is only zeros without meaning."""
+    """Return the name of the span's field, or "" if the span consists only of meaningless zeros."""
     return "" if span.value == "zeros" else span.name
 
 

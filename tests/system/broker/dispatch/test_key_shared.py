@@ -1,5 +1,5 @@
-"""Tests for Key_Shared: hashes, hash ranges, and that a key's entries are with one consumer at a
-time.
+"""Tests for Key_Shared: hashes, hash ranges, and that only one consumer at a time holds entries of
+a key.
 """
 
 from itertools import pairwise

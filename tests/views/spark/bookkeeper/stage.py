@@ -60,7 +60,7 @@ class Stage:
         return self.run(self._send(topic, payloads, batch, name))
 
     def send_at(self, time_ms: int, topic: Topic, payloads: list[bytes]) -> list[str]:
-        """Publish the payloads as if it was `time_ms`; return their MessageIDs as text."""
+        """Publish the payloads as if the time were `time_ms`; return their MessageIDs as text."""
         wall_clock_ms = self.client.wall_clock_ms
         self.client.wall_clock_ms = lambda: time_ms
         try:

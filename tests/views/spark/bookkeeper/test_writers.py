@@ -150,7 +150,7 @@ class Copying:
         (self._folder / f"in/{first:09}.txt").write_text(lines)
 
     def run(self, after: int = 0) -> StreamingQuery:
-        """Write what is new; fail after this number of rows of a task if it is not 0."""
+        """Write the new rows. If `after` is not 0, each task fails after this number of rows."""
         rows = self._spark.readStream.text(str(self._folder / "in")).select("value")
         if after:
             rows = rows.mapInArrow(_failing(after), "value string")

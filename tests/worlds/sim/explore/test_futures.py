@@ -9,8 +9,8 @@ from labkit.worlds.sim.run import run
 from labkit.worlds.sim.variants.variants import VARIANTS
 from tests.repeat import repeated
 
-# What a careful reader would say made the broken promise inevitable: a decision, a fault or an
-# event. All but the first thirteen were written before the curves had been computed.
+# The decision, fault or event that, according to a careful reader, made the broken promise
+# inevitable. All but the first thirteen were written before the curves had been computed.
 EXPECTED = {
     "ack after one bookie": "delay b0>w 0",
     "LAC out of order": "delay w>b1 0",

@@ -132,7 +132,7 @@ class _CountedFile(SimFile):
 
 
 def missing_entries_are_none(learner: Learner) -> str:
-    """Check that `read_entry` returns None for other bytes or an incomplete entry."""
+    """Check that `read_entry` returns None if the requested entry is not there or is incomplete."""
     entry = entry_bytes(5, 7, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
     at = len(HEADER)

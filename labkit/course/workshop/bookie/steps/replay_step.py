@@ -46,7 +46,9 @@ def every_complete_record_is_found(learner: Learner) -> str:
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Check that the start fails without LastLogMark's journal, because entries are lost."""
+    """Check that replay fails if LastLogMark's journal is missing, because entries are then
+    lost.
+    """
     machine = new_machine(DiskController())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
     try:
