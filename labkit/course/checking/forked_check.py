@@ -13,6 +13,7 @@ Where fork is not available (Windows, a browser), only instructions are counted.
 
 import contextlib
 import faulthandler
+import gc
 import io
 import math
 import mmap
@@ -148,6 +149,9 @@ def _work_and_exit(
     handlers.
     """
     status = _DONE
+    # Never destroy what this process had created before the fork. For example, the destructor of one
+    # of Pulsar's producers would wait forever for threads that the copy does not have.
+    gc.freeze()
     try:
         limit_memory(_MEMORY_BYTES)
         faulthandler.register(signal.SIGUSR1, file=traceback_end)
