@@ -149,8 +149,8 @@ def _work_and_exit(
     handlers.
     """
     status = _DONE
-    # Never destroy what this process had created before the fork. For example, the destructor of one
-    # of Pulsar's producers would wait forever for threads that the copy does not have.
+    # Never destroy what this process had created before the fork. For example, the destructor of a
+    # Pulsar producer would wait forever for threads that the copy does not have.
     gc.freeze()
     try:
         limit_memory(_MEMORY_BYTES)

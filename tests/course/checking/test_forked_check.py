@@ -1,4 +1,4 @@
-"""A check in a forked copy of the process does not disturb, and is not disturbed by, the original."""
+"""Tests that a check in a forked copy of the process leaves the original alone."""
 
 import gc
 import os

@@ -3,13 +3,15 @@ end.
 """
 
 import asyncio
+import time
+from contextlib import suppress
 
 import pulsar
 import pytest
 
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 from labkit.worlds.live.processes.cluster import LocalCluster
-from tests.system.broker.admin import done, topic_path, unload
+from tests.system.broker.admin import DEADLINE_S, done, topic_path, unload
 from tests.system.broker.client import receive_all, send_all
 from tests.system.broker.raw import raw_client
 
@@ -49,7 +51,12 @@ def test_sends_under_way_are_stored_and_acknowledged_or_refused(
     done(brokers, "POST", topic_path(topic, TERMINATE))
     with pytest.raises(pulsar.TopicTerminated):
         client.create_producer(topic)
-    producer.close()
+    with suppress(pulsar.AlreadyClosed):  # by the client, if a send was refused
+        producer.close()
+    deadline = time.monotonic() + DEADLINE_S
+    while len(results) < 2000:
+        assert time.monotonic() < deadline, len(results)
+        time.sleep(0.01)
     acknowledged = [payload for result, payload in results if result == pulsar.Result.Ok]
     refused = [result for result, _ in results if result != pulsar.Result.Ok]
     assert set(refused) <= {pulsar.Result.TopicTerminated, pulsar.Result.AlreadyClosed}
