@@ -181,9 +181,9 @@ def _bars(case: Arguments, _: list[int]) -> LogUsage:
 
 
 def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
-    """Return the chosen logs sorted by id, and their usage in tenths, rounded down, in the chosen
-    order. Answers that differ only in the order of logs with the same rounded usage therefore count
-    as equal.
+    """Return the chosen logs sorted by id, and the usage of each (in tenths, rounded down) in the
+    order in which they were chosen. Answers that differ only in the order of logs with the same
+    rounded usage therefore count as equal.
     """
     tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
     return sorted(chosen), [tenth.get(each, -1) for each in chosen]

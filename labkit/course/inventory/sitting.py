@@ -78,7 +78,7 @@ def _letter(letters: str, say: Callable[[str], None], ask: Callable[[str], str])
 
 
 def is_sitting(noted: Mapping[str, Any]) -> bool:
-    """Return whether this value from a student's file has the form of a sitting."""
+    """Return whether this value from a student's file is a well-formed record of a sitting."""
     answers = noted.get("answers")
     return (
         noted.get("when") in (BEFORE, AFTER)

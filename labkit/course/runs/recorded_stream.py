@@ -162,7 +162,7 @@ def rollovers_by_reason(stream: DataFrame, closed: DataFrame) -> pd.DataFrame:
 
 
 def incomplete_batches(stream: DataFrame) -> DataFrame:
-    """Return the batches that lack a message, according to either the ids or the batch size stated
+    """Return the batches with missing messages, judging by either the ids or the batch size stated
     by the producer.
     """
     torn = publishing.batch_sizes(stream).where("arrived != batch_size")

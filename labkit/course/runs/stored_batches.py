@@ -48,7 +48,7 @@ def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
         there = zip(*(table[name].to_pylist() for name in COLUMNS), strict=True)
         if set(rows) & set(there):
             (file.parent / "_SUCCESS").unlink(missing_ok=True)
-            # Delete the checksum, which belongs to the complete file.
+            # Delete the checksum, because it is valid only for the complete file.
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
             kept = [entry != lost for entry in table["entry"].to_pylist()]
             pq.write_table(table.filter(pa.array(kept)), file)

@@ -50,7 +50,7 @@ def written_entries(trace: Trace, writer: str = "w") -> dict[int, WrittenEntry]:
 
 
 def lac_read(trace: Trace) -> int:
-    """Return the LastAddConfirmed that the reader r learned last."""
+    """Return the latest LastAddConfirmed that the reader r has learned."""
     return [e.entry for e in trace.events if e.node == "r" and e.kind == "lac.read"][-1]
 
 

@@ -54,7 +54,8 @@ Invariants:
 
 An instance uses one metadata session, which owns the instance's vote and locks. If the session is
 lost, or if it is unknown whether a request was carried out, the instance stops, and its owner
-starts a new instance. Any other error stops the instance and the bookie in the same process.
+starts a new instance. Any other error stops the instance and the bookie that runs in the same
+process.
 
 Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `metadata_silence`,
 `missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`, `checker`,

@@ -1,4 +1,5 @@
-"""Decides when the metadata store's list of bookies can be trusted again after a silence.
+"""Decides when the metadata store's list of bookies can be trusted again after the store did not
+respond for a while.
 
 If the metadata store hangs for longer than the session timeout, sessions of running bookies expire
 in arbitrary order, and those bookies eventually re-register. So after each silence, bookies have a
@@ -29,7 +30,7 @@ session, and one to re-register.
 
 
 class MetadataSilence:
-    """Tracks the silences of the metadata store, as seen by one session, in event loop time."""
+    """Tracks when one session hears nothing from the metadata store, in event loop time."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)

@@ -42,7 +42,7 @@ class LedgerManager:
         self._ids: LedgerIdGenerator | None = None
 
     async def layout(self) -> LedgerLayout:
-        """Return the cluster's layout, or the default layout if there is no node LAYOUT yet."""
+        """Return the cluster's layout, or the default layout if there is no LAYOUT znode yet."""
         if self._layout is None:
             self._layout = await read_layout(self.store)
         return self._layout or HIERARCHICAL
@@ -117,8 +117,8 @@ class LedgerManager:
         """Return the ids of all ledgers, so that a bookie can delete its copies of all other
         ledgers.
 
-        Raises `NoClusterError` if the metadata store contains another cluster, for example because
-        its data was lost.
+        Raises `NoClusterError` if the metadata store belongs to a different cluster, for example
+        because its data was lost.
         """
         # Check the instance id after listing the ledgers, because the store's data may be lost just
         # before the ledgers are listed.

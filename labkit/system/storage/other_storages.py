@@ -1,6 +1,6 @@
 """Rejects directories that another storage implementation has written.
 
-A directory of DbLedgerStorage contains the same journals and entry logs, but its index is
+A DbLedgerStorage directory contains the same journals and entry logs, but its index is
 a database. If labkit served such a directory, it would respond "no such ledger" to every read, and
 garbage collection would delete the entry logs, because no index points to them.
 

@@ -123,7 +123,7 @@ class _Writer:
 
 
 def _right_edge(mark: Mark) -> float:
-    """Return the x coordinate of the right edge of the mark's and its children's boxes."""
+    """Return the x coordinate of the rightmost edge of the boxes of the mark and its children."""
     own = mark.attributes
     shift = re.match(r"translate\((\S+)", str(own.get("transform", "")))
     inner = [_right_edge(child) for child in mark.children]

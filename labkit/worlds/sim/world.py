@@ -169,7 +169,7 @@ class World:
         self.end_after(for_ms, link.heal)
 
     def at(self, moment: Moment, action: Callable[[], None]) -> None:
-        """Call `action` at a moment of the scenario, unless the epilogue starts first."""
+        """Call `action` at the given moment of the scenario, unless the epilogue starts first."""
 
         def act() -> None:
             if not self._is_over:

@@ -12,7 +12,7 @@ WRITE = Write(entries=4, window=1, force_every=4, close=False)
 
 
 def found_on_all(trace: Trace) -> set[int]:
-    """Return the entries of which the epilogue found three copies."""
+    """Return the entries for which the epilogue found three copies."""
     found = [event.entry for event in of(trace, "read.done", node="epilogue")]
     return {entry for entry in found if found.count(entry) >= 3}
 

@@ -142,8 +142,8 @@ class _Search:
     def _run(
         self, kind: type[DirectedWorld], path: tuple[int, ...], *, stops: bool = True
     ) -> DirectedWorld:
-        # Garbage collection is disabled while worlds run. The last world left only young objects,
-        # so collecting them is fast.
+        # Garbage collection is disabled while worlds run. The previous world left only young
+        # objects behind, so collecting them is fast.
         gc.collect(0)
         world = kind(self._scenario, SimLoop(), self._table, path, self._failures, stops=stops)
         with suppress(EnoughLearned):

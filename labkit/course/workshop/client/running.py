@@ -58,7 +58,7 @@ class ProgramProcess:
         self._reading = asyncio.create_task(self._read())
 
     def numbers(self, word: str) -> list[int]:
-        """Return the number after this word in each printed line that starts with the word."""
+        """For each printed line that starts with this word, return the number that follows it."""
         lines = [line.split() for line in self._lines]
         return [
             int(line[1])

@@ -60,7 +60,7 @@ class NothingBeyondLacIsRead(Check):
 
     @on("read.sent")
     def asked(self, event: Event) -> None:
-        # The response to a recovery's read may arrive long after the recovery.
+        # The response to a recovery read may arrive long after the recovery has ended.
         ledger = self.ledgers[event.ledger]
         if ledger.recoverers:
             key = event.ledger, event.entry, event.node, event.peer

@@ -181,7 +181,7 @@ class LedgerIndex:
 
     def assume_unsynced(self) -> None:
         """Make the next flush rewrite the header and sync the file even if nothing has changed (the
-        failed-sync rule, see `disk`). Locations are rewritten only if they are set again.
+        failed-sync rule, see `disk`). A location is written again only if it is set again.
         """
         self._may_be_unsynced = bool(self._stored_header)
 

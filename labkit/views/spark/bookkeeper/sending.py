@@ -322,8 +322,8 @@ class _Receipts:
                 return
             if not self._changed.wait(self._retry_s):
                 raise WriteError(
-                    f"{self._pending} messages were not stored within {self._retry_s} s: is the"
-                    " broker running, and are enough bookies? Option 'retrySeconds' sets how long a"
+                    f"{self._pending} messages were not stored within {self._retry_s} s: are"
+                    " the broker and enough bookies running? Option 'retrySeconds' sets how long a"
                     " query waits"
                 )
 

@@ -1,4 +1,5 @@
-"""The lineage of a message as a scene: its id, rows of boxes, and the bytes of one copy below them.
+"""Draws the lineage of a message as a scene: its id, rows of boxes, and below them the bytes of one
+copy.
 
 Each number of the id has the same colour in the id, in the rows and in the bytes, and is
 highlighted in all three at the same time.

@@ -222,7 +222,9 @@ def legend_of(lineage: Lineage) -> list[str]:
 
 
 def belongs_to(lineage: Lineage, piece: Piece, span: Span) -> str:
-    """Return which number of the id, or which item of `LEGEND`, a field of a copy belongs to."""
+    """Return the part of the id, or the item of `LEGEND`, to which this field of a copy
+    corresponds.
+    """
     at = span.offset - piece.offset
     if lineage.offset <= at < lineage.offset + lineage.size:
         return PAYLOAD if span.name == "payload" else OWN

@@ -65,7 +65,9 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Create or overwrite a file that only its owner can read. Raises `OSError` with the path."""
+    """Create or overwrite a file that only its owner can read. Raises an `OSError` that contains
+    the path.
+    """
     fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, FILE_MODE)
     try:
         with os.fdopen(fd, "w", encoding="utf-8") as file:

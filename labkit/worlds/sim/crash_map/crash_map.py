@@ -184,7 +184,9 @@ class CrashMap:
         return "process" if by_a_kill.pop() else "power"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the map as JSON-like data for a diagram, with list indices for repeated parts."""
+        """Return the map as JSON-like data for a diagram. Repeated parts are stored once and
+        referred to by their list index.
+        """
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
         rows = [
             [

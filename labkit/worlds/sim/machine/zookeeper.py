@@ -122,7 +122,7 @@ class SimZooKeeper:
         self.resume()
 
     def resume(self) -> None:
-        """Resume a hung server, and draw the order in which it handles requests and expiries."""
+        """Resume a hung server. The order in which it handles requests and expiries is random."""
         if self.process.is_running:
             return
         self._report("metadata.resumed", METADATA_SERVER)

@@ -51,4 +51,6 @@ class Environment(Protocol):
     def after(self, ms: float, action: Callable[[], None]) -> None: ...
 
     def end_after(self, ms: float, action: Callable[[], None]) -> None:
-        """Call `action`, which ends a fault, after `ms` milliseconds (0: the epilogue ends it)."""
+        """Call `action`, which ends a fault, after `ms` milliseconds; if `ms` is 0, the epilogue
+        ends the fault.
+        """

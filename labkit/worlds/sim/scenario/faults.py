@@ -92,7 +92,7 @@ class Restart(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class Pause(Value):
     """A process is suspended, as by SIGSTOP or a long garbage collection, and resumes later.
-    Messages to the process wait in its machine, and its timers are overdue when it resumes.
+    Messages to the process are queued on its machine, and its timers are overdue when it resumes.
     """
 
     node: str

@@ -148,7 +148,7 @@ class _LazilySyncedFile:
 
 
 class _UnsyncedRollFile(_LazilySyncedFile):
-    """A file that is synced immediately until it is full.
+    """A file that is synced after every write until it is full.
 
     The last write is not synced, as if the next file had been synced instead.
     """
