@@ -224,7 +224,7 @@ def _grade_one(
 
 
 def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer: Any) -> Result:
-    """Run the trial in a copy of the grader; return the card as text, so that it can be sent back."""
+    """Run the trial in a copy of the grader; return the card as text, which can be sent back."""
     try:
         with using_session(far):
             card = card_of(exercise, answer.value() if isinstance(answer, Packed) else answer)

@@ -130,7 +130,7 @@ class _Process:
             results.append(missing)
 
     def kill(self) -> None:
-        """Kill the process and those of its copies that run trials; their sandboxes exit with them."""
+        """Kill the process and its copies that run trials. Their sandboxes exit with them."""
         assert self._process.pid is not None
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)

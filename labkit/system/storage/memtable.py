@@ -63,7 +63,7 @@ class Memtable:
         return None if kept is None else kept.get(entry_id)
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """Return the ledger's highest entry id, counting removed entries, or -1 if there is none."""
+        """Return the ledger's highest entry id, counting removed entries, or -1 if it has none."""
         kept = self._ledgers.get(ledger_id, {})
         count, last = self._last_ids.get(ledger_id, (0, -1))
         if len(kept) > count:
