@@ -30,6 +30,7 @@ Either block can be omitted.
 import os
 import re
 import sys
+import textwrap
 from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,7 @@ extra `dev`).
 """
 
 _CELL = re.compile(r"(?m)^# %%(?P<markdown> \[markdown\])?(?: tags=(?P<tags>\[.*\]))?\n")
+_LONG_IMPORT = re.compile(r"(?m)^(from \S+ import )\(\n([^()]*)\)$")
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 _LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"}
 
@@ -82,13 +84,22 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
                 markdown = markdown.replace("](00-tour.ipynb", "](../00-tour.ipynb")
             cells.append(new_markdown_cell(markdown, id=cell_id))
         else:
-            code = "\n".join(_lines_of(version, body)).strip()
+            code = _LONG_IMPORT.sub(_compact, "\n".join(_lines_of(version, body)).strip())
             tags = literal_eval(mark["tags"] or "[]")
             metadata: dict[str, object] = {"tags": _with_comparison(tags)}
             if "talkative" in tags:
                 metadata |= {"scrolled": True}
             cells.append(new_code_cell(code, id=cell_id, metadata=metadata))
     return new_notebook(cells=cells, metadata={"kernelspec": _KERNEL, "language_info": _LANGUAGE})
+
+
+def _compact(long_import: re.Match[str]) -> str:
+    """Fill the lines of an import that has one name per line, so that the picture moves up."""
+    start, names = long_import.groups()
+    filled = textwrap.fill(
+        " ".join(names.split()), 100, initial_indent="    ", subsequent_indent="    "
+    )
+    return f"{start}(\n{filled}\n)"
 
 
 def _lines_of(version: str, body: str) -> Iterator[str]:
