@@ -1,4 +1,6 @@
-"""Reads the cards that a lesson's checks show: open or passed exercises, and rejected answers."""
+"""Reads the cards that the checks of a lesson show: for exercises that are open or passed, and for
+rejected answers.
+"""
 
 import re
 from collections.abc import Iterator

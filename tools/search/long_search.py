@@ -204,7 +204,8 @@ def resume(folder: Path, variant: str = "") -> LongSearch:
 
 
 def _aim_of_other_code(before: Aim) -> Aim:
-    # The new code has not reached any situations yet, but the stored scenarios are a good start.
+    # No run of the new code has reached a situation yet, but the stored scenarios are a good
+    # starting point.
     aim = Aim()
     for name, reached in before.reached.items():
         aim.reached[name].stock = reached.stock

@@ -147,7 +147,7 @@ class Auditor:
         due: float | None = now
         if not self._is_requested:
             due = self._when_to_audit(missing.since, self._delay_s, now)
-        # Even a requested audit waits for grace periods.
+        # Even an audit on request waits for grace periods to end.
         self._audit_at = inf if due is None else max(due, missing.settled_at)
         if self._audit_at <= now and await self._audit_bookies():
             self._bookie_check.reschedule(self._now())

@@ -102,7 +102,9 @@ class Batch:
     cost: int = 0
 
     def respond(self, body: bytes, requests: int = 1) -> None:
-        """Add a response that can be sent immediately, and the cost of `requests` requests."""
+        """Add a response that can be sent immediately, and account for the cost of `requests`
+        requests.
+        """
         self.responses.append(body)
         self.cost += len(body) + REQUEST_COST * requests
 

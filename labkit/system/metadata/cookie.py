@@ -93,7 +93,8 @@ async def check_cookie(
 
     `disks` contains the journal directory, followed by the ledger directories in the order of the
     cookie. With `allow_expansion`, empty ledger directories may be added. Raises
-    `InvalidCookieException` if a cookie does not match, and the errors of `refuse_other_storages`.
+    `InvalidCookieException` if a cookie does not match, and the same errors as
+    `refuse_other_storages`.
     """
     refuse_other_storages(disks)
     registered = await read_cookie(store, cookie.bookie_id)

@@ -106,7 +106,7 @@ def _parse_uri(text: str) -> MetadataLocation:
     chroot, _, name = _path(slash + path, text).rpartition("/")
     if not name:
         raise BKIncorrectParameterException(
-            f"the root path of the ledgers is missing in {text!r}; use {text.rstrip('/')}/ledgers"
+            f"the root path of the ledgers is missing from {text!r}; use {text.rstrip('/')}/ledgers"
         )
     return MetadataLocation(
         _servers(servers.replace(";", ","), text), chroot, f"/{name}", LAYOUTS.get(kind)

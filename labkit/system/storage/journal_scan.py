@@ -175,7 +175,7 @@ class JournalScan:
             if zero_count < 0:
                 raise self._damaged(base + at, f"invalid padding length {zero_count}")
             return PADDING_HEADER.size + zero_count
-        # Length 0 is preallocated space.
+        # A length of 0 marks preallocated space.
         if length == 0 or (length < 0 and _is_torn(data, at, base)):
             return None
         if length < _IDS_SIZE:

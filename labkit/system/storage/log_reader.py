@@ -64,8 +64,8 @@ class EntryLogReader:
         log. Also return the number of entries.
 
         Each slice contains one or more length-prefixed entries, and all slices together contain at
-        most `max_bytes` bytes. The result ends before the first entry that is incomplete, missing
-        or far from the previous one. Raises `OSError`.
+        most `max_bytes` bytes. The result ends before the first entry that is incomplete, missing,
+        or too far from the previous one. Raises `OSError`.
         """
         start = offsets[0] - LENGTH_SIZE
         data = self._file.read(start, min(max_bytes, _extent(offsets, max_bytes)))

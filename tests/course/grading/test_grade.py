@@ -127,7 +127,7 @@ def test_what_a_trials_function_raises_goes_through_the_answer(tmp_path: Path) -
 def test_a_function_that_never_returns_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # No matter how busy this machine is, the function must get its second of processor time.
+    # No matter how busy this machine is, the function must get its full second of processor time.
     monkeypatch.setattr(sandbox, "BUSY", 100)
     write_notebook(tmp_path / "ada" / "lesson.ipynb", HANGS)
     [submission] = submissions_of([tmp_path / "ada"])

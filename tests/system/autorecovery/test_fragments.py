@@ -1,4 +1,6 @@
-"""Test which entries of a fragment are read to check whether a bookie has its copies."""
+"""Tests the choice of the entries that are read to check whether a bookie has its copies of a
+fragment.
+"""
 
 import pytest
 

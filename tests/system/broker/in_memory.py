@@ -1,7 +1,7 @@
 """An in-memory managed ledger and connections that record what they are sent, for testing
 dispatchers in isolation.
 
-Cursors and the order of positions are the real implementations.
+Cursors and the order of positions use the real implementations.
 """
 
 import asyncio

@@ -59,7 +59,7 @@ def test_explaining_twice_changes_nothing() -> None:
     assert explain(verdict, LOST.events) == verdict
 
 
-# The two bugs that the public specification found in BookKeeper 4.13 and earlier
+# The two bugs in BookKeeper 4.13 and earlier that were found with the public specification
 
 
 def test_recovery_reads_that_do_not_fence_are_refused() -> None:

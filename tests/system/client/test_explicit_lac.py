@@ -18,8 +18,8 @@ Asked = asyncio.Future[pb.Response]
 
 
 class Played:
-    """A fake version 3 client of a bookie that records LACs; it does not respond if `answer` is
-    None.
+    """A fake version 3 bookie client that records the LACs it is given. If `answer` is None, its
+    calls never end.
     """
 
     def __init__(self) -> None:

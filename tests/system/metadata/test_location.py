@@ -51,7 +51,7 @@ def test_a_location_is_parsed_as_bookkeeper_parses_it(
         ),
         ("zk+legacyhierarchical://h:2181/ledgers", "or null to accept the cluster's"),
         ("zk+://h:2181/ledgers", "ledger manager ''"),
-        ("zk://h:2181", "ledgers is missing in 'zk://h:2181'; use zk://h:2181/ledgers"),
+        ("zk://h:2181", "ledgers is missing from 'zk://h:2181'; use zk://h:2181/ledgers"),
         ("zk+null://h:2181/", "root path of the ledgers is missing"),
         ("zk+null:///ledgers", "not a ZooKeeper address; expected host:port"),
         ("", "not a ZooKeeper address"),

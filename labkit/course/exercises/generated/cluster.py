@@ -19,7 +19,7 @@ def striped_entry(draw: Draw) -> tuple[int, int, int]:
 
 
 def responses(draw: Draw) -> tuple[frozenset[int], int, int, int]:
-    """The ensemble indices of the bookies that responded, E, Qw and Qa."""
+    """The ensemble indices of the bookies that responded, followed by E, Qw and Qa."""
     sizes = _sizes(draw)
     return frozenset(draw.some(range(sizes[0]))), *sizes
 

@@ -1,4 +1,4 @@
-"""The lines of the steps' contracts that a single request can violate, and the contract of step 7.
+"""Those lines of the contracts that a single request can violate, and the contract of step 7.
 
 The steps list these lines, and a module that detects a violation of a line quotes it.
 """

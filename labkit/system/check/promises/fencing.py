@@ -110,7 +110,7 @@ class FencedBookieRefusesTheWriter(Check):
         for ledger, fences in self._fences.items():
             durable = FENCE in self.ledgers[ledger].synced[bookie]
             survives = durable or (ledger, bookie) in self._answered
-            # The fence of a collected ledger exists only in the bookie's memory.
+            # The fence of a garbage-collected ledger exists only in the bookie's memory.
             if not survives or bookie in self.ledgers[ledger].collected:
                 fences.pop(bookie, None)
 

@@ -12,8 +12,8 @@ from labkit.system.trace.handlers import on
 
 
 class ReadersLearnWhatIsConfirmed(Check):
-    """A reader that asks for LastAddConfirmed gets at least the LastAddConfirmed carried by any
-    entry that was confirmed before the request.
+    """A reader that asks for LastAddConfirmed gets a value that is at least the LastAddConfirmed in
+    any entry that was confirmed before the request.
 
     The check applies only while the ledger exists and has a single segment, and only if the reader
     asks that segment's bookies: a reader may not yet know about a second segment or a replacement

@@ -149,7 +149,7 @@ class PlayView(PlayingView):
     # Moments in words
 
     def move_of(self, seq: int) -> str:
-        """Return during which move an event happened: `the start`, `move 3` or `the end`."""
+        """Return the move during which an event happened: `the start`, `move 3` or `the end`."""
         events = self.played.trace.events
         if any(event.kind == "epilogue.started" for event in events[: seq + 1]):
             return "the end"

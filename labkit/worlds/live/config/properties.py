@@ -80,8 +80,8 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 
 
 def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
-    """Return the values of those fields of the settings class `kind` that the properties set, by
-    field name.
+    """Return the values that the properties set for fields of the settings class `kind`, by field
+    name.
 
     A property with an empty value is treated as if it were not set. Raises
     `BKIncorrectParameterException`, which names the invalid key.

@@ -241,7 +241,9 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
 def autorecovery_settings(
     options: AutoRecoveryOptions, config: ServerConfig | None
 ) -> AutoRecoverySettings:
-    """Combine the options with the file. Raises `BKIncorrectParameterException`."""
+    """Combine the command-line options with the settings in the file. Raises
+    `BKIncorrectParameterException`.
+    """
     config = config or parse_server_config(b"", "no file")
     return AutoRecoverySettings(
         _id_and_port(options.id, None, config)[0] or socket.gethostname(),

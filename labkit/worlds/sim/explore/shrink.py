@@ -7,9 +7,9 @@
     4  repeat from 2 until nothing changes
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
-attempt keeps only the decisions made before the promise was broken, so removing large parts first
-also removes most decisions. The result is the smallest scenario that these steps can reach, not the
-smallest possible one.
+attempt keeps only the decisions made before the promise was broken, so if large parts are removed
+first, most decisions go with them. The result is the smallest scenario that these steps can reach,
+not the smallest possible one.
 """
 
 import time

@@ -354,7 +354,9 @@ class SimDisk:
         return disk
 
     def _inodes(self) -> list[Inode]:
-        """Return each file once, including files whose names a crash could restore."""
+        """Return each file once, including deleted or renamed files whose names could reappear
+        after a crash.
+        """
         changed = (c.inode for c in self._changes if c.inode is not None)
         inodes = (*self._names.values(), *self._durable_names.values(), *changed)
         return list({id(inode): inode for inode in inodes}.values())

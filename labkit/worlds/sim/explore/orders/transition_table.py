@@ -98,9 +98,9 @@ class TransitionTable:
         arrives first. This method therefore looks for a node that must receive one of the messages
         already in flight to it before it can receive any message on a channel that is now empty.
         Every order is then equivalent to one that starts with one of these messages. (In the
-        literature, such messages are called a persistent set.) The result depends on which messages
-        a node can send according to the table, so the search starts over whenever the table has
-        grown.
+        literature, such messages are called a persistent set.) Which messages these are depends on
+        what a node can send according to the table, so the search starts over whenever the table
+        has grown.
         """
         heads = [(channel, messages[0]) for channel, messages in world_state.channels]
         by_node: dict[int, list[Arrival]] = {}
