@@ -30,6 +30,7 @@ def test_every_sign_stands_where_it_belongs(
 ) -> None:
     view = VIEWS[name]()
     page = opened(view, width=width, reduced_motion="reduce")
+    page.locator(".lk-signs button").first.wait_for()
     room = page.evaluate("document.querySelector('.lk-signs').clientWidth")
     shown = page.evaluate(_SIGNS)
     end = view.film["check"]  # The final check is hidden until the reader asks for it.
