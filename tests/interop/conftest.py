@@ -20,6 +20,7 @@ from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 from tests.interop.apache import Apache, JavaClient, NotToBeHad, get_apache
 from tests.interop.bookies import BookieFolder, RunningBookie
+from tests.interop.java_broker import broker_jars
 
 PATIENT = ClientConfig(request_timeout_s=60.0)
 """With a short timeout, a bookie that is slow on a busy machine would be replaced, and most of
@@ -91,6 +92,15 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Apache:
         return get_apache(tmp_path_factory.mktemp("classes"))
     except NotToBeHad as reason:
         pytest.skip(f"Apache BookKeeper is not available: {reason}")
+
+
+@pytest.fixture(scope="session")
+def pulsar_jars() -> Path:
+    """Return the directory with the jars of Pulsar's broker."""
+    try:
+        return broker_jars()
+    except NotToBeHad as reason:
+        pytest.skip(f"Pulsar's broker is not available: {reason}")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

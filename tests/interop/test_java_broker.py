@@ -4,6 +4,7 @@ import asyncio
 import json
 import urllib.request
 from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.error import HTTPError
 
 import pulsar
@@ -12,8 +13,7 @@ import pytest_asyncio
 from pulsar.schema import Integer, JsonSchema, Record
 
 from labkit.worlds.live.processes.cluster import LocalCluster
-from tests.interop.apache import NotToBeHad
-from tests.interop.java_broker import broker_jars, java_broker
+from tests.interop.java_broker import java_broker
 from tests.system.broker.client import connect
 
 pytestmark = [
@@ -83,12 +83,10 @@ def consume(service_url: str, topic: str, count: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.promise("Pulsar's broker reads labkit's schemas, and labkit reads Pulsar's")
-async def test_schemas_are_the_same_whichever_broker_is_asked(cluster: LocalCluster) -> None:
+async def test_schemas_are_the_same_whichever_broker_is_asked(
+    cluster: LocalCluster, pulsar_jars: Path
+) -> None:
     """Use labkit's broker first, then Pulsar's, then labkit's again."""
-    try:
-        jars = await asyncio.to_thread(broker_jars)
-    except NotToBeHad as reason:
-        pytest.skip(f"Pulsar's broker is not available: {reason}")
     plain = {"type": "STRING", "schema": "", "properties": {"by": "whom"}}
     versions = ["\0" * 8, "\0" * 7 + "\1"]
     ours = cluster.web_url_of("broker-1")
@@ -98,7 +96,7 @@ async def test_schemas_are_the_same_whichever_broker_is_asked(cluster: LocalClus
     said = {name: await asyncio.to_thread(tell, ours, name) for name in ("ours", "deleted")}
     await cluster.shut_down("broker-1")
 
-    async with java_broker(cluster, jars) as java:
+    async with java_broker(cluster, pulsar_jars) as java:
         for name in ("ours", "deleted"):
             assert await asyncio.to_thread(tell, java.web_url, name) == said[name]
         assert await asyncio.to_thread(consume, java.service_url, "ours", 2) == [(42, 7), (43, 1)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
@@ -9,10 +10,9 @@ from labkit.system.broker.policies import policies_path
 from labkit.views.spark.bookkeeper.sending import Attempt
 from labkit.views.spark.bookkeeper.write_options import WriteError, WriteOptions
 from labkit.worlds.live.processes.cluster import LocalCluster
-from tests.interop.apache import NotToBeHad
-from tests.interop.java_broker import broker_jars, java_broker
+from tests.interop.java_broker import java_broker
 from tests.system.broker.client import connect
-from tests.views.spark.bookkeeper.test_sending import interrupt, messages, stored, write
+from tests.views.spark.bookkeeper.sender import interrupt, messages, stored, write
 
 pytestmark = [
     pytest.mark.interop,
@@ -22,12 +22,8 @@ pytestmark = [
 ]
 
 
-async def test_pulsars_broker_drops_what_an_interrupted_task_has_stored() -> None:
-    try:
-        jars = await asyncio.to_thread(broker_jars)
-    except NotToBeHad as reason:
-        pytest.skip(f"Pulsar's broker is not available: {reason}")
-    async with LocalCluster(2, traced=False) as cluster, java_broker(cluster, jars) as java:
+async def test_pulsars_broker_drops_what_an_interrupted_task_has_stored(pulsar_jars: Path) -> None:
+    async with LocalCluster(2, traced=False) as cluster, java_broker(cluster, pulsar_jars) as java:
         options = WriteOptions(java.service_url, "persistent://public/default/t", retry_s=60)
         await asyncio.to_thread(_refuse_without_deduplication, options)
         store = (await cluster.connect()).store

@@ -36,7 +36,7 @@ def ledgers_by_bookie(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str
 def lost_bookies_by_ledger(
     index: Mapping[str, list[int]], not_lost: Collection[str]
 ) -> dict[int, list[str]]:
-    """Map each ledger that lists lost bookies to the sorted ids of those bookies.
+    """Return the lost bookies, sorted, of each ledger whose metadata lists any.
 
     `index` is the result of `ledgers_by_bookie`; a bookie in it is lost unless `not_lost` contains
     it.

@@ -239,8 +239,7 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
         # The first bytes are the same as those of the batch's first add, so only the ids need to be
         # decoded.
         if batch is not None and len(body) >= _SMALLEST_ADD:
-            # If an id is negative, it also exceeds the limit, because it is decoded as an unsigned
-            # number.
+            # Ids are decoded as unsigned numbers, so a negative id exceeds the limit, too.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
             if ledger_id <= _MAX_LEDGER_ID and entry_id <= MAX_ENTRY_ID:
                 batch.ledger_ids.append(ledger_id)

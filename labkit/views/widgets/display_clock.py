@@ -119,7 +119,7 @@ def is_one_beat(earlier: Event, event: Event) -> bool:
 
 
 def _scale(events: Sequence[Event]) -> float:
-    """Return the display time, in milliseconds, for one millisecond of the run."""
+    """Return for how many milliseconds a view shows one millisecond of the run."""
     by_seq = {event.seq: event for event in events}
     ways = [
         event.time_us - by_seq[event.cause].time_us

@@ -1,4 +1,4 @@
-"""Finds bookies for ensembles: writable ones that, if possible, have not failed recently.
+"""Chooses the bookies of an ensemble: they must be writable and should not have failed recently.
 
 `BookieWatcher` has the same name as in BookKeeper, but it sets no watch: it reads the list of
 writable bookies each time it needs the list.

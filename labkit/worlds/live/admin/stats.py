@@ -1,4 +1,4 @@
-"""The HTTP paths that return topic statistics, and that unload and terminate topics.
+"""The HTTP paths for the statistics of topics, and for unloading and terminating topics.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 """

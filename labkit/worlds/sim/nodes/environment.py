@@ -1,4 +1,4 @@
-"""What a node can access in its world: time, network, random decisions, and a sink for events.
+"""Gives a node access to its world: to time, the network, random decisions and the trace.
 
 The world depends on its nodes, so a node depends on the world only through this interface.
 """

@@ -1,8 +1,10 @@
 from collections.abc import Iterator
 from itertools import count
 
+import pulsar
 import pytest
 
+from tests.system.broker.client import connect
 from tests.views.spark.bookkeeper.stage import Stage
 from tests.views.spark.bookkeeper.standalone import ConnectServer
 
@@ -14,6 +16,14 @@ def stage() -> Iterator[Stage]:
     """Start four bookies, which the tests share; each test uses its own topic name."""
     with Stage(bookies=4) as stage:
         yield stage
+
+
+@pytest.fixture(scope="module")
+def client(stage: Stage) -> Iterator[pulsar.Client]:
+    """Connect to the broker of the module's own `stage`; the shared one has no broker."""
+    client = connect(stage.cluster.service_url)
+    yield client
+    client.close()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ from pulsar.schema import BytesSchema, JsonSchema, Record, String
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from tests.system.broker.client import connect
 from tests.views.spark.bookkeeper.stage import Stage
 
 CODECS = {
@@ -33,13 +32,6 @@ SchemaType = type(BytesSchema().schema_info().schema_type())
 def stage() -> Iterator[Stage]:
     with Stage(bookies=3, brokers=1) as stage:
         yield stage
-
-
-@pytest.fixture(scope="module")
-def client(stage: Stage) -> Iterator[pulsar.Client]:
-    client = connect(stage.cluster.service_url)
-    yield client
-    client.close()
 
 
 def rows(spark: SparkSession, stage: Stage, topic: str, count: int) -> list[tuple[str, bytes]]:

@@ -14,7 +14,8 @@ from labkit.views.spark.bookkeeper.sending import Attempt, Sender
 from labkit.views.spark.bookkeeper.write_options import WriteError, WriteOptions
 from labkit.worlds.live.tokens import make_token
 from tests.system.broker import test_security
-from tests.system.broker.client import connect, make_partitions, rest
+from tests.system.broker.client import connect, make_partitions
+from tests.views.spark.bookkeeper.sender import interrupt, messages, stored, write
 from tests.views.spark.bookkeeper.stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -29,44 +30,9 @@ def stage() -> Iterator[Stage]:
         yield stage
 
 
-@pytest.fixture(scope="module")
-def client(stage: Stage) -> Iterator[pulsar.Client]:
-    client = connect(stage.cluster.service_url)
-    yield client
-    client.close()
-
-
 @pytest.fixture
 def options(stage: Stage, name: str) -> WriteOptions:
     return WriteOptions(stage.cluster.service_url, PREFIX + name, retry_s=30)
-
-
-def messages(options: WriteOptions, count: int, key: str | None = None) -> list[Message]:
-    return [Message(b"%d" % n, key, None, None, options.topic) for n in range(count)]
-
-
-def write(options: WriteOptions, rows: list[Message], attempt: Attempt | None = None) -> None:
-    with Sender(options, attempt) as sender:
-        for row in rows:
-            sender.send(row)
-        sender.finish()
-
-
-def interrupt(options: WriteOptions, rows: list[Message], attempt: Attempt) -> None:
-    """Send the rows as a task that is interrupted before its last row."""
-    with Sender(options, attempt) as sender:
-        for row in rows:
-            sender.send(row)
-
-
-def stored(client: pulsar.Client, options: WriteOptions) -> list[int]:
-    consumer = client.subscribe(
-        options.topic, "all", initial_position=pulsar.InitialPosition.Earliest
-    )
-    try:
-        return [int(payload) for payload in rest(consumer, 1000)]
-    finally:
-        consumer.close()
 
 
 def test_a_key_selects_the_partition_that_a_java_producer_would_select(

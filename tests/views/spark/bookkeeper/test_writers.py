@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from labkit.system.broker.policies import policies_path
 from labkit.views.spark.bookkeeper.source import BookKeeperSource
-from tests.system.broker.client import connect, make_partitions, rest
+from tests.system.broker.client import make_partitions, rest
 from tests.views.spark.bookkeeper.stage import Stage
 from tests.views.spark.bookkeeper.standalone import spark_environment
 
@@ -34,13 +34,6 @@ def stage() -> Iterator[Stage]:
     conf = {"brokerDeduplicationEnabled": "true"}
     with Stage(bookies=3, brokers=1, broker_conf=conf) as stage:
         yield stage
-
-
-@pytest.fixture(scope="module")
-def client(stage: Stage) -> Iterator[pulsar.Client]:
-    client = connect(stage.cluster.service_url)
-    yield client
-    client.close()
 
 
 def append(rows: DataFrame, stage: Stage, **options: str) -> None:
