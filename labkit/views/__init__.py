@@ -1,5 +1,6 @@
 """Tools that show the system: widgets, a shell, and Spark tables.
 
+    xray/     names every byte of a bookie's files, of ledger metadata and of messages
     widgets/  interactive views of a trace, for notebooks and web pages
     shell/    inspects a bookie's files without a running bookie, and queries or repairs a cluster
     spark/    topics, ledgers and traces as Spark tables

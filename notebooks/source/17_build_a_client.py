@@ -193,7 +193,7 @@ step("client", 5)
 SpaceTime(run(runs.TAKEN))
 
 # %% [markdown]
-# The writer is only paused. In the meantime, another client recovers its ledger. Then the writer resumes. Everything that it does from here on must fail, but no entry that it confirmed may be lost.
+# The writer is only paused. In the meantime, another client is recovering its ledger. Then the writer resumes. Everything that it does from here on must fail, but no entry that it confirmed may be lost.
 #
 # Write `Writer.close` and the code that stops a fenced writer, then run their check:
 
@@ -247,7 +247,7 @@ SpaceTime(run(runs.TAKEN))
 # | your program receives SIGSTOP, and a second one takes over its ledger | every confirmed entry is in the ledger |
 # | the first program receives SIGCONT | its adds are rejected, and it exits with an error |
 #
-# **Predict.** The picture above shows the same situation: a writer is paused, another client recovers its ledger, and the writer resumes. How many entries does the writer confirm after the ledger has been closed?
+# **Predict.** The picture above shows the same situation: a writer is paused, another client is recovering its ledger, and the writer resumes. How many entries does the writer confirm after the ledger has been closed?
 
 # %%
 # solution

@@ -24,8 +24,8 @@ from labkit import Cluster, ClusterView, Crash, On, Scenario, Write, XRay, run
 from labkit.course.lessons import compare, predict
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.client.striping import write_set
-from labkit.system.model.byte_region import Piece
-from labkit.system.storage.xray import journal_spans
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.file_spans import journal_spans
 
 # %% [markdown]
 # ## 1 · One ledger on four of the bookies

@@ -49,7 +49,7 @@ def test_a_byte_says_what_it_is_and_which_part_of_the_id_it_tells(notebook: Note
     expect(root.locator(".lk-details li").first).to_contain_text("ledger id 9: the ledger")
     assert [is_lit(each) for each in id_of.values()] == [True, False]
     root.get_by_role("img", name="payload 'order 2'").hover()
-    expect(root.locator(".lk-details li").first).to_contain_text("what the application gave")
+    expect(root.locator(".lk-details li").first).to_contain_text("the application's data")
     assert [is_lit(each) for each in id_of.values()] == [False, True]
     assert not is_lit(root_of(notebook, 1).get_by_role("img", name="batch index").first)
     keep(notebook, "pointed")

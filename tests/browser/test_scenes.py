@@ -40,7 +40,6 @@ from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Recover, Write
 from tests.browser.lab import ARTIFACTS
 from tests.repeat import repeated
-from tests.system.storage.test_entry_locations import life_of_an_entry
 from tests.views.widgets.crashes import broken
 from tests.views.widgets.films import UNFENCED, crashed
 from tests.views.widgets.histories import repaired
@@ -48,6 +47,7 @@ from tests.views.widgets.lineages import in_a_batch
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
 from tests.views.widgets.recoveries import recovery
 from tests.views.widgets.scripted import everything_at_once, two_ledgers
+from tests.views.xray.test_entry_locations import life_of_an_entry
 
 pytestmark = pytest.mark.browser
 

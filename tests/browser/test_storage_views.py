@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 INSIDE = """\
 from labkit.views.widgets import BookieInside, XRay
-from tests.system.storage.test_entry_locations import life_of_an_entry
+from tests.views.xray.test_entry_locations import life_of_an_entry
 from tests.views.widgets.lives import whole_life
 BookieInside(whole_life().trace)"""
 XRAY = "XRay(life_of_an_entry())"

@@ -19,7 +19,11 @@ from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore
-from labkit.system.storage.xray import (
+from labkit.system.trace.recorder import Recorder
+from labkit.views.shell.consistency import check_consistency
+from labkit.views.shell.folders import BookieFolders, Directory
+from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
+from labkit.views.xray.file_spans import (
     cookie_spans,
     entry_log_spans,
     index_slots,
@@ -28,10 +32,6 @@ from labkit.system.storage.xray import (
     last_id_spans,
     last_mark_spans,
 )
-from labkit.system.trace.recorder import Recorder
-from labkit.views.shell.consistency import check_consistency
-from labkit.views.shell.folders import BookieFolders, Directory
-from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation
 from labkit.worlds.sim.settings.bookie_script import DIGEST, MASTER_KEY, entry_bytes

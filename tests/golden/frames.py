@@ -17,9 +17,7 @@ from google.protobuf.message import Message
 
 from labkit.system.broker.protocol.frames import body_of, decode_frame, position_of
 from labkit.system.model.layout import Span
-from labkit.system.model.message_spans import parse_message
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
-from labkit.system.model.protobuf_spans import FieldNames
 from labkit.system.model.wire import (
     ADD_REQUEST,
     MASTER_KEY_SIZE,
@@ -29,7 +27,9 @@ from labkit.system.model.wire import (
     Opcode,
     packet_header,
 )
-from labkit.system.storage.xray import entry_spans
+from labkit.views.xray.file_spans import entry_spans
+from labkit.views.xray.message_spans import parse_message
+from labkit.views.xray.protobuf_spans import FieldNames
 from labkit.worlds.sim.machine.links import NetworkLink
 from labkit.worlds.sim.machine.loop import SimLoop
 

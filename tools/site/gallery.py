@@ -27,12 +27,12 @@ from labkit.course.runs.one_bookie import OneBookie
 from labkit.course.runs.open_run import FixedRun
 from labkit.course.runs.topic_world import in_a_cluster, lineage_of
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.model.byte_region import Piece
-from labkit.system.model.message_location import Lineage
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.views.widgets.scene_view import SceneView
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.message_location import Lineage
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.nodes.nodes import ClientNode

@@ -12,7 +12,6 @@ from labkit.course.checking.cases import Arguments, Cases
 from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.trial import must_survive
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import (
     ENTRY_HEADER,
     NO_ENTRY_ID,
@@ -25,8 +24,9 @@ from labkit.system.model.entry import (
 )
 from labkit.system.storage.entry_log import LOG_HEADER, log_name
 from labkit.system.storage.store import LedgerStore
-from labkit.system.storage.xray import entry_spans
 from labkit.views.widgets.xray import XRay
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.file_spans import entry_spans
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.machine.disk_operation import lost
 from labkit.worlds.sim.settings import bookie_script as script

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import Digest
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.model.length_prefixed import LENGTH_SIZE
@@ -12,8 +11,9 @@ from labkit.system.storage.entry_log import LOG_HEADER, log_ids, log_name
 from labkit.system.storage.index.ledger_index import DATA_OFFSET, index_path
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.journal_scan import JournalScan
-from labkit.system.storage.xray import entry_log_spans, entry_spans, index_spans, journal_spans
 from labkit.views.widgets import XRay
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.file_spans import entry_log_spans, entry_spans, index_spans, journal_spans
 from labkit.worlds.sim.machine.disk_operation import Operation
 
 

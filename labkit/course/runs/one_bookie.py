@@ -8,14 +8,14 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import NO_ENTRY_ID, decode_entry, encode_explicit_lac
-from labkit.system.storage.entry_locations import locate_entry
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
 from labkit.system.trace.recorder import Recorder
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.entry_locations import locate_entry
 from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.machine.disk_operation import Keep, lost
 from labkit.worlds.sim.settings.bookie_script import (

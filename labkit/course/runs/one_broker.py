@@ -9,8 +9,8 @@ import pulsar
 
 from labkit.course.runs.topic_world import folders_of
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import Lineage
 from labkit.views.shell.lineage import find_lineage
+from labkit.views.xray.message_location import Lineage
 from labkit.worlds.live.processes.cluster import LocalCluster
 
 _QUIET_MS = 2000

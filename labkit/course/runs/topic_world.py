@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from labkit.course.runs.do_step import Do
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import Lineage
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.views.shell.folders import BookieFolders, Directory, open_data_folder
 from labkit.views.shell.lineage import find_lineage
+from labkit.views.xray.message_location import Lineage
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.run import run

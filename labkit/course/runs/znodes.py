@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from labkit.system.metadata.ledger_layout import LAYOUTS, LedgerLayout
 from labkit.system.metadata.location import DEFAULT_LEDGERS_ROOT
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.ledger import LedgerMetadata, decode_ledger_metadata
-from labkit.system.model.ledger_spans import ledger_metadata_spans
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.ledger_spans import ledger_metadata_spans
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario

@@ -40,14 +40,16 @@ If the metadata store is unavailable or the client's session expires, a writer c
 existing connections, because nothing that it owns in the store is ephemeral. Until the store
 responds again, the writer can neither connect to a bookie nor replace one. The writer ends if an
 add can no longer get Qa acknowledgements, or if the store does not respond to the compare-and-set
-of an ensemble change, because it is then unknown whether the new ensemble was stored.
+of an ensemble change, because it is then unknown whether the new ensemble was stored. It also ends
+if it learns that the ledger was fenced or closed, if an add lacks acknowledgements for longer than
+`add_entry_quorum_timeout_s`, and if the ensemble may not or cannot change any further.
 
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger
 
-Read in this order: `striping`, `writer`, `pending_add`, `protocol/`, `ensemble_change`, `ensemble`,
-`metadata_update`, `fence_check`, `quorum_timeout`; `reader`, `reads`, `batch_read`; `quorum`,
-`recovery`; `context`, `bookkeeper`; then the features of protocol version 3: `lac_reads`,
+Read in this order: `context`, `striping`, `writer`, `pending_add`, `protocol/`, `ensemble_change`,
+`ensemble`, `metadata_update`, `fence_check`, `quorum_timeout`; `reader`, `reads`, `batch_read`;
+`quorum`, `recovery`; `bookkeeper`; then the features of protocol version 3: `lac_reads`,
 `explicit_lac`, `deferred_sync`.
 
 Differences from BookKeeper:

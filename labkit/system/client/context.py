@@ -15,9 +15,13 @@ from labkit.system.trace.recorder import Recorder
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
     request_timeout_s: float = setting(5.0, at_least=0.001)
-    """A request fails if no response has arrived after this time (`addEntryTimeoutSec`, ...)."""
+    """A request fails if no response has arrived after this time, or up to a second later
+    (`addEntryTimeoutSec`, ...).
+    """
     speculative_read_timeout_ms: int = setting(2000, at_least=0)
-    """How long a read waits for a response before it also asks the next bookie; 0: no limit."""
+    """How often a read asks one more bookie for each entry that has not arrived (0: only after an
+    error).
+    """
     delay_ensemble_change: bool = False
     """Do not replace a failed bookie while adds can still get Qa acknowledgements."""
     max_pending_adds: int = setting(5000, at_least=1)
@@ -38,7 +42,9 @@ class ClientConfig:
     max_allowed_ensemble_changes: int = setting(
         2**31 - 1, "bookkeeper_maxNumEnsembleChanges", at_least=0
     )
-    """The writer fails if it needs more ensemble changes than this."""
+    """The writer ends if it could replace a failed bookie, but has changed the ensemble this often.
+    If no replacement is left, it continues as long as Qa bookies respond.
+    """
     min_num_racks_per_write_quorum: int = setting(
         0, "bookkeeperClientMinNumRacksPerWriteQuorum", at_least=0
     )

@@ -135,6 +135,7 @@ class DeferredSyncWriter(LedgerWriter):
         self.on_responses(index, self.channels[index], [pending], error)
 
     def complete_adds(self) -> None:
+        """Complete acknowledged adds in order, without confirming them: only `force` does that."""
         while self.pending and self.has_enough_acks(self.pending[0]):
             pending = self.pending.popleft()
             self.last_add_acknowledged = pending.entry_id

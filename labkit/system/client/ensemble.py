@@ -12,8 +12,9 @@ from labkit.system.model.ledger import LedgerMetadata, Segment
 def first_of_new_segment(last_add_confirmed: int) -> int:
     """Return the first unconfirmed entry.
 
-    All unconfirmed entries move to the new ensemble, even if they were pushed before the entry
-    whose add failed, or if some bookies of the old ensemble have stored them.
+    A new bookie's acknowledgements count for every unconfirmed entry, so its segment must contain
+    all of them, even those that were pushed before the entry whose add failed. Recovery relies on
+    this: it takes every entry before the last segment as confirmed.
     """
     return last_add_confirmed + 1
 

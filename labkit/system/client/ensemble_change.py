@@ -155,9 +155,9 @@ class EnsembleChange:
         if not self._changes_left:
             limit = self._config.max_allowed_ensemble_changes
             raise BKWriteException(
-                f"ledger {writer.ledger_id}: {self.last_failure}; bookies have already been"
-                f" replaced {limit} times, which is the limit set by maxNumEnsembleChanges; find"
-                " out why they fail, and continue in a new ledger"
+                f"ledger {writer.ledger_id}: {self.last_failure}; the ensemble has changed {limit}"
+                " times, and bookkeeper_maxNumEnsembleChanges allows no more changes; find out why"
+                " the bookies fail, and continue in a new ledger"
             )
         metadata = with_ensemble(writer.metadata, first_entry_id, ensemble)
         if len(encode_ledger_metadata(metadata)) > _LARGEST_METADATA:
@@ -231,9 +231,9 @@ class EnsembleChange:
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
         """Store an ensemble in which as many failed bookies as possible are replaced.
 
-        Return None if all of them were replaced. Otherwise, return the error with which the writer
-        ends if it cannot continue without replacing the others. Raises the errors of
-        `store_ensemble`.
+        Return None if all of them were replaced. Otherwise, return the reason why not: the writer
+        ends with this error if its adds can no longer get Qa acknowledgements. Raises the errors of
+        `store_ensemble`, which always end the writer.
         """
         writer = self.writer
         while failed:

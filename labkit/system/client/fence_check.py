@@ -85,7 +85,7 @@ class FenceCheck:
         """Record that the metadata was OPEN at some moment after `requested_at`, and count the held
         acknowledgements whose connections had been made by then.
         """
-        self._open_at = requested_at
+        self._open_at = max(self._open_at, requested_at)
         held, self._held = self._held, []
         for connected_at, count in held:
             if connected_at <= requested_at:

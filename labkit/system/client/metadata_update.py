@@ -1,5 +1,12 @@
 """Compare-and-set of a ledger's metadata, recorded in the trace.
 
+If another client has changed the metadata first, the caller decides what to do:
+
+    ensemble change    retry while the ledger is OPEN, else end the writer (`EnsembleChange`)
+    writer's close     retry until the ledger is CLOSED; it must end at the writer's last entry
+    recovery's mark    retry while the ledger is OPEN
+    recovery's close   retry until the ledger is CLOSED; the last entry of the first one counts
+
 In BookKeeper: `client/MetadataUpdateLoop.java`.
 """
 

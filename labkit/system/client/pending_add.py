@@ -1,4 +1,4 @@
-"""An entry that has been pushed but is not yet confirmed.
+"""An entry that has been pushed but is not yet confirmed (with deferred sync: acknowledged).
 
 In BookKeeper: `client/PendingAddOp.java`.
 """

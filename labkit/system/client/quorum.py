@@ -2,7 +2,7 @@
 
 There are two rules, which are easily confused:
 
-    coverage   no entry can have been acknowledged only by bookies that have not responded; both an
+    coverage   every acknowledged entry is on at least one bookie that has responded; both an
                entry and "no such entry" count as a response
     absence    an entry was never acknowledged if so many bookies deny having it that fewer than Qa
                can have it; only an explicit denial counts

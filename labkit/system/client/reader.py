@@ -60,7 +60,8 @@ class LedgerReader:
     # LastAddConfirmed
 
     async def read_last_add_confirmed(self) -> int:
-        """Ask the bookies for LastAddConfirmed, unless the ledger is closed.
+        """Ask the bookies for the LastAddConfirmed in their newest entries, unless the ledger is
+        closed. This ignores explicit LACs.
 
         Bookies learn this value from entries, so the newest entry of an open ledger appears to be
         confirmed only once the next entry has been stored. Raises `BKReadException` if too few

@@ -148,9 +148,10 @@ class SequenceRead:
     """Reads several entries in parallel. The bookies of an entry's write set are asked one after
     another.
 
-    The next bookie is asked once all bookies asked so far have failed. It is also asked whenever
-    `speculative_read_timeout_ms` has elapsed, unless one of the bookies asked so far has returned
-    another entry during this read: such a bookie is slow, not dead, so the read waits for it.
+    If all bookies that were asked for an entry have failed, the next one is asked immediately.
+    Every `speculative_read_timeout_ms`, one more bookie is asked for each entry that has not
+    arrived. An entry is not asked for again if one of its bookies has returned another entry during
+    this read: that bookie is slow, not dead.
 
     In BookKeeper: `PendingReadOp.SequenceReadRequest`.
     """

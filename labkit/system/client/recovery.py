@@ -43,7 +43,6 @@ from labkit.system.model.errors import (
     BKLedgerClosedException,
     BKLedgerRecoveryException,
     BKNoSuchLedgerExistsOnMetadataServerException,
-    BKTimeoutException,
     BKUnauthorizedAccessException,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
@@ -52,14 +51,13 @@ from labkit.system.model.wire import Flag, encode_add
 _NOT_WRAPPED = (
     BKLedgerRecoveryException,
     BKNoSuchLedgerExistsOnMetadataServerException,
-    BKTimeoutException,
     BKUnauthorizedAccessException,
 )
 """Errors that `LedgerRecovery.run` does not wrap in a `BKLedgerRecoveryException`."""
 
 
 class RecoveryEnsembleChange(EnsembleChange):
-    """Ensemble changes that are stored only when the ledger is closed."""
+    """Ensemble changes that are stored only when the ledger is closed, in any number."""
 
     def __init__(self, writer: WriterInterface, context: ClientContext) -> None:
         super().__init__(writer, context)
@@ -136,7 +134,9 @@ class LedgerRecovery:
     ) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
-        """Determines which bookies entries are read from, so it does not change after the fence."""
+        """Determines which bookies entries are read from, so it does not change between the fence
+        and the close.
+        """
         self._version = version
         self._context = context
         self.recorder = context.recorder
@@ -147,7 +147,8 @@ class LedgerRecovery:
         """Recover the ledger, unless it is already closed, and return the metadata of the closed
         ledger.
 
-        Raises `BKLedgerRecoveryException` if too few bookies respond; the ledger then remains
+        Raises `BKLedgerRecoveryException` if too few bookies respond, and
+        `MetadataUnavailableError` if the metadata store does not respond; the ledger then remains
         IN_RECOVERY until the next attempt.
         """
         try:
@@ -236,7 +237,8 @@ class LedgerRecovery:
         await writer.all_confirmed()
 
     async def _read(self, entry_id: int) -> Entry | None:
-        """Return the entry, or None if it cannot have been acknowledged.
+        """Return the entry, or None if it cannot have been acknowledged: then the ledger ends
+        before it.
 
         Raises `BKLedgerRecoveryException` if the responses prove neither of these.
         """

@@ -107,7 +107,7 @@ class LedgerWriter:
             # Replace the bookies that failed an add although other bookies acknowledged it often
             # enough.
             self.ensemble_change.start()
-        # `start` may have ended the writer.
+        # With deferred sync, `start` ends the writer.
         if self.ended_by is not None:
             raise self.ended_by
         if len(payload) > MAX_PAYLOAD_SIZE:

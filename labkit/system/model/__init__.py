@@ -4,7 +4,6 @@ The modules of this package do not do any I/O and do not keep any state. Byte fo
 as data (`layout`), so that encoders, decoders and byte views all use the same declaration.
 
 Read in this order: `layout`, `crc32c`, `entry`, `ledger`, `net`, `length_prefixed`, `wire`,
-`batch_read`, `wire_v3`, `availability`, `message_id`, `errors`, `settings`, `missing_part`; then
-the modules that label bytes for display: `byte_region`, `protobuf_spans`, `ledger_spans`,
-`message_spans`, `message_location`. `proto` contains the protobuf messages.
+`batch_read`, `wire_v3`, `availability`, `message_id`, `errors`, `settings`, `missing_part`.
+`proto` contains the protobuf messages.
 """

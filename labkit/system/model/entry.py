@@ -22,11 +22,9 @@ from labkit.system.model.layout import Field, Layout
 ENTRY_HEADER = Layout(
     "entry header",
     Field("ledger id", "q", "the ledger that the entry belongs to"),
-    Field("entry id", "q", "its place in the ledger, from 0"),
-    Field(
-        "last add confirmed", "q", "newest entry known acknowledged when this was packed; -1 none"
-    ),
-    Field("length", "q", "payload bytes in the ledger so far, this entry included"),
+    Field("entry id", "q", "position in the ledger, starting at 0"),
+    Field("last add confirmed", "q", "LAC when the writer packed the entry; -1: none yet"),
+    Field("length", "q", "payload bytes in the ledger, including this entry"),
 )
 """Followed by the digest, whose size depends on its type, and the payload."""
 _HEADER_SIZE = ENTRY_HEADER.size
@@ -34,7 +32,7 @@ _HEADER_SIZE = ENTRY_HEADER.size
 LAC_HEADER = Layout(
     "explicit LAC",
     Field("ledger id", "q", "the ledger"),
-    Field("last add confirmed", "q", "the newest acknowledged entry"),
+    Field("last add confirmed", "q", "the newest confirmed entry"),
 )
 """Followed by a digest of these 16 bytes."""
 

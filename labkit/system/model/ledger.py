@@ -16,9 +16,10 @@ In BookKeeper: `client/LedgerMetadataImpl.java`, `meta/LedgerMetadataSerDe.java`
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from io import BytesIO
 from itertools import pairwise
 
-from google.protobuf import text_format
+from google.protobuf import proto, text_format
 from google.protobuf.message import DecodeError
 
 from labkit.system.model.entry import NO_ENTRY_ID, DigestType
@@ -27,7 +28,6 @@ from labkit.system.model.errors import (
     BKMetadataSerializationException,
 )
 from labkit.system.model.proto.bookkeeper_pb2 import LedgerMetadataFormat
-from labkit.system.model.protobuf_spans import varint
 
 _VERSION_LINE = b"BookieMetadataFormatVersion\t"
 _NEWEST = 3
@@ -115,8 +115,9 @@ def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
     # Set the token only here: version 2 must not contain one, because its readers reject unknown
     # fields.
     message.cToken = metadata.c_token
-    body = message.SerializeToString(deterministic=True)
-    return header + _varint(len(body)) + body
+    body = BytesIO()
+    proto.serialize_length_prefixed(message, body)
+    return header + body.getvalue()
 
 
 def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
@@ -154,11 +155,10 @@ def _parse_text(body: bytes) -> LedgerMetadataFormat:
 
 
 def _parse_bytes(body: bytes) -> LedgerMetadataFormat:
-    size, start = varint(body, 0)
-    body = body[start : start + size]
-    if len(body) < size:
-        raise DecodeError(f"truncated: expected {size} bytes, got {len(body)}")
-    return LedgerMetadataFormat.FromString(body)
+    message = proto.parse_length_prefixed(LedgerMetadataFormat, BytesIO(body))
+    if message is None:
+        raise DecodeError("the message is missing")
+    return message
 
 
 def _to_message(metadata: LedgerMetadata) -> LedgerMetadataFormat:
@@ -250,11 +250,3 @@ def _check_invariants(metadata: LedgerMetadata) -> None:
         )
     if any(len(segment.ensemble) != metadata.ensemble_size for segment in metadata.segments):
         raise ValueError(f"not every ensemble has {metadata.ensemble_size} bookies")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])

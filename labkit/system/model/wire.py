@@ -69,7 +69,7 @@ class Code(IntEnum):
 ADD_REQUEST = Layout(
     "add request",
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
-    Field("master key", "20s", "proves the ledger's password"),
+    Field("master key", "20s", "proves that the client knows the password"),
 )
 """Followed by the entry, in the form in which the bookie stores it."""
 
@@ -85,7 +85,7 @@ BATCH_READ_REQUEST = Layout(
     "batch read request",
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
     Field("ledger id", "q", "the ledger"),
-    Field("first entry id", "q", "the entry to begin with"),
+    Field("first entry id", "q", "the first entry to read"),
     Field("request id", "q", "repeated in the response"),
     Field("max count", "i", "maximum number of entries; 0: no limit"),
     Field("max size", "q", "maximum size of the response, unless the first entry is larger"),
@@ -94,7 +94,7 @@ BATCH_READ_REQUEST = Layout(
 
 RESPONSE = Layout(
     "response",
-    Field("packet header", "i", "that of the request, flags 0"),
+    Field("packet header", "i", "the request's header with flags 0"),
     Field("code", "i", "0: success; otherwise the reason for the failure"),
     Field("ledger id", "q", "as requested"),
     Field("entry id", "q", "as requested"),
@@ -334,7 +334,7 @@ _MEANINGS: dict[int, str] = {
     Code.NO_LEDGER: "it has no entries of that ledger",
     Code.NO_ENTRY: "it does not have that entry",
     Code.UNAUTHORIZED: "the password does not match the ledger's",
-    Code.FENCED: "the ledger is fenced: another client recovers it",
+    Code.FENCED: "the ledger is fenced: another client is recovering it",
     Code.READ_ONLY: "it is read-only",
 }
 

@@ -48,9 +48,8 @@ per journal, and a thread for flushes and garbage collection; the simulated worl
 
 Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `memtable`,
 `entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `other_storages`, `replay`,
-`entry_batch`, `last_add_confirmed`, `collected_ledgers`, `garbage`. The remaining modules are not
-part of the write path: `xray` and `entry_locations` inspect the files, and `flush_events` reports
-to the trace.
+`entry_batch`, `last_add_confirmed`, `collected_ledgers`, `garbage`. `flush_events` reports to the
+trace.
 
 Differences from BookKeeper (labkit and BookKeeper can read each other's files):
   - The entry log is synced before the index is written, so an index never points to bytes that are

@@ -35,18 +35,18 @@ LOG_HEADER = Layout(
 
 LOG_ENTRY_HEADER = Layout(
     "entry log entry",
-    Field("length", "i", "bytes of the entry, which follow"),
+    Field("length", "i", "size of the entry that follows"),
     Field("ledger id", "q", "the ledger"),
-    Field("entry id", "q", "the entry's index in the ledger"),
+    Field("entry id", "q", "position in the ledger, starting at 0"),
 )
 """The two ids are part of the entry."""
 
 LEDGERS_MAP_HEADER = Layout(
     "ledgers map",
-    Field("size", "i", "bytes that follow"),
+    Field("size", "i", "number of bytes that follow"),
     Field("ledger id", "q", "-1: this is not an entry"),
     Field("entry id", "q", "-2: it is a ledgers map"),
-    Field("count", "i", "ledgers in this batch, 10000 at most"),
+    Field("count", "i", "ledgers in this batch, at most 10000"),
 )
 
 LEDGERS_MAP_ITEM = Layout(

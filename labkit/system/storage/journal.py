@@ -26,26 +26,26 @@ from labkit.system.storage.log_mark import START, LogMark
 JOURNAL_HEADER = Layout(
     "journal header",
     Field("magic", "4s", "BKLG"),
-    Field("version", "i", "6: with explicit-LAC records"),
+    Field("version", "i", "6: can contain explicit-LAC records"),
     Field("padding", "504x", "zeros up to the first record"),
 )
 
 RECORD_HEADER = Layout(
     "journal record",
-    Field("length", "i", "bytes that follow"),
+    Field("length", "i", "number of bytes that follow"),
     Field("ledger id", "q", "the ledger"),
     Field("entry id", "q", "0 or more: an entry; negative: a special record"),
 )
 
 RECORD_BODY = Layout(
     "body of a ledger key or explicit LAC record",
-    Field("length", "i", "bytes that follow"),
+    Field("length", "i", "number of bytes that follow"),
 )
 
 PADDING_HEADER = Layout(
     "journal padding",
-    Field("mask", "i", "-0x100: what follows is padding"),
-    Field("zero count", "i", "zero bytes that follow"),
+    Field("mask", "i", "-0x100: this is padding"),
+    Field("zero count", "i", "number of zeros that follow"),
 )
 
 MAGIC = b"BKLG"

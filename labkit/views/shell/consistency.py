@@ -8,12 +8,12 @@ from labkit.system.model.entry import Digest
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.entry_log import log_name
 from labkit.system.storage.index.ledger_index import index_path, ledger_ids_on_disk
-from labkit.system.storage.xray import index_slots
 from labkit.views.shell.entry_log import EntryReader
 from labkit.views.shell.folders import BookieFolders, Directory
 from labkit.views.shell.journal import digest_matches
 from labkit.views.shell.ledgers import index_directories, load_header
 from labkit.views.shell.records import ConsistencyReport
+from labkit.views.xray.file_spans import index_slots
 
 
 def check_consistency(folders: BookieFolders, digest: Digest | None = None) -> ConsistencyReport:

@@ -17,7 +17,6 @@ from labkit.system.storage.entry_log import (
     read_ledgers_map,
     scan_entry_log,
 )
-from labkit.system.storage.xray import log_frames
 from labkit.views.shell.folders import BookieFolders, FileId, find_file
 from labkit.views.shell.journal import view_entry
 from labkit.views.shell.records import (
@@ -28,6 +27,7 @@ from labkit.views.shell.records import (
     LogMetadata,
     StoredEntry,
 )
+from labkit.views.xray.file_spans import log_frames
 
 _FIRST_ENTRY = LOG_HEADER.size + LENGTH_SIZE
 

@@ -17,7 +17,6 @@ from labkit.system.storage.journal import (
 )
 from labkit.system.storage.journal_scan import JournalRecord, JournalScan
 from labkit.system.storage.log_mark import LAST_MARK, LogMark, mark_file_name, read_last_mark
-from labkit.system.storage.xray import first_nonzero
 from labkit.views.shell.folders import BookieFolders, Directory, FileId, ShellError, find_file
 from labkit.views.shell.records import (
     Damage,
@@ -31,6 +30,7 @@ from labkit.views.shell.records import (
     StoredEntry,
     UnknownRecord,
 )
+from labkit.views.xray.file_spans import first_nonzero
 
 _IDS_SIZE = 16
 

@@ -25,7 +25,6 @@ from labkit.system.storage.index.ledger_index import (
 )
 from labkit.system.storage.journal import FENCE
 from labkit.system.storage.other_storages import refuse_other_storages
-from labkit.system.storage.xray import index_slots
 from labkit.views.shell.entry_log import EntryReader
 from labkit.views.shell.folders import BookieFolders, Directory, ShellError
 from labkit.views.shell.journal import explicit_lac_of, records_from_mark, view_entry
@@ -38,6 +37,7 @@ from labkit.views.shell.records import (
     Source,
     StoredEntry,
 )
+from labkit.views.xray.file_spans import index_slots
 
 _PAGE_SIZE = StorageConfig().page_size
 

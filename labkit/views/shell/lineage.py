@@ -12,15 +12,11 @@ from dataclasses import replace
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.striping import write_set
 from labkit.system.metadata.store import NoNodeError
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import ENTRY_HEADER, make_digest
 from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import ChainLink, EntryCopy, Lineage
-from labkit.system.model.message_spans import MessageFrame, parse_message
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER
-from labkit.system.storage.xray import format_spans, framed_spans
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import (
     managed_ledger_path,
@@ -32,6 +28,10 @@ from labkit.views.shell.cluster.records import describe_metadata
 from labkit.views.shell.folders import BookieFolders, ShellError
 from labkit.views.shell.ledgers import read_ledger
 from labkit.views.shell.records import StoredEntry
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.file_spans import format_spans, framed_spans
+from labkit.views.xray.message_location import ChainLink, EntryCopy, Lineage
+from labkit.views.xray.message_spans import MessageFrame, parse_message
 
 _TOPIC_KEY = "pulsar/managed-ledger"
 

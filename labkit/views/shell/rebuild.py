@@ -20,7 +20,6 @@ from labkit.system.storage.entry_log import location_of, log_ids, scan_entry_log
 from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex, index_path
 from labkit.system.storage.journal import EXPLICIT_LAC_SINCE, journal_ids
 from labkit.system.storage.journal_scan import JournalScan
-from labkit.system.storage.xray import index_slots
 from labkit.views.shell.folders import BookieFolders, Directory, ShellError
 from labkit.views.shell.journal import (
     all_records,
@@ -37,6 +36,7 @@ from labkit.views.shell.records import (
     LedgerKeyRecord,
     RebuiltIndex,
 )
+from labkit.views.xray.file_spans import index_slots
 
 
 def rebuild_index(

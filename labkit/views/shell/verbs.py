@@ -21,7 +21,6 @@ from typing import Any
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.entry import Digest, DigestType, make_digest, make_master_key
 from labkit.system.model.message_id import MessageId
-from labkit.system.storage.xray import format_spans
 from labkit.views.shell.cluster import repair
 from labkit.views.shell.cluster import state as cluster
 from labkit.views.shell.cluster.records import BookieStatus
@@ -42,6 +41,7 @@ from labkit.views.shell.lineage import find_lineage, lineage_lines
 from labkit.views.shell.rebuild import rebuild_index, write_index
 from labkit.views.shell.records import RebuiltIndex
 from labkit.views.shell.xray import file_spans
+from labkit.views.xray.file_spans import format_spans
 from labkit.worlds.live.disk import RealDisk
 
 _DECIMAL, _HEXADECIMAL = 10, 16

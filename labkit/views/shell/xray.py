@@ -8,7 +8,8 @@ from pathlib import Path
 
 from labkit.system.model.layout import Span
 from labkit.system.storage.disk import File
-from labkit.system.storage.xray import (
+from labkit.views.shell.folders import ReadOnlyDisk, ReadOnlyFile, ShellError, parse_file_id
+from labkit.views.xray.file_spans import (
     cookie_spans,
     entry_log_spans,
     index_spans,
@@ -16,7 +17,6 @@ from labkit.system.storage.xray import (
     last_id_spans,
     last_mark_spans,
 )
-from labkit.views.shell.folders import ReadOnlyDisk, ReadOnlyFile, ShellError, parse_file_id
 from labkit.worlds.live.host.regular_files import is_regular
 
 _HEXADECIMAL = 16

@@ -41,8 +41,8 @@ def zero_for_nothing_confirmed(entry: Entry, digest: Digest) -> bytes:
         ("little-endian", "Bytes 0 to 7 are the ledger id"),
         (ids_swapped, "Bytes 0 to 7 are the ledger id"),
         (zero_for_nothing_confirmed, "Bytes 16 to 23 are the last add confirmed"),
-        ("digest of the payload", "are the digest (of header and payload)"),
-        (digest_at_the_end, "are the digest (of header and payload)"),
+        ("digest of the payload", "are the digest (checksum of header and payload)"),
+        (digest_at_the_end, "are the digest (checksum of header and payload)"),
         (no_digest, "with a payload of 0 bytes has 32 + 8 + 0 bytes; yours has 32"),
     ],
 )

@@ -118,7 +118,7 @@ def test_where_no_process_can_start_the_step_says_what_it_needs(
 def test_what_the_solutions_program_confirmed_is_there_after_sigkill_and_a_take_over() -> None:
     said = serves_a_cluster(load(SOLUTION, seeds=0))
     assert "30 were taken over from a stopped writer, which then ended with" in said
-    assert "the ledger is fenced: another client recovers it" in said
+    assert "the ledger is fenced: another client is recovering it" in said
 
 
 LIVE: dict[str, tuple[tuple[tuple[str, str], ...], str]] = {

@@ -40,8 +40,8 @@ EQUIVALENT: dict[str, str] = {
         (
             "labkit/system/storage/log_reader.py (module): constant: 1024 -> 1025",
             "labkit/system/storage/log_reader.py (module): constant: 1024 -> 1025 #1",
-            "labkit/system/storage/xray.py (module): constant: 1024 -> 1025",
-            "labkit/system/storage/xray.py (module): constant: 1024 -> 1025 #1",
+            "labkit/views/xray/file_spans.py (module): constant: 1024 -> 1025",
+            "labkit/views/xray/file_spans.py (module): constant: 1024 -> 1025 #1",
         ),
         "How much is read at once: a thousandth more makes no difference.",
     ),
@@ -114,7 +114,7 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/storage/xray.py journal_spans: constant: 0 -> 1",
+            "labkit/views/xray/file_spans.py journal_spans: constant: 0 -> 1",
             "labkit/system/storage/journal_scan.py JournalScan.__init__: constant: 0 -> 1",
         ),
         "The place in a journal does not change the journal's name.",
@@ -159,7 +159,7 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/storage/garbage.py logs_to_compact: arithmetic: _BUCKETS - 1 -> _BUCKETS + 1": (
         "A log that is worth compacting is not full, so it is in no bucket above the ninth."
     ),
-    "labkit/system/storage/xray.py first_nonzero: arithmetic: end - at -> end + at": (
+    "labkit/views/xray/file_spans.py first_nonzero: arithmetic: end - at -> end + at": (
         "A read ends at the end of the file."
     ),
     "labkit/system/storage/store.py LedgerStore.flush: constant: True -> False": (

@@ -119,7 +119,7 @@ async def test_writer_that_needs_more_ensemble_changes_than_allowed_ends() -> No
     async with asyncio.timeout(DEADLINE_S):
         with pytest.raises(
             BKWriteException,
-            match="replaced 1 times, which is the limit set by maxNumEnsembleChange",
+            match="changed 1 times, and bookkeeper_maxNumEnsembleChanges allows no more",
         ):
             await adds[1]
     assert await script.segments() == [(0, "b1 b3")]

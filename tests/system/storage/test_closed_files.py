@@ -10,7 +10,7 @@ from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import log_name, read_ledgers_map, scan_entry_log
 from labkit.system.storage.index.ledger_index import LedgerIndex, index_path
 from labkit.system.storage.journal_scan import JournalScan
-from labkit.system.storage.xray import entry_log_spans, index_spans, journal_spans
+from labkit.views.xray.file_spans import entry_log_spans, index_spans, journal_spans
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
 from tests.system.storage.support import entry
 from tests.system.storage.test_journal_scan import KEPT, framed, header

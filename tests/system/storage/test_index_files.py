@@ -12,7 +12,7 @@ from labkit.system.storage.index.ledger_index import (
     index_folders,
     index_path,
 )
-from labkit.system.storage.xray import index_slots
+from labkit.views.xray.file_spans import index_slots
 from labkit.worlds.live.disk import RealDisk, RealFile
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
 from tests.system.storage.index.test_ledger_index import PAGE_SIZE, index_with

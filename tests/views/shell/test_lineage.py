@@ -13,11 +13,11 @@ from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import ChainLink, Lineage
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.views.shell.folders import ShellError
+from labkit.views.xray.message_location import ChainLink, Lineage
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.views.shell.support import Ask
 

@@ -14,7 +14,6 @@ from labkit.cli.main import main
 from labkit.system.metadata.cookie import Cookie
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.layout import Span
-from labkit.system.storage.xray import format_spans, journal_spans
 from labkit.views.shell.consistency import check_consistency
 from labkit.views.shell.entry_log import read_log, read_log_metadata
 from labkit.views.shell.folders import ShellError, parse_file_id
@@ -22,6 +21,7 @@ from labkit.views.shell.journal import read_journal
 from labkit.views.shell.ledgers import list_ledgers, read_index, read_ledger
 from labkit.views.shell.rebuild import rebuild_index
 from labkit.views.shell.xray import file_spans
+from labkit.views.xray.file_spans import format_spans, journal_spans
 from labkit.worlds.live.disk import RealDisk
 from tests.system.storage.support import CRC32C, GOLDEN, add, copy_of_golden, open_store
 from tests.views.shell.support import CLEAN, JOURNAL_ID, ROLLED, folders_of

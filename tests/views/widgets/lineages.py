@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import ENTRY_HEADER, DigestType, make_digest, pack_entry
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import ChainLink, EntryCopy, Lineage
-from labkit.system.model.message_spans import MessageFrame, parse_message
 from labkit.system.storage.entry_log import LOG_ENTRY_HEADER
-from labkit.system.storage.xray import framed_spans
 from labkit.system.topic.messages import (
     OutgoingMessage,
     encode_batch,
     encode_in_batch,
     encode_message,
 )
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.file_spans import framed_spans
+from labkit.views.xray.message_location import ChainLink, EntryCopy, Lineage
+from labkit.views.xray.message_spans import MessageFrame, parse_message
 
 DIGEST = make_digest(DigestType.CRC32C, b"")
 BEFORE_PAYLOAD = 4 + ENTRY_HEADER.size + DIGEST.size

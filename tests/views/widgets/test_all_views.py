@@ -36,13 +36,13 @@ from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Write
-from tests.system.storage.test_entry_locations import life_of_an_entry
 from tests.views.widgets.crashes import broken, long
 from tests.views.widgets.films import UNFENCED, crashed, titles_of, words_in
 from tests.views.widgets.histories import repaired, two_crashes
 from tests.views.widgets.lineages import alone, in_a_batch
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
 from tests.views.widgets.recoveries import recovery
+from tests.views.xray.test_entry_locations import life_of_an_entry
 
 VIEWS: dict[str, Callable[[], SceneView]] = {
     "bookie inside": lambda: BookieInside(crashed()),

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.message_location import Lineage
 from labkit.views.widgets.lineage import MessageIdLineage
 from labkit.views.widgets.lineage.rows import MAX_BOXES, BoxRow, belongs_to, rows_of
 from labkit.views.widgets.scene import Mark
+from labkit.views.xray.message_location import Lineage
 from tests.views.widgets.films import words_in
 from tests.views.widgets.lineages import alone, in_a_batch
 
@@ -68,7 +68,7 @@ def test_a_byte_has_the_colour_of_the_part_of_the_id_that_it_tells() -> None:
 def test_a_part_of_the_id_is_marked_in_the_id_in_its_row_and_in_the_bytes() -> None:
     for part, inside in (
         ("ledger", ["ledger id 9: f", "ledger 9, numb", "ledger id 9: t"]),
-        ("entry", ["entry id 13: a", "entry 13 of le", "entry id 13: i"]),
+        ("entry", ["entry id 13: a", "entry 13 of le", "entry id 13: p"]),
         ("batch", ["batch index 2:", "message 2 of t", "message's size"]),
     ):
         titles = titles_of(MessageIdLineage(in_a_batch()).scene(), f"id-{part}")

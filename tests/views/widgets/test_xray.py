@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Field, Layout
-from labkit.system.storage.xray import journal_spans
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.lineage.picture import TINTS as LINEAGE_TINTS
 from labkit.views.widgets.lineage.rows import LEDGER
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.xray import XRay
 from labkit.views.widgets.xray.rows import ByteRow, notes_of, rows_of, text_of
-from tests.system.storage.test_entry_locations import life_of_an_entry
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.file_spans import journal_spans
 from tests.views.widgets.films import attributes_of
+from tests.views.xray.test_entry_locations import life_of_an_entry
 
 HEAD = Layout("head", Field("length", "i", "bytes"), Field("ledger id", "q", "the ledger"))
 DATA = HEAD.struct.pack(8, 7)

@@ -21,19 +21,19 @@ from labkit.system.storage.index.changed_locations import ChangedLocations
 INDEX_HEADER = Layout(
     "index header",
     Field("magic", "4s", "BKLE"),
-    Field("version", "i", "1: has room for an explicit LAC; 0: has none"),
+    Field("version", "i", "1: can store an explicit LAC; 0: cannot"),
     Field("master key length", "i", "20"),
 )
 """Followed by the master key, `INDEX_STATE`, and zeros up to offset 1024."""
 INDEX_STATE = Layout(
     "index state",
     Field("state bits", "i", "bit 0: fenced"),
-    Field("explicit LAC length", "i", "0: none; zeros in version 0"),
+    Field("explicit LAC length", "i", "0: no explicit LAC"),
 )
 """Followed by the explicit LAC."""
 INDEX_SLOT = Layout(
     "index slot",
-    Field("location", "q", "log id << 32 | offset of the entry; 0: not here"),
+    Field("location", "q", "log id << 32 | offset of the entry; 0: no entry"),
 )
 
 MAGIC = b"BKLE"

@@ -6,12 +6,12 @@ set -> file, offset and bytes on each.
 Read the modules in this order: `rows`, `picture`.
 """
 
-from labkit.system.model.message_location import Lineage
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.lineage.picture import LineagePicture
 from labkit.views.widgets.lineage.rows import copy_words
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message, SceneView
+from labkit.views.xray.message_location import Lineage
 
 COPY_MS = 1000
 """The time in milliseconds for which each copy is shown while the view plays."""

@@ -8,9 +8,7 @@ highlighted in all three at the same time.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
-from labkit.system.model.message_location import Lineage
 from labkit.views.widgets.lineage.rows import (
     BATCH,
     BOOKIE,
@@ -34,6 +32,8 @@ from labkit.views.widgets.lineage.rows import (
 from labkit.views.widgets.scene import Mark, Style, group, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
 from labkit.views.widgets.xray.pieces import PieceStyle, field_kin, height_of, piece_mark, tint_of
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.message_location import Lineage
 
 WIDTH, MARGIN = 860, 10
 BYTES_PER_ROW = 16

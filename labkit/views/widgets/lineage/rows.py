@@ -6,11 +6,11 @@ Starting with the topic, each row shows the contents of the box chosen in the ro
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
 from labkit.system.model.ledger import LedgerState
-from labkit.system.model.message_location import Lineage
 from labkit.views.widgets.plurals import counted
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.message_location import Lineage
 
 PARTITION, LEDGER, ENTRY, BATCH, BOOKIE = "partition", "ledger", "entry", "batch", "bookie"
 MAX_BOXES = 7

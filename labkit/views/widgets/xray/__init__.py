@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from uuid import uuid4
 
-from labkit.system.model.byte_region import Piece
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.xray.picture import Moments, XRayPicture, legend
+from labkit.views.xray.byte_region import Piece
 
 STEP_MS = 1500
 """The time in milliseconds for which each moment is shown while the view plays."""

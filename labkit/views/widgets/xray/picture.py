@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
 from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
@@ -17,6 +16,7 @@ from labkit.views.widgets.xray.pieces import (
     tint_of,
 )
 from labkit.views.widgets.xray.rows import field_of
+from labkit.views.xray.byte_region import Piece
 
 WIDTH, MARGIN, STEP = 860, 10, 30
 Moments = Mapping[str, Sequence[Piece]]

@@ -9,7 +9,6 @@ from hashlib import blake2b
 from typing import NamedTuple
 from zlib import crc32
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
 from labkit.views.widgets.scene import Mark, group, hatch, path, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
@@ -22,6 +21,7 @@ from labkit.views.widgets.xray.rows import (
     rows_of,
     text_of,
 )
+from labkit.views.xray.byte_region import Piece
 
 ROW, BYTE, CHAR, HEAD = 20, 18, 7.3, 30
 TINTS = {

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.layout import Span
+from labkit.views.xray.byte_region import Piece
 
 SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
 MAX_SPAN_ROWS = 4

@@ -89,4 +89,4 @@ def test_a_writer_ends_when_it_may_replace_no_further_bookie() -> None:
     one = Write(max_allowed_ensemble_changes=1)
     assert ends(written(one, LOST)) == ["done"]
     [end] = ends(written(one, LOST, LOST_TOO))
-    assert "the limit set by maxNumEnsembleChanges" in end
+    assert "bookkeeper_maxNumEnsembleChanges allows no more" in end

@@ -46,7 +46,7 @@ from labkit.system.storage.log_reader import zeros_to_skip
 
 _SPECIAL = {
     LEDGER_KEY: ("master key", "replay recreates the ledger with it"),
-    FENCE: ("fence", "from here on only recovery adds are accepted"),
+    FENCE: ("fence", "from here on, the bookie accepts only recovery adds"),
     EXPLICIT_LAC: ("explicit LAC", "the writer's LastAddConfirmed"),
 }
 _NO_ENTRY = {
@@ -57,9 +57,9 @@ _NO_ENTRY = {
 _COOKIE_FIELDS = {
     "bookieHost": "the bookie's id",
     "journalDir": "journal directories as configured",
-    "ledgerDirs": "their number, then each after a tab",
+    "ledgerDirs": "number of directories, then each after a tab",
     "instanceId": "the cluster",
-    "indexDirs": "their number, then each after a tab; only if configured",
+    "indexDirs": "number of directories, then each after a tab; only if configured",
 }
 _IDS_SIZE = 16
 _READ_SIZE = 1024 * 1024
@@ -122,7 +122,7 @@ def _padding_spans(file: File, start: int, end: int) -> Iterator[Span]:
         yield from _spans_at(PADDING_HEADER, data, 0, start)
         zero_count: int = PADDING_HEADER.struct.unpack(data)[1]
         start += PADDING_HEADER.size
-        meaning = "so the next write starts a block"
+        meaning = "so that the next write starts a new block"
         yield Span("zeros", start, zero_count, "zeros", meaning)
         start += zero_count
 
@@ -130,7 +130,7 @@ def _padding_spans(file: File, start: int, end: int) -> Iterator[Span]:
 def _tail_span(file: File, start: int) -> Iterator[Span]:
     size = file.size() - start
     if size and first_nonzero(file, start) is None:
-        yield Span("preallocated", start, size, "zeros", "for the next records")
+        yield Span("preallocated", start, size, "zeros", "reserved for the next records")
     elif size:
         yield Span("rest", start, size, file.read(start, 16).hex(), "replay stops here")
 
@@ -347,7 +347,7 @@ def entry_spans(entry: bytes, offset: int, digest_size: int) -> tuple[Span, ...]
     value = entry[digest:payload].hex()
     return (
         *header,
-        Span("digest", offset + digest, digest_size, value, "of header and payload"),
+        Span("digest", offset + digest, digest_size, value, "checksum of header and payload"),
         last,
     )
 

@@ -3,10 +3,10 @@
 import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
-from labkit.system.model.byte_region import Piece
-from labkit.system.storage.entry_locations import locate_entry
 from labkit.system.storage.entry_log import location_of
 from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex, index_path
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.entry_locations import locate_entry
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.machine.disk_operation import Operation, torn
 from labkit.worlds.sim.settings.bookie_script import entry_bytes

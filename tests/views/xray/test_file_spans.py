@@ -16,7 +16,7 @@ from labkit.system.storage.index.ledger_index import (
     index_path,
 )
 from labkit.system.storage.journal import LEDGER_KEY, fence_record, journal_ids, ledger_key_record
-from labkit.system.storage.xray import (
+from labkit.views.xray.file_spans import (
     LogFrame,
     cookie_spans,
     entry_log_spans,

@@ -18,24 +18,24 @@ from labkit.system.model.proto.pulsar_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
-from labkit.system.model.protobuf_spans import FieldNames
+from labkit.views.xray.protobuf_spans import FieldNames
 
 _BROKER_MAGIC, _MAGIC = b"\x0e\x02", b"\x0e\x01"
 _SIZE = struct.Struct(">I")
 _SHOWN_BYTES = 256
 _NAMES = {
-    "producer_name": "who sent it",
-    "sequence_id": "the producer's own count: deduplication goes by it",
+    "producer_name": "the producer that sent the message",
+    "sequence_id": "the producer's own counter, used for deduplication",
     "publish_time": "the producer's clock, in milliseconds since 1970",
-    "properties": "a key and a value that the application has set",
+    "properties": "a key and a value set by the application",
     "partition_key": "determines the partition, and the consumer of a Key_Shared subscription",
-    "num_messages_in_batch": "present: the payload is a batch, even of one message",
-    "event_time": "a time that the application has set",
-    "compression": "of the whole payload: the broker never unpacks it",
-    "uncompressed_size": "size of the payload after unpacking, in bytes",
-    "payload_size": "bytes of this message, after its metadata",
+    "num_messages_in_batch": "if present, the payload is a batch, even of one message",
+    "event_time": "a time set by the application",
+    "compression": "applies to the whole payload; the broker does not decompress it",
+    "uncompressed_size": "size of the decompressed payload in bytes",
+    "payload_size": "size of this message's payload in bytes",
     "broker_timestamp": "the broker's clock",
-    "index": "a counter without holes: what Kafka calls an offset",
+    "index": "a counter without gaps, like Kafka's offset",
 }
 _BROKER = FieldNames(BrokerEntryMetadata.DESCRIPTOR, _NAMES)
 _METADATA = FieldNames(MessageMetadata.DESCRIPTOR, _NAMES)
@@ -75,7 +75,7 @@ def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
     packed = metadata.encryption_algo or packed
     if batch_index >= 0 and not packed:
         return _in_batch(payload, begin, spans, count, batch_index)
-    meaning = "what the application gave" if not count else f"{count} messages in one batch"
+    meaning = "the application's data" if not count else f"{count} messages in one batch"
     meaning += f", packed with {packed}" if packed else ""
     rest = payload[begin:]
     spans.append(Span("payload", begin, len(rest), _shown(rest), meaning))
@@ -127,9 +127,11 @@ def _in_batch(
     head = start + _SIZE.size
     own = payload[head + size : end]
     spans += _others(payload, begin, start, 0, batch_index - 1)
-    spans.append(Span("message's size", start, 4, str(size), "bytes of this message's metadata"))
+    spans.append(
+        Span("message's size", start, 4, str(size), "size of this message's metadata in bytes")
+    )
     spans += _SINGLE.spans(payload, head, head + size)
-    spans.append(Span("payload", head + size, len(own), _shown(own), "what the application gave"))
+    spans.append(Span("payload", head + size, len(own), _shown(own), "the application's data"))
     spans += _others(payload, end, bounds[-1], batch_index + 1, count - 1)
     return MessageFrame(tuple(spans), count, start, end - start)
 

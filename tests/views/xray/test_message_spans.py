@@ -3,7 +3,6 @@
 import pytest
 
 from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
-from labkit.system.model.message_spans import MessageFrame, parse_message
 from labkit.system.model.proto.pulsar_pb2 import (
     BrokerEntryMetadata,
     CompressionType,
@@ -15,6 +14,7 @@ from labkit.system.topic.messages import (
     encode_in_batch,
     encode_message,
 )
+from labkit.views.xray.message_spans import MessageFrame, parse_message
 
 
 def message(number: int) -> OutgoingMessage:

@@ -7,7 +7,6 @@ that were written by Apache BookKeeper.
 
 from dataclasses import replace
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.entry import ENTRY_HEADER
 from labkit.system.model.layout import Layout, Span
 from labkit.system.model.length_prefixed import LENGTH_SIZE
@@ -16,7 +15,8 @@ from labkit.system.storage.entry_log import LOG_ENTRY_HEADER, log_ids, log_name,
 from labkit.system.storage.index.ledger_index import DATA_OFFSET, INDEX_SLOT, index_path
 from labkit.system.storage.journal import RECORD_HEADER, journal_ids
 from labkit.system.storage.journal_scan import JournalScan
-from labkit.system.storage.xray import entry_spans, framed_spans
+from labkit.views.xray.byte_region import Piece
+from labkit.views.xray.file_spans import entry_spans, framed_spans
 
 
 def locate_entry(

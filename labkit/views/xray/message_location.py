@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from labkit.system.model.byte_region import Piece
 from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.message_id import MessageId
+from labkit.views.xray.byte_region import Piece
 
 
 @dataclass(frozen=True, slots=True)

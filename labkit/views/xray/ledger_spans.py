@@ -10,24 +10,24 @@ from collections.abc import Iterator
 from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.model.layout import Span
 from labkit.system.model.proto.bookkeeper_pb2 import LedgerMetadataFormat
-from labkit.system.model.protobuf_spans import FieldNames, varint
+from labkit.views.xray.protobuf_spans import FieldNames, varint
 
 _HEADER = b"BookieMetadataFormatVersion\t3\n"
 _MEANINGS = {
     "quorumSize": "Qw: bookies that store each entry",
-    "ensembleSize": "E: bookies that the ledger is spread over",
-    "length": "payload bytes, once it is closed",
-    "lastEntryId": "its end, once it is closed; -1 before",
+    "ensembleSize": "E: bookies that store the ledger",
+    "length": "payload bytes, once the ledger is closed",
+    "lastEntryId": "the last entry, once the ledger is closed; -1 before",
     "state": "OPEN, IN_RECOVERY or CLOSED",
-    "segment": "a segment: where entries lie from its first one on",
-    "ensembleMember": "a bookie; its place is its number in the list",
-    "firstEntryId": "the segment begins with this entry",
-    "digestType": "how entries are protected",
-    "password": "its bytes, as they are",
+    "segment": "a segment: the bookies of all entries from its first one on",
+    "ensembleMember": "a bookie of the ensemble, in order",
+    "firstEntryId": "the first entry of the segment",
+    "digestType": "the kind of checksum of each entry",
+    "password": "the ledger's password in plain text",
     "ackQuorumSize": "Qa: acknowledgements that confirm an entry",
-    "ctime": "when it was made, in milliseconds",
-    "customMetadata": "a key and a value that the application has set",
-    "cToken": "by which its creator recognises the ledger",
+    "ctime": "creation time in milliseconds since 1970",
+    "customMetadata": "a key and a value set by the application",
+    "cToken": "a token by which the creator recognises its own write",
 }
 
 
@@ -38,9 +38,9 @@ def ledger_metadata_spans(data: bytes) -> Iterator[Span]:
             f"only ledger metadata of format version 3 is binary; these bytes begin"
             f" with {data[:32]!r}"
         )
-    yield Span("version", 0, len(_HEADER), "3", "the format's version, as a line of text")
+    yield Span("version", 0, len(_HEADER), "3", "format version, as a line of text")
     size, start = varint(data, len(_HEADER))
     width = start - len(_HEADER)
-    yield Span("size", len(_HEADER), width, str(size), "bytes of the message that follows")
+    yield Span("size", len(_HEADER), width, str(size), "size of the message that follows, in bytes")
     names = FieldNames(LedgerMetadataFormat.DESCRIPTOR, _MEANINGS)
     yield from names.spans(data, start, start + size)

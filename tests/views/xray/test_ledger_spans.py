@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.model.ledger import LedgerMetadata, Segment, encode_ledger_metadata
-from labkit.system.model.ledger_spans import ledger_metadata_spans
+from labkit.views.xray.ledger_spans import ledger_metadata_spans
 
 METADATA = LedgerMetadata(
     3,
