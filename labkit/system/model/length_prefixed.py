@@ -16,7 +16,7 @@ def join_with_lengths(bodies: Sequence[bytes]) -> bytes:
     return b"".join(chain.from_iterable(zip(lengths, bodies, strict=True)))
 
 
-def join_in_parts(bodies: Sequence[bytes], part_size: int) -> Iterator[bytes]:
+def join_with_lengths_in_parts(bodies: Sequence[bytes], part_size: int) -> Iterator[bytes]:
     """Join the bodies into parts of at most `part_size` bytes, not counting the length fields. A
     body that is larger than this becomes a part of its own.
     """

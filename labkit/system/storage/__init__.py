@@ -11,8 +11,8 @@
                 -> delete the journals that end before the mark, except a few backups
     read        look in the memtable, else use the index to find the entry in the entry log; a batch
                 read returns consecutive entries of the log as one slice
-    start       replay: put the entry of every journal record after LastLogMark into the memtable
-                again
+    start       replay: put the entries of the journal from LastLogMark on into the memtable again,
+                except those that the entry log and the index already contain
 
 An entry is put into the memtable before its record is appended to the journal. So if a record has
 been synced by the time the mark is taken, the flush that follows writes its entry.
@@ -69,7 +69,8 @@ Differences from BookKeeper (labkit and BookKeeper can read each other's files):
   - If the disk is full when the bookie starts, the replayed entries stay in memory until
     a checkpoint succeeds (BookKeeper does not start).
   - An index file stays in its directory if the directory becomes full (BookKeeper moves it to
-    another directory).
+    another directory). So a checkpoint fails if any of the ledger directories has no space at all,
+    and is retried until there is some.
   - The largest entry id is 2**40 - 1 (BookKeeper accepts larger ones).
   - If a journal contains a record that no writer produces and that would corrupt the index, the
     start fails with an error that names the file and the offset (BookKeeper accepts the record, but

@@ -1,4 +1,6 @@
-"""Settings of the storage, with the names and defaults of `conf/ServerConfiguration.java`."""
+"""Settings of the storage. Names and defaults are those of `conf/ServerConfiguration.java`, except
+that `journalFlushWhenQueueEmpty` is on by default.
+"""
 
 from dataclasses import dataclass
 

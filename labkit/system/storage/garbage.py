@@ -121,7 +121,9 @@ class GarbageCollector:
         return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
-        """Drop these ledgers; return the logs without live entries, for `remove_log` to delete."""
+        """Drop these ledgers; return the logs that contain entries only of ledgers without any
+        entries left, for `remove_log` to delete.
+        """
         for ledger_id in deleted:
             # Without this, the loop below would flush the index of a deleted ledger.
             self._emptied.pop(ledger_id, None)

@@ -18,7 +18,7 @@ import struct
 from dataclasses import dataclass
 
 from labkit.system.model.layout import Field, Layout
-from labkit.system.model.length_prefixed import LENGTH_SIZE, join_in_parts
+from labkit.system.model.length_prefixed import LENGTH_SIZE, join_with_lengths_in_parts
 from labkit.system.storage.config import MIB, StorageConfig
 from labkit.system.storage.disk import Disk, File, ids_in
 from labkit.system.storage.log_mark import START, LogMark
@@ -37,8 +37,8 @@ RECORD_HEADER = Layout(
     Field("entry id", "q", "0 or more: an entry; negative: a special record"),
 )
 
-RECORD_BODY = Layout(
-    "body of a ledger key or explicit LAC record",
+CONTENT_LENGTH = Layout(
+    "content of a ledger key or explicit LAC record",
     Field("length", "i", "number of bytes that follow"),
 )
 
@@ -85,7 +85,7 @@ def explicit_lac_record(ledger_id: int, lac_body: bytes) -> bytes:
 
 
 def _with_length(body: bytes) -> bytes:
-    return RECORD_BODY.struct.pack(len(body)) + body
+    return CONTENT_LENGTH.struct.pack(len(body)) + body
 
 
 def padding(offset: int, alignment: int) -> bytes:
@@ -210,7 +210,7 @@ class Journal:
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
         offset = group.offset
         # Write in parts, because joining the whole group would double the memory that it needs.
-        for part in join_in_parts(group.records, _PART_SIZE):
+        for part in join_with_lengths_in_parts(group.records, _PART_SIZE):
             is_last = group.end.offset == offset + len(part) + len(group.padding)
             self._file.write(offset, part + group.padding if is_last else part)
             offset += len(part)

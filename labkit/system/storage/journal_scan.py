@@ -176,7 +176,7 @@ class JournalScan:
                 raise self._damaged(base + at, f"invalid padding length {zero_count}")
             return PADDING_HEADER.size + zero_count
         # A length of 0 marks preallocated space.
-        if length == 0 or (length < 0 and _is_torn(data, at, base)):
+        if length == 0 or (length < 0 and _is_torn_padding_mask(data, at, base)):
             return None
         if length < _IDS_SIZE:
             raise self._damaged(base + at, f"invalid record length {length}")
@@ -205,7 +205,7 @@ def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[Journ
     return entries, at
 
 
-def _is_torn(data: bytes, at: int, base: int) -> bool:
+def _is_torn_padding_mask(data: bytes, at: int, base: int) -> bool:
     """Return whether a sector boundary splits the i32 at `at`, and only zeros follow the boundary.
 
     This happens if a crash cuts off padding in the middle of its mask (-0x100). The missing bytes

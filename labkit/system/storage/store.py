@@ -105,8 +105,9 @@ class LedgerStore:
         set until a later checkpoint succeeds.
         """
         self.start_lacked_space = False
-        """Whether there was no disk space for the replayed entries. If so, the entries stay in
-        memory, and their journal files are kept, until a checkpoint succeeds.
+        """Whether there was no disk space for the replayed entries when the store was opened. If
+        so, the entries stay in memory, and their journal files are kept, until a checkpoint
+        succeeds.
         """
         self.record_applier = RecordApplier(self.ledgers, self._replay_entries)
         self.logs_to_sync: dict[int, None] = {}
@@ -155,6 +156,9 @@ class LedgerStore:
     ) -> LogMark:
         """Add all or none of these entries; their ledgers must share a master key and a journal.
 
+        The caller guarantees that each of `entries` is a packed entry, which begins with the same
+        ledger id and entry id, that entry ids are in 0 to `MAX_ENTRY_ID`, and that the master key
+        has 20 bytes (`model.wire` checks this for requests): replay reads the ids from the entry.
         Returns the position of the first entry's journal record; the other records follow it. An
         add may be acknowledged once the journal is synced past its record, or, with deferred sync,
         once the record is written. Raises the errors of `ledger_for_adds`.
@@ -184,7 +188,8 @@ class LedgerStore:
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
         """Store the writer's LastAddConfirmed. Raises the errors of `ledger_with_key`.
 
-        With journal formats before version 6, the value is lost in a restart, as in BookKeeper.
+        Returns the position of the journal record. Journal formats before version 6 have no such
+        record: nothing has to be synced, and a restart loses the value, as in BookKeeper.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
@@ -253,8 +258,10 @@ class LedgerStore:
         return self.journals[ledger_id % len(self.journals)]
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Do not use the directories with these indices for logs and new indexes, unless all are
-        full.
+        """Do not create logs and indexes in the directories with these indices, unless there are no
+        others.
+
+        Existing indexes, `lastId` and LastLogMark are still written there, so they need some space.
         """
         self.entry_logger.set_full_directories(directories)
         self.ledgers.set_full_directories(directories)
@@ -268,6 +275,9 @@ class LedgerStore:
 
     @property
     def needs_checkpoint(self) -> bool:
+        """Whether the memtable is full and no checkpoint is unfinished. If a checkpoint has failed,
+        `bookie.checkpoints` retries it.
+        """
         return self.flushing_memtable is None and self.memtable.is_full(
             self.config.skip_list_size_limit
         )
@@ -285,7 +295,7 @@ class LedgerStore:
 
     @property
     def mark_can_advance(self) -> bool:
-        """Whether LastLogMark would advance if a checkpoint were started now."""
+        """Whether a new checkpoint would advance LastLogMark; False while one is unfinished."""
         behind = any(
             journal.synced > mark for journal, mark in zip(self.journals, self.marks, strict=True)
         )
@@ -365,7 +375,9 @@ class LedgerStore:
         return is_stored
 
     def was_collected(self, ledger_id: int) -> bool:
-        """Return whether garbage collection has dropped the ledger."""
+        """Return whether garbage collection has dropped the ledger. This counts as a request: the
+        ledger is remembered for another seven days.
+        """
         return self.collected.must_reject(ledger_id)
 
     def flush_entries(self, memtable: Memtable) -> None:
@@ -429,7 +441,13 @@ class LedgerStore:
         # Look up an entry only if its id is not higher than the last one in the index.
         last = ledger.index.last_entry_id()
         for _, ledger_id, entry_id, data in records:
-            if entry_id > last or not self.keep_stored_copy(ledger, entry_id):
+            try:
+                is_stored = entry_id <= last and self.keep_stored_copy(ledger, entry_id)
+            except OSError as error:  # from a flush of the index
+                if not is_out_of_space(error):
+                    raise
+                self.start_lacked_space, is_stored = True, False
+            if not is_stored:
                 self.memtable.put(ledger_id, entry_id, data)
         if self.memtable.is_full(self.config.skip_list_size_limit):
             self._flush_replayed()

@@ -9,10 +9,10 @@ from labkit.system.model.entry import ENTRY_HEADER, LAC_HEADER, Digest, decode_e
 from labkit.system.model.errors import BKDigestMatchException, StorageDamagedException
 from labkit.system.storage.disk import File
 from labkit.system.storage.journal import (
+    CONTENT_LENGTH,
     EXPLICIT_LAC,
     FENCE,
     LEDGER_KEY,
-    RECORD_BODY,
     journal_ids,
 )
 from labkit.system.storage.journal_scan import JournalRecord, JournalScan
@@ -57,7 +57,7 @@ def read_journal(
 def view_record(record: JournalRecord, file: str, digest: Digest | None) -> JournalRecordView:
     offset, ledger_id, entry_id, body = record
     common = (file, offset, len(body), ledger_id, entry_id)
-    rest = body[_IDS_SIZE + RECORD_BODY.size :]
+    rest = body[_IDS_SIZE + CONTENT_LENGTH.size :]
     if entry_id >= 0:
         return view_entry(file, offset, ledger_id, entry_id, body, digest)
     if entry_id == LEDGER_KEY:
@@ -106,9 +106,9 @@ def journal_end(file: File, name: str, end: int) -> Damage | None:
     The bookie leaves only zeros, or nothing, after the last record.
     """
     size = file.size()
-    length_bytes = file.read(end, RECORD_BODY.size)
-    is_complete = len(length_bytes) == RECORD_BODY.size
-    length = RECORD_BODY.struct.unpack(length_bytes)[0] if is_complete else 0
+    length_bytes = file.read(end, CONTENT_LENGTH.size)
+    is_complete = len(length_bytes) == CONTENT_LENGTH.size
+    length = CONTENT_LENGTH.struct.unpack(length_bytes)[0] if is_complete else 0
     if length:
         item = f"a record of {length} bytes" if length > 0 else "padding"
         return Damage(

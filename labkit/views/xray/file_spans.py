@@ -31,12 +31,12 @@ from labkit.system.storage.index.ledger_index import (
     index_path,
 )
 from labkit.system.storage.journal import (
+    CONTENT_LENGTH,
     EXPLICIT_LAC,
     FENCE,
     JOURNAL_HEADER,
     LEDGER_KEY,
     PADDING_HEADER,
-    RECORD_BODY,
     RECORD_HEADER,
     header_size,
 )
@@ -101,15 +101,15 @@ def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Sp
 
 def _record_spans(record: JournalRecord, digest_size: int) -> Iterator[Span]:
     offset, _, entry_id, body = record
-    data = RECORD_BODY.struct.pack(len(body)) + body
+    data = len(body).to_bytes(LENGTH_SIZE, "big") + body
     if entry_id >= 0:
         yield from framed_spans(RECORD_HEADER, data, offset, digest_size)
         return
     yield from _spans_at(RECORD_HEADER, data, 0, offset)
     rest = RECORD_HEADER.size
-    if entry_id in _SPECIAL and len(data) >= rest + RECORD_BODY.size:
-        yield from _spans_at(RECORD_BODY, data, rest, offset)
-        rest += RECORD_BODY.size
+    if entry_id in _SPECIAL and len(data) >= rest + CONTENT_LENGTH.size:
+        yield from _spans_at(CONTENT_LENGTH, data, rest, offset)
+        rest += CONTENT_LENGTH.size
         name, meaning = _SPECIAL[entry_id]
         yield Span(name, offset + rest, len(data) - rest, data[rest:].hex(), meaning)
     elif len(data) > rest:

@@ -3,7 +3,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.system.model.length_prefixed import join_in_parts, join_with_lengths
+from labkit.system.model.length_prefixed import join_with_lengths, join_with_lengths_in_parts
 
 SAME_SIZE = st.integers(0, 30).flatmap(
     lambda size: st.lists(st.binary(min_size=size, max_size=size), max_size=20)
@@ -23,4 +23,4 @@ def test_a_part_takes_the_next_body_unless_it_is_full(bodies: list[bytes], size:
         if not parts or sum(map(len, parts[-1])) + len(body) > size:
             parts.append([])
         parts[-1].append(body)
-    assert [*join_in_parts(bodies, size)] == [*map(join_with_lengths, parts)]
+    assert [*join_with_lengths_in_parts(bodies, size)] == [*map(join_with_lengths, parts)]

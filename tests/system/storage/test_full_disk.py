@@ -13,6 +13,7 @@ import pytest
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk, File
 from labkit.system.storage.entry_log import log_ids
+from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
@@ -229,6 +230,26 @@ def test_a_long_replay_without_space_tries_once(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("l/current/*")) == before
     ledgers.is_full = False
     scene.store.checkpoint()
+    scene.kill_and_check()
+
+
+def test_a_start_without_space_keeps_entries_in_memory_even_if_a_log_has_them(
+    tmp_path: Path,
+) -> None:
+    """With one page of changes at most, replay flushes the index for each stored entry."""
+    scene = Scene(tmp_path, replace(SHARED, page_limit=1), failing_step=0)
+    scene.store.flush_entries(scene.store.memtable)  # LastLogMark does not advance
+    scene.store.memtable = Memtable()
+    scene.check()
+    kill(scene.store)
+    ledgers = FullDisk(RealDisk(scene.folder / "l"))
+    scene.store = scene.open(ledgers)
+    assert scene.store.start_lacked_space
+    scene.check()
+    ledgers.is_full = False
+    scene.store.checkpoint()
+    assert scene.store.marks[0] == scene.store.journals[0].synced
+    scene.check()
     scene.kill_and_check()
 
 
