@@ -65,7 +65,7 @@ async def missing(client: BookKeeper, ledger_id: int) -> list[str]:
     for fragment in fragments_of(metadata, metadata.last_entry_id):
         for place, bookie in enumerate(fragment.ensemble):
             entries = range(fragment.first, fragment.last + 1)
-            mine = [entry_id for entry_id in entries if fragment.is_stored(entry_id, place)]
+            mine = [entry_id for entry_id in entries if fragment.should_have(entry_id, place)]
             for entry_id, error in (await missing_copies(reads, bookie, mine)).items():
                 found.append(f"entry {entry_id} on {bookie} ({type(error).__name__})")
     return found

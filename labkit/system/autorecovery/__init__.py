@@ -11,24 +11,24 @@ store.
                periodically        check the copies of all ledgers and mark ledgers with missing
                                    copies; if configured, report closed ledgers whose write sets
                                    span too few racks, and mark these ledgers
-    worker  1  lock                lock any marked ledger that is not locked
-            2  check               ask the bookies of each fragment for their first and last copy,
+    worker     lock                lock any marked ledger that is not locked
+               check               ask the bookies of each fragment for their first and last copy,
                                    and for a percentage of the others; an unregistered bookie, no
                                    response, "no such entry" and a wrong digest all count as a
                                    missing copy
-            3  copy                read the missing entries from the other bookies, and store them
+               copy                read the missing entries from the other bookies, and store them
                                    durably on a bookie outside the ensemble
-            4  publish             put the new bookie into the metadata, by compare-and-set
-            5  check again         if no copy is missing: move copies to other racks if configured,
-                                   delete the mark if it is unchanged, and release the lock;
-                                   otherwise keep the lock for a while, or until a bookie
-                                   registers, then release it to retry
+               publish             put the new bookie into the metadata, by compare-and-set
+               check again         if nothing failed and no copy is missing: move copies to other
+                                   racks if configured, delete the mark if it is unchanged, and
+                                   release the lock; otherwise keep the lock for a while, or until a
+                                   bookie registers, then release it to retry
     bookie     periodically        delete its entries of closed ledgers whose metadata no longer
                                    lists it, because they were copied elsewhere while it was away
 
 Terms:
     missing            a bookie that should be registered but is not
-    lost               a bookie whose ledgers an audit has marked
+    lost               a bookie that an audit found missing for too long; it marks its ledgers
     under-replicated   a fragment with missing copies, or a ledger with such a fragment
     mark, lock         nodes in the metadata store; a ledger is marked first, then locked by a
                        worker. If the lock is released, or its holder dies, the mark remains.

@@ -97,24 +97,26 @@ class Auditor:
         )
         self._checks = [self._bookie_check]
         """The checks, in the order in which they run if several are due."""
-        check_each_ledger, paths = self._check_each_ledger, manager.paths
-        recorded_checks: list[tuple[int, Callable[[str], Awaitable[bool]], str]] = [
-            (
-                config.auditor_periodic_check_interval_s,
-                partial(check_each_ledger, self._check_ledger),
-                paths.ledgers_checked,
-            ),
-            (
-                config.auditor_replicas_check_interval_s,
-                partial(check_each_ledger, ReplicasCheck(client).check),
-                paths.replicas_checked,
-            ),
-        ]
+        paths = manager.paths
+        self._add_check(
+            config.auditor_periodic_check_interval_s,
+            paths.ledgers_checked,
+            partial(self._check_each_ledger, self._check_ledger),
+        )
+        self._add_check(
+            config.auditor_replicas_check_interval_s,
+            paths.replicas_checked,
+            partial(self._check_each_ledger, ReplicasCheck(client).check),
+        )
         if interval_s := config.auditor_periodic_placement_policy_check_interval_s:
-            recorded_checks.append((interval_s, self._check_placement, paths.placement_checked))
-        for interval_s, check, path in recorded_checks:
-            last_ms = partial(manager.last_check_ms, path)
-            self._checks.append(PeriodicCheck(interval_s, partial(check, path), last_ms))
+            self._add_check(interval_s, paths.placement_checked, self._check_placement)
+
+    def _add_check(
+        self, interval_s: int, path: str, check: Callable[[str], Awaitable[bool]]
+    ) -> None:
+        """Add a check whose last completion is recorded at `path`."""
+        last_ms = partial(self._manager.last_check_ms, path)
+        self._checks.append(PeriodicCheck(interval_s, partial(check, path), last_ms))
 
     async def run(self, *, had_another: bool) -> None:
         """Audit forever; `had_another` says whether the cluster already had an auditor before this
@@ -164,14 +166,18 @@ class Auditor:
             delay_s = self._config.lost_bookie_recovery_delay_s
             await self._manager.init_lost_bookie_recovery_delay(delay_s)
             data, version = await self._watched.data(self._manager.paths.lost_bookie_recovery_delay)
-        delay_s = decode_delay(data)
+        delay_s, explanation = self._config.lost_bookie_recovery_delay_s, ""
+        try:
+            delay_s = decode_delay(data)
+        except BKMetadataSerializationException as error:
+            explanation = f"{error}; this is the delay in the auditor's own configuration"
         is_first_read = self._delay_version == -1
         was_written = version != self._delay_version
         is_zero_or_same = delay_s in (0, self._delay_s)
         self._delay_s, self._delay_version = delay_s, version
         if was_written:
-            self._recorder.record("auditor.delay", seconds=float(delay_s))
-        return was_written and is_zero_or_same and not is_first_read
+            self._recorder.record("auditor.delay", seconds=float(delay_s), explanation=explanation)
+        return was_written and is_zero_or_same and not is_first_read and not explanation
 
     async def _audit_bookies(self) -> bool:
         """Mark every ledger that lists an unregistered bookie in any of its ensembles, even if this
@@ -188,7 +194,7 @@ class Auditor:
         missing = self._missing
         were_alive = [bookie for bookie in missing.tracked if bookie not in missing.since]
         registered = await self._alive()
-        if not missing.is_up_to_date:
+        if not missing.no_silence_since_update:
             return False  # The bookies may have seemed missing only because of the silence.
         not_lost = {*registered, *were_alive}
         for bookie in sorted(index):
@@ -197,7 +203,7 @@ class Auditor:
         for ledger_id, missed in lost_bookies_by_ledger(index, not_lost).items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
-        # Wake up at once: no watch will report the bookies that left during the audit.
+        # If bookies left during the audit, look at them at once, because no watch will report them.
         self._audit_at = self._now()
         left_meanwhile = [bookie for bookie in were_alive if bookie not in registered]
         missing.forget_lost(left_meanwhile, self._audit_at)

@@ -21,8 +21,10 @@ class AutoRecoveryConfig:
 
     Auditor: An interval of 0 turns a periodic check off, but the bookie check always runs once when
     an auditor is elected. `lost_bookie_recovery_delay_s` is used only if the metadata store has no
-    delay yet. The check of a fragment reads the first and the last entry from each bookie, and
-    `auditor_ledger_verification_percentage` percent of its other entries.
+    valid delay.
+
+    Auditor and worker: The check of a fragment reads the first and the last entry from each bookie,
+    and `auditor_ledger_verification_percentage` percent of its other entries, drawn at random.
 
     If `min_num_racks_per_write_quorum` is above 0, new copies are placed on different racks, and
     the auditor's placement check reports closed ledgers whose copies are on too few racks. With

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
-from labkit.system.autorecovery.config import UNLIMITED, AutoRecoveryConfig
-from labkit.system.autorecovery.fragments import UnderreplicatedFragment
+from labkit.system.autorecovery.config import UNLIMITED
+from labkit.system.autorecovery.fragments import Fragment, UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView
 from labkit.system.client.batch_read import BatchReads
 from labkit.system.client.context import ClientContext
@@ -46,28 +46,45 @@ async def copy_fragment(
     underreplicated: UnderreplicatedFragment,
     targets: Mapping[int, str],
     context: ClientContext,
-    config: AutoRecoveryConfig,
+    rate: "RateLimit",
+    window_size: int,
 ) -> None:
     """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
     Return when every target has stored all its copies durably. Raises `EntryUnreadableException`,
     or the first error that a target reported; after an error, no more entries are sent.
     """
-    window = CopyWindow(config)
+    window = CopyWindow(rate, window_size)
     writer = FragmentWriter(ledger, underreplicated, targets, context, window)
     reader = FragmentReader(ledger, underreplicated, context, window, writer)
-    reading = reader.begin(underreplicated.fragment.first)
-    try:
-        while reading is not None:
-            await window.wait_until(reading.done)
-            entries = reading.result()
-            reading = reader.begin(entries[-1].entry_id + 1)
-            for entry in entries:
-                await writer.store(entry)
-        await window.wait_until_empty()
-    finally:
-        if reading is not None:
-            reading.cancel()
+    for part in _parts_in_order(underreplicated.fragment, targets):
+        reading = reader.begin(part)
+        try:
+            while reading is not None:
+                await window.wait_until(reading.done)
+                entries = reading.result()
+                reading = reader.begin(range(entries[-1].entry_id + 1, part.stop))
+                for entry in entries:
+                    await writer.store(entry)
+            await window.wait_until_empty()
+        finally:
+            if reading is not None:
+                reading.cancel()
+
+
+def _parts_in_order(fragment: Fragment, targets: Mapping[int, str]) -> list[range]:
+    """Return the fragment's entries in the order in which to copy them.
+
+    A bookie that gets copies back is in the metadata already, so a check decides whether a repair
+    that failed was complete. Checks always test the first and the last copy of a bookie, so these
+    are stored after all others. They are among the first and last E entries.
+    """
+    first, stop = fragment.first, fragment.last + 1
+    if all(fragment.ensemble[index] != bookie for index, bookie in targets.items()):
+        return [range(first, stop)]
+    size = len(fragment.ensemble)
+    middle = range(min(first + size, stop), max(stop - size, min(first + size, stop)))
+    return [middle, range(first, middle.start), range(middle.stop, stop)]
 
 
 class FragmentReader:
@@ -87,13 +104,12 @@ class FragmentReader:
         self._reads = BookieReads(ledger.ledger_id, ledger.metadata, context)
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
-    def begin(self, first: int) -> asyncio.Task[list[Entry]] | None:
-        """Start reading the next entries, from `first` on, that any target should have.
+    def begin(self, left: range) -> asyncio.Task[list[Entry]] | None:
+        """Start reading the first entries of `left` that any target should have.
 
         Return None if there are no such entries. The task returns at least one entry, or raises
         `EntryUnreadableException`.
         """
-        left = range(first, self._underreplicated.fragment.last + 1)
         wanted = (entry_id for entry_id in left if self._writer.targets_of(entry_id))
         entry_ids = [*islice(wanted, self._window.size)]
         if not entry_ids:
@@ -125,16 +141,35 @@ class FragmentReader:
             raise EntryUnreadableException(str(error), unreadable) from error
 
 
-class CopyWindow:
-    """Limits how many entries are stored at a time, and how many bytes are stored per second."""
+class RateLimit:
+    """Limits how many bytes a worker stores per second, in all fragments together."""
 
-    def __init__(self, config: AutoRecoveryConfig) -> None:
-        self.size = config.rereplication_entry_batch_size
-        self.changed = asyncio.Event()
-        """Set whenever a target responds or a read ends."""
-        self._bytes_per_s = config.replication_rate_by_bytes
+    def __init__(self, bytes_per_s: int) -> None:
+        """Set the limit; `UNLIMITED` is none."""
+        self._bytes_per_s = bytes_per_s
         self._now = asyncio.get_running_loop().time
         self._next_at = self._now()
+
+    @property
+    def pause_s(self) -> float:
+        """The time until the next entry may be stored; 0 or less if it may be stored now."""
+        return self._next_at - self._now()
+
+    def count(self, size: int) -> None:
+        """Record that this number of bytes was stored."""
+        if self._bytes_per_s != UNLIMITED:
+            # Start from the current time, so that an idle period does not allow a burst afterwards.
+            self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
+
+
+class CopyWindow:
+    """Limits how many entries of a fragment are stored at a time."""
+
+    def __init__(self, rate: RateLimit, size: int) -> None:
+        self.size = size
+        self.changed = asyncio.Event()
+        """Set whenever a target responds or a read ends."""
+        self._rate = rate
         self._unacked: dict[int, int] = {}
         """How many targets have not acknowledged each entry yet."""
         self._error: BKException | None = None
@@ -144,7 +179,7 @@ class CopyWindow:
     def has_room(self) -> bool:
         """Whether another entry may be stored now."""
         is_full = len(self._unacked) >= self.size
-        return not is_full and self._error is None and self._next_at <= self._now()
+        return not is_full and self._error is None and self._rate.pause_s <= 0
 
     async def wait_for_room(self) -> None:
         """Wait until another entry may be stored.
@@ -153,7 +188,7 @@ class CopyWindow:
         """
         while not self.has_room:
             await self.wait_until(lambda: len(self._unacked) < self.size)
-            if (pause_s := self._next_at - self._now()) > 0:
+            if (pause_s := self._rate.pause_s) > 0:
                 await asyncio.sleep(pause_s)
 
     async def wait_until_empty(self) -> None:
@@ -175,9 +210,7 @@ class CopyWindow:
 
     def acknowledge(self, entry_id: int, size: int) -> None:
         """Record that a target has stored this entry, which has `size` bytes."""
-        if self._bytes_per_s != UNLIMITED:
-            # Start from the current time, so that an idle period does not allow a burst afterwards.
-            self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
+        self._rate.count(size)
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
             del self._unacked[entry_id]
@@ -214,7 +247,7 @@ class FragmentWriter:
             [
                 b
                 for index, b in targets.items()
-                if underreplicated.fragment.is_stored(entry_id, index)
+                if underreplicated.fragment.should_have(entry_id, index)
             ]
             for entry_id in range(len(underreplicated.fragment.ensemble))
         ]

@@ -30,18 +30,18 @@ class Fragment:
     write_quorum: int
     closed: bool
 
-    def is_stored(self, entry_id: int, index: int) -> bool:
+    def should_have(self, entry_id: int, index: int) -> bool:
         return index in write_set(entry_id, len(self.ensemble), self.write_quorum)
 
-    def first_stored(self, index: int) -> int | None:
+    def first_entry(self, index: int) -> int | None:
         """Return the first entry that the bookie at `index` should have."""
-        return next(self._stored(range(self.first, self.last + 1), index), None)
+        return next(self._entries(range(self.first, self.last + 1), index), None)
 
-    def last_stored(self, index: int) -> int | None:
-        return next(self._stored(range(self.last, self.first - 1, -1), index), None)
+    def last_entry(self, index: int) -> int | None:
+        return next(self._entries(range(self.last, self.first - 1, -1), index), None)
 
-    def _stored(self, entry_ids: range, index: int) -> Iterator[int]:
-        return (entry_id for entry_id in entry_ids if self.is_stored(entry_id, index))
+    def _entries(self, entry_ids: range, index: int) -> Iterator[int]:
+        return (entry_id for entry_id in entry_ids if self.should_have(entry_id, index))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +93,19 @@ def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw)
     divided into that many equal parts, and one entry is drawn from each part. A drawn entry is
     chosen if the bookie should have it. (BookKeeper skips the last part.)
     """
-    first, last = fragment.first_stored(index), fragment.last_stored(index)
+    first, last = fragment.first_entry(index), fragment.last_entry(index)
     if first is None or last is None:
         return []
     length = last - first + 1
     count = length * percentage // 100
     if count == length:
         chosen = range(first, last + 1)
-        return [entry_id for entry_id in chosen if fragment.is_stored(entry_id, index)]
+        return [entry_id for entry_id in chosen if fragment.should_have(entry_id, index)]
     tested = {first: None, last: None}
     for part in range(count):
         start, end = (first + length * n // count for n in (part, part + 1))
         entry_id = start + draw(end - start)
-        if fragment.is_stored(entry_id, index):
+        if fragment.should_have(entry_id, index):
             tested[entry_id] = None
     return sorted(tested)
 

@@ -34,11 +34,11 @@ class MetadataSilence:
 
     def __init__(self, store: MetadataStore) -> None:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)
-        self.began_at = _now()
+        self.session_began_at = _now()
         """When the metadata session began."""
-        self.responding_since = self.began_at
+        self.responding_since = self.session_began_at
         """The end of the last silence."""
-        self.settled_at = self.began_at
+        self.settled_at = self.session_began_at
         """The time from which the list of bookies can be trusted."""
         self.count = 0
         """The number of silences that have ended."""

@@ -35,13 +35,14 @@ class MissingBookies:
         """Start tracking the expected bookies; those that are not registered are missing from now
         on.
 
-        If any are missing, or if the cluster has had an earlier auditor, no bookie counts as lost
-        during a grace period: bookies may have lost their sessions at the same time as the earlier
+        If any are missing, no bookie counts as lost during a grace period from now on. If the
+        cluster has had an earlier auditor, none counts as lost during a grace period from the start
+        of this session: bookies may have lost their sessions at the same time as the earlier
         auditor, and may be about to re-register.
         """
         self.tracked = dict.fromkeys(expected)
         if had_another:
-            self._earliest_loss = self._silence.began_at + self._silence.grace_s
+            self._earliest_loss = self._silence.session_began_at + self._silence.grace_s
         if any(bookie not in alive for bookie in self.tracked):
             self._earliest_loss = max(self._earliest_loss, now + self._silence.grace_s)
 
@@ -52,7 +53,7 @@ class MissingBookies:
         bookie and silence.
         """
         returned = [b for b in self.since if b in alive and b not in self._came_back]
-        if not self.is_up_to_date:
+        if not self.no_silence_since_update:
             self._silence_count = self._silence.count
             self.since = dict.fromkeys(self.since, self._silence.responding_since)
             self._came_back.clear()
@@ -64,7 +65,7 @@ class MissingBookies:
         self.since = {bookie: self.since.get(bookie, now) for bookie in missing}
 
     @property
-    def is_up_to_date(self) -> bool:
+    def no_silence_since_update(self) -> bool:
         """Whether the metadata store has not been silent since the last `update`."""
         return self._silence_count == self._silence.count
 

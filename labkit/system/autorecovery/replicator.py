@@ -6,7 +6,7 @@ In BookKeeper: `client/LedgerFragmentReplicator.java`, `BookKeeperAdmin.replicat
 from collections.abc import Mapping
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.autorecovery.fragment_copy import copy_fragment
+from labkit.system.autorecovery.fragment_copy import RateLimit, copy_fragment
 from labkit.system.autorecovery.fragments import Fragment, UnderreplicatedFragment, replace_bookies
 from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.client.context import ClientContext
@@ -21,12 +21,14 @@ class LedgerFragmentReplicator:
     If there are too few bookies, it repairs as many copies as possible, and a writable bookie that
     lost copies gets them back; BookKeeper does nothing in that case.
 
-    Invariant: the metadata lists a bookie only after the bookie has durably stored all its copies.
+    Invariants: The metadata lists a bookie only after the bookie has durably stored all its copies.
+    A bookie that gets copies back receives the ones that every check reads after all others.
     """
 
     def __init__(self, context: ClientContext, config: AutoRecoveryConfig) -> None:
         self._context = context
-        self._config = config
+        self._window_size = config.rereplication_entry_batch_size
+        self._rate = RateLimit(config.replication_rate_by_bytes)
 
     async def replicate(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> None:
         """Repair a closed fragment.
@@ -36,10 +38,12 @@ class LedgerFragmentReplicator:
         """
         assert underreplicated.fragment.closed, "its writer may still add to it"
         targets = await self.choose_targets(underreplicated)
-        old = {index: name for index, name in targets.items() if name in underreplicated.bookies}
-        new = {index: name for index, name in targets.items() if index not in old}
-        # Try new bookies first: one that has lost copies may fail again and end the repair.
-        for some in filter(None, (new, old)):
+        returning = {
+            index: name for index, name in targets.items() if name in underreplicated.bookies
+        }
+        new = {index: name for index, name in targets.items() if index not in returning}
+        # Try new bookies first: one that gets copies back may fail again and end the repair.
+        for some in filter(None, (new, returning)):
             await self.copy(ledger, underreplicated, some)
             await self.publish(ledger.ledger_id, underreplicated, some)
         left = [
@@ -102,7 +106,9 @@ class LedgerFragmentReplicator:
         underreplicated: UnderreplicatedFragment,
         targets: Mapping[int, str],
     ) -> None:
-        await copy_fragment(ledger, underreplicated, targets, self._context, self._config)
+        await copy_fragment(
+            ledger, underreplicated, targets, self._context, self._rate, self._window_size
+        )
 
     async def publish(
         self, ledger_id: int, underreplicated: UnderreplicatedFragment, targets: Mapping[int, str]

@@ -33,7 +33,7 @@ from labkit.system.metadata.store import (
     NoNodeError,
     NotEmptyError,
 )
-from labkit.system.model.errors import LabkitError
+from labkit.system.model.errors import BKMetadataSerializationException, LabkitError
 
 _MAX_NAMED = 1000
 """The maximum number of bookies in a mark, which must fit into a node."""
@@ -282,7 +282,9 @@ class LedgerUnderreplicationManager:
     # Times of checks
 
     async def last_check_ms(self, path: str) -> int:
-        """Return when a check was last completed, in ms since 1970, or `NEVER_MS`.
+        """Return when a check was last completed, in ms since 1970.
+
+        Return `NEVER_MS` if no time or a malformed one is recorded.
 
         `path` is one of the attributes of `AutoRecoveryPaths` whose names end with `_checked`.
         """
@@ -290,7 +292,10 @@ class LedgerUnderreplicationManager:
             data, _ = await self.store.get(path)
         except NoNodeError:
             return NEVER_MS
-        return decode_check_time(data)
+        try:
+            return decode_check_time(data)
+        except BKMetadataSerializationException:
+            return NEVER_MS
 
     async def record_check(self, path: str) -> None:
         await self._put(path, encode_check_time(self._wall_clock_ms()))

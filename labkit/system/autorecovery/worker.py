@@ -6,8 +6,8 @@
        (`openLedgerRereplicationGracePeriod`) to replace the bookies. If that does not help,
        recover the ledger, which fences the writer and closes the ledger. Release the lock; the
        mark remains, and the next repair copies the last fragment.
-    4. If no copy is missing any longer, move copies to other racks (if configured, and if the rack
-       policy requires it), delete the mark, and release the lock.
+    4. If nothing failed and no copy is missing any longer, move copies to other racks (if
+       configured, and if the rack policy requires it), delete the mark, and release the lock.
     5. Otherwise keep the lock for 9.4 s, then release it. This delay doubles after each
        unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends as
        soon as a bookie registers.
@@ -119,11 +119,8 @@ class ReplicationWorker:
         """Repair a locked ledger; then delete its mark and its lock, or schedule a retry."""
         ledger = await view_ledger(self.client, ledger_id)
         underreplicated = await self.checker.check(ledger)
-        problems = [
-            problem
-            for each in underreplicated
-            if each.fragment.closed and (problem := await self._repair(ledger, each))
-        ]
+        closed = [each for each in underreplicated if each.fragment.closed]
+        problems = [*filter(None, [await self._repair(ledger, each) for each in closed])]
         if await self._needs_recovery(ledger, underreplicated):
             self.spawn(self._recover_later(ledger_id))
             return
@@ -132,6 +129,9 @@ class ReplicationWorker:
         still_underreplicated = await self.checker.check(ledger)
         if still_underreplicated:
             problems.append(f"copies are missing on {', '.join(still_underreplicated[0].bookies)}")
+        # Most checks read only some of the copies, so they do not prove that a failed repair left
+        # nothing missing.
+        if problems:
             self.spawn(self.release_later(ledger_id, problems[0]))
         elif problem := await self._move_to_other_racks(ledger):
             self.spawn(self.release_later(ledger_id, problem))

@@ -484,8 +484,8 @@ _KINDS = (
     # The node is the auditor; it has read this setting.
     Kind(
         "auditor.delay",
-        "{node} waits {seconds} s for a bookie to return before it counts as lost",
-        columns="seconds",
+        "{node} waits {seconds} s for a bookie to return before it counts as lost[: {explanation}]",
+        columns="seconds explanation",
     ),
     Kind("bookie.lost", "{node} declared {peer} lost", columns="peer", caption="{peer} is lost"),
     # `bookies` lists the lost bookies.

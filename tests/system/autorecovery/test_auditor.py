@@ -61,6 +61,30 @@ async def test_a_malformed_mark_ends_no_auditor_and_hides_no_other_ledger(world:
 
 
 @simulated
+@pytest.mark.parametrize("data", [b"5\n", b"soon", b""])
+async def test_a_malformed_delay_does_not_stop_the_auditor(world: World, data: bytes) -> None:
+    ledger_id = await world.closed_ledger(3)
+    await start(world, lost_bookie_recovery_delay_s=7)
+    await world.store.set(PATHS.lost_bookie_recovery_delay, data, ANY_VERSION)
+    await world.stop_bookie("b2")
+    await asyncio.sleep(30)
+    assert marked(world) == [(ledger_id, "b2")]
+    *_, delay = world.events("auditor.delay")
+    assert delay.seconds == 7
+    assert "must be a number of seconds" in delay.explanation
+
+
+@simulated
+async def test_a_malformed_time_of_a_check_counts_as_never_and_is_replaced(world: World) -> None:
+    await world.manager.record_check(PATHS.ledgers_checked)
+    await world.store.set(PATHS.ledgers_checked, b"\xff", ANY_VERSION)
+    assert await world.manager.last_check_ms(PATHS.ledgers_checked) == NEVER_MS
+    await start(world)
+    await asyncio.sleep(30)
+    assert await world.manager.last_check_ms(PATHS.ledgers_checked) != NEVER_MS
+
+
+@simulated
 async def test_bookie_that_goes_while_an_audit_is_made_has_its_time_to_come_back(
     world: World,
 ) -> None:

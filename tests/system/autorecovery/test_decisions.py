@@ -82,13 +82,13 @@ def test_each_segment_is_a_fragment_up_to_the_next(
 
 def test_empty_fragment_has_no_first_and_no_last_copy() -> None:
     fragment = Fragment(0, -1, ABC, 2, closed=True)
-    assert (fragment.first_stored(0), fragment.last_stored(0)) == (None, None)
+    assert (fragment.first_entry(0), fragment.last_entry(0)) == (None, None)
 
 
 @pytest.mark.parametrize("first", [0, 3, 10])
 @pytest.mark.parametrize("length", [1, 2, 3, 11])
 @pytest.mark.parametrize(("ensemble_size", "quorum"), [(3, 3), (3, 2), (5, 2), (4, 1)])
-def test_first_and_last_stored_are_those_of_the_stripes(
+def test_first_and_last_entry_are_those_of_the_stripes(
     first: int, length: int, ensemble_size: int, quorum: int
 ) -> None:
     names = tuple("abcde"[:ensemble_size])
@@ -99,8 +99,8 @@ def test_first_and_last_stored_are_those_of_the_stripes(
             for entry_id in range(first, first + length)
             if place in write_set(entry_id, ensemble_size, quorum)
         ]
-        assert fragment.first_stored(place) == (stored[0] if stored else None)
-        assert fragment.last_stored(place) == (stored[-1] if stored else None)
+        assert fragment.first_entry(place) == (stored[0] if stored else None)
+        assert fragment.last_entry(place) == (stored[-1] if stored else None)
 
 
 def test_a_bookie_misses_its_copies_if_it_is_gone_or_does_not_give_one() -> None:

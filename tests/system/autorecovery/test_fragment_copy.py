@@ -5,8 +5,8 @@ from collections.abc import Coroutine
 
 import pytest
 
-from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.autorecovery.fragment_copy import copy_fragment
+from labkit.system.autorecovery.config import UNLIMITED
+from labkit.system.autorecovery.fragment_copy import RateLimit, copy_fragment
 from labkit.system.autorecovery.fragments import Fragment, UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView
 from labkit.system.model.wire import BatchReadRequest
@@ -37,7 +37,8 @@ def copy_of(
         UnderreplicatedFragment(fragment, places),
         dict(zip(places, ("b4", "b5"), strict=False)),
         script.client.context,
-        AutoRecoveryConfig(rereplication_entry_batch_size=window),
+        RateLimit(UNLIMITED),
+        window,
     )
 
 

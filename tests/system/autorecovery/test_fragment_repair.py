@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.autorecovery.fragment_copy import EntryUnreadableException, copy_fragment
+from labkit.system.autorecovery.fragment_copy import (
+    EntryUnreadableException,
+    RateLimit,
+    copy_fragment,
+)
 from labkit.system.autorecovery.fragments import Fragment, UnderreplicatedFragment
 from labkit.system.autorecovery.ledger_view import LedgerView, missing_copies
 from labkit.system.autorecovery.replicator import (
@@ -56,7 +60,10 @@ class Repair:
         self, short: UnderreplicatedFragment, targets: dict[int, str]
     ) -> Coroutine[None, None, None]:
         context = self.script.client.context
-        return copy_fragment(self.ledger, short, targets, context, self.config)
+        config = self.config
+        rate = RateLimit(config.replication_rate_by_bytes)
+        window_size = config.rereplication_entry_batch_size
+        return copy_fragment(self.ledger, short, targets, context, rate, window_size)
 
     def recorded(self, *kinds: str) -> list[tuple[str, int, str, str]]:
         return [
@@ -103,6 +110,24 @@ async def test_bookie_that_is_there_gets_its_own_copies_again_if_there_is_no_oth
     ]
 
 
+async def test_a_bookie_gets_its_first_and_last_copies_back_after_all_others() -> None:
+    """A check tests only these, so it notices that a repair was interrupted."""
+    repair = Repair(spares=0)
+    fragment = Fragment(0, 9, ("b1", "b2", "b3"), 3, closed=True)
+    for entry_id in range(5, 10):
+        repair.script.put(entry_id, entry_id - 1, 0, 2)
+    repair.script.bookies[1].serves = False
+    running = asyncio.create_task(repair.copy(repair.short(1, fragment=fragment), {1: "b2"}))
+    bookie = repair.script.bookies[1]
+    await until(lambda: bookie.adds == [3, 4, 5, 6])
+    bookie.ack(3, 4, 5, 6)
+    await until(lambda: bookie.adds[4:] == [0, 1, 2])
+    bookie.ack(0, 1, 2)
+    await until(lambda: bookie.adds[7:] == [7, 8, 9])
+    bookie.ack(7, 8, 9)
+    await running
+
+
 async def test_bookie_that_is_there_is_replaced_if_there_is_another() -> None:
     repair = Repair(spares=1)
     await repair.replicate(1)
@@ -125,7 +150,7 @@ async def test_new_bookies_are_published_even_if_copies_that_go_back_fail_afterw
     # b2 has lost its copies and does not respond to reads.
     repair.script.bookies[1].serves = False
     replicating = asyncio.ensure_future(repair.replicate(0, 1))
-    await until(lambda: repair.script.bookies[1].adds == [0, 1, 2, 3, 4])
+    await until(lambda: repair.script.bookies[1].adds == [0, 1, 2])
     assert await repair.script.segments() == [(0, "b4 b2 b3")]
     repair.script.bookies[1].refuse(0, Code.IO_ERROR)
     with pytest.raises(LabkitError):

@@ -73,7 +73,7 @@ async def test_new_session_is_settled_from_its_beginning() -> None:
     _, silence = await begun()
     await until_s(9)
     assert silence.is_settled
-    assert silence.began_at == silence.responding_since == silence.settled_at == 5
+    assert silence.session_began_at == silence.responding_since == silence.settled_at == 5
     assert silence.count == 0
     await silence.wait_until_settled()
     assert now_s() == 9
@@ -87,7 +87,7 @@ async def test_each_silence_begins_the_grace_period_again_and_answers_count_from
         store.falls_silent()
         assert not silence.is_settled
         assert silence.responding_since == time_s
-    assert (silence.count, silence.began_at) == (2, 5)
+    assert (silence.count, silence.session_began_at) == (2, 5)
     await until_s(36.999)
     assert not silence.is_settled
     await until_s(37)

@@ -1,14 +1,16 @@
 """Test how the replication worker repairs marked ledgers, and which ones it leaves alone."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
-from labkit.system.model.errors import BKLedgerFencedException
+from labkit.system.model.errors import BKLedgerFencedException, BKWriteException
 from labkit.system.model.ledger import LedgerState
 from labkit.worlds.sim.variants.cluster_variants import MetadataBeforeCopy
 from tests.system.autorecovery.world import PATHS, SLOW, World, lose, payload, run, simulated
@@ -230,6 +232,33 @@ async def test_ledger_that_is_deleted_while_it_is_repaired_comes_to_no_harm(worl
     await world.until_replicated()
     assert await world.client.list_ledgers() == []
     assert not world.instances["a"].done()
+
+
+class FailsOnce(LedgerFragmentReplicator):
+    """Reports an error once, after all copies that a check reads were stored."""
+
+    failed = False
+
+    async def publish(self, *args: Any) -> None:
+        await super().publish(*args)
+        if not FailsOnce.failed:
+            FailsOnce.failed = True
+            raise BKWriteException("the target failed to store an entry")
+
+
+@simulated
+async def test_a_failed_repair_is_repeated_even_if_a_check_finds_no_copy_missing(
+    world: World,
+) -> None:
+    FailsOnce.failed = False
+    ledger_id = await world.closed_ledger(5)
+    world.rules = replace(world.rules, replicator=FailsOnce)
+    await world.start_autorecovery("a")
+    await lose(world, "b2")
+    assert world.kinds(ledger_id, ["replication.deferred", "replication.done"]) == [
+        "replication.deferred",
+        "replication.done",
+    ]
 
 
 @simulated

@@ -91,6 +91,20 @@ async def test_copying_keeps_to_its_rate(world: World) -> None:
     assert await world.missing(ledger_id) == []
 
 
+@simulated
+async def test_the_rate_limits_all_fragments_together(world: World) -> None:
+    for _ in range(5):
+        await world.closed_ledger(10)
+    size = sum(map(len, world.bookies["b2"].entries.values()))
+    world.config = AutoRecoveryConfig(replication_rate_by_bytes=size // 20)
+    await world.start_autorecovery("a")
+    await lose(world, "b2")
+    copied = [row.time_us for row in world.events("entry.copied")]
+    # Without a limit, or with one per fragment, this takes milliseconds. The last fragment's
+    # entries are stored at once.
+    assert 15 <= (copied[-1] - copied[0]) / 1e6 <= 21
+
+
 # When a worker exits or is disabled
 
 

@@ -103,7 +103,7 @@ async def assert_every_copy(client: BookKeeper, ledger_ids: Sequence[int]) -> No
                 entry_ids = [
                     entry_id
                     for entry_id in range(fragment.first, fragment.last + 1)
-                    if fragment.is_stored(entry_id, place)
+                    if fragment.should_have(entry_id, place)
                 ]
                 reads = BookieReads(ledger_id, metadata, client.context)
                 assert await missing_copies(reads, bookie, entry_ids) == {}
