@@ -2,7 +2,7 @@
 
     python -m benchmarks.spark_scale [--quick] [--minutes 45]
 
-The files contain 5 and 50 million MessageIDs; in two of the four files, one of the eight partitions
+The files contain 5 and 50 million MessageIDs; in the two skewed files, one of the eight partitions
 has 90 % of them. The engines take turns, each time in a new process with two threads. Spark and
 DuckDB are set to use less than 4 GB; Polars has no such setting. The time includes everything
 between opening the file and having the rows of all three jobs, but not the start of the engine.
@@ -44,7 +44,7 @@ class Shape:
 
     def __str__(self) -> str:
         ids = f"{self.id_count / 1e6:g} million ids"
-        return ids if self.share_of_first == _EVEN else f"{ids}, 90 % in one partition"
+        return ids if self.share_of_first == _EVEN else f"{ids}, skewed"
 
 
 _SHAPES = [Shape(millions * 10**6, share) for millions in (5, 50) for share in (_EVEN, _SKEWED)]
