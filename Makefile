@@ -60,7 +60,7 @@ test-long: $(TEST) ## Repeat tests with more seeds, examples, rounds or versions
 mutants: $(TEST) ## Plant bugs in a copy of the protocol code, and check that a quick test catches each one
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-bench: $(TEST) ## Run the benchmarks and update docs/performance.md: at most two hours (ARGS=storage: 13 minutes)
+bench: $(TEST) ## Run the benchmarks and update docs/performance.md: at most three and a half hours (ARGS=storage: 13 minutes)
 	@$(call install,-e '.[bench]')
 	$(BIN)/python -m benchmarks $(ARGS)
 

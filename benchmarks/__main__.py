@@ -27,6 +27,8 @@ _MINUTES = {
     "broker": 10,
     "spark-jobs": 15,
     "spark-source": 10,
+    "spark-planning": 15,
+    "spark-scale": 60,
     "views": 5,
 }
 """Time limit of each family."""

@@ -1,10 +1,10 @@
 """Generates millions of MessageIDs with planted faults, and analyses them with pandas.
 
-The topic has eight partitions, batches of 1 to 19 messages, and ledgers of 5,000 entries. The
-faults are swapped messages, redelivered messages and lost entries.
+The topic has eight partitions, batches of 1 to 19 messages, and ledgers of 5,000 entries. All
+partitions have the same number of messages, unless the first one has a larger share. The faults are
+swapped messages, redelivered messages and lost entries.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ _MEAN_BATCH = 10
 _ENTRIES_PER_LEDGER = 5_000
 _MESSAGES_PER_FAULT = 10_000
 _LATE_BY = 7
+_ROW_GROUP = 250_000
 PARTS = ["ledger", "entry", "partition", "batch_index"]
 
 Row = tuple[int, ...]
@@ -51,44 +52,50 @@ class Answers:
         )
 
 
-def write_messages(path: Path, message_count: int, seed: int = 0) -> int:
+def write_messages(
+    path: Path, message_count: int, seed: int = 0, share_of_first: float = 1 / PARTITIONS
+) -> int:
     """Write the columns `seq`, `topic` and `message_id` (as text) to a Parquet file; return the
     number of rows.
     """
     rng = np.random.default_rng(seed)
-    streams = list(_streams(rng, message_count // PARTITIONS))
+    first = int(message_count * share_of_first)
+    counts = [first] + [(message_count - first) // (PARTITIONS - 1)] * (PARTITIONS - 1)
+    streams = [_stream(rng, partition, count) for partition, count in enumerate(counts)]
     lengths = [len(stream) for stream in streams]
-    turns = rng.permutation(np.repeat(np.arange(PARTITIONS), lengths))
+    turns = rng.permutation(np.repeat(np.arange(PARTITIONS, dtype=np.int8), lengths))
     # The n-th message that arrives from a stream is the n-th message in that stream.
     seq = np.argsort(turns, kind="stable")
-    ids = np.concatenate(streams)[np.argsort(seq)]
-    text = [pc.cast(pa.array(column), pa.string()) for column in ids.T]
-    count = len(ids)
-    table = pa.table(
-        {
-            "seq": pa.array(np.arange(count, dtype=np.int32)),
-            "topic": pa.repeat(TOPIC, count),
-            "message_id": pc.binary_join_element_wise(*text, ":"),
-        }
-    )
-    pq.write_table(table, path, compression="zstd", row_group_size=250_000)
-    return count
+    ids = np.empty((len(turns), len(PARTS)), dtype=np.int32)
+    ids[seq] = np.concatenate(streams)
+    schema = pa.schema({"seq": pa.int32(), "topic": pa.string(), "message_id": pa.string()})
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        # Tens of millions of ids would take several times as much memory as text.
+        for start in range(0, len(ids), _ROW_GROUP):
+            rows = ids[start : start + _ROW_GROUP]
+            text = [pc.cast(pa.array(column), pa.string()) for column in rows.T]
+            columns = [
+                pa.array(np.arange(start, start + len(rows), dtype=np.int32)),
+                pa.repeat(TOPIC, len(rows)),
+                pc.binary_join_element_wise(*text, ":"),
+            ]
+            writer.write_table(pa.table(columns, schema))
+    return len(ids)
 
 
-def _streams(rng: np.random.Generator, count: int) -> Iterator[np.ndarray]:
-    """Yield each partition's ids in arrival order, one row of four numbers per message."""
-    for partition in range(PARTITIONS):
-        sizes = rng.integers(1, 2 * _MEAN_BATCH, count // _MEAN_BATCH)
-        entry_of_message = np.repeat(np.arange(len(sizes)), sizes)
-        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
-        ids = np.empty((len(entry_of_message), 4), dtype=np.int64)
-        # All partitions get their ledger ids from one counter, so assign the ids to the partitions
-        # in turn.
-        ids[:, 0] = entry_of_message // _ENTRIES_PER_LEDGER * PARTITIONS + partition
-        ids[:, 1] = entry_of_message % _ENTRIES_PER_LEDGER
-        ids[:, 2] = partition
-        ids[:, 3] = np.arange(len(ids)) - first
-        yield _with_faults(rng, ids, len(sizes), entry_of_message)
+def _stream(rng: np.random.Generator, partition: int, count: int) -> np.ndarray:
+    """Return the partition's ids in arrival order, one row of four numbers per message."""
+    sizes = rng.integers(1, 2 * _MEAN_BATCH, count // _MEAN_BATCH, dtype=np.int32)
+    entry_of_message = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    first = np.repeat(np.cumsum(sizes, dtype=np.int32) - sizes, sizes)
+    ids = np.empty((len(entry_of_message), len(PARTS)), dtype=np.int32)
+    # All partitions get their ledger ids from one counter, so assign the ids to the partitions in
+    # turn.
+    ids[:, 0] = entry_of_message // _ENTRIES_PER_LEDGER * PARTITIONS + partition
+    ids[:, 1] = entry_of_message % _ENTRIES_PER_LEDGER
+    ids[:, 2] = partition
+    ids[:, 3] = np.arange(len(ids), dtype=np.int32) - first
+    return _with_faults(rng, ids, len(sizes), entry_of_message)
 
 
 def _with_faults(

@@ -20,11 +20,18 @@ _FLAT = 1.5
 """The goal for the cost of a unit of work at the end of a series, relative to its beginning."""
 _NO_UNIT_OF_WORK = {"ledgers": (" an entry", " MB")}
 """For each axis, the units of series that include another cost; they are drawn without a goal."""
-_GROWTH = "growth"
+_GROWTH = ("growth", "spark-planning")
+"""Families that consist of series."""
 _THREADS = "thread-times"
 _STAGE = "stage of an add: "
-_REPLICATION_PICTURE = "replication-speed.svg"
-_REPLICATION_TITLE = "One client, three bookies: E=3, Qw=3, Qa=2, 1 KiB"
+_CHARTS = {
+    "replication": (
+        "replication-speed.svg",
+        "One client, three bookies: E=3, Qw=3, Qa=2, 1 KiB",
+    ),
+    "spark-scale": ("spark-scale.svg", "The three jobs of lesson 12 on one machine"),
+}
+"""For each family that compares systems, the file name and the title of its bar chart."""
 
 
 _KEY_FIGURES = (
@@ -98,15 +105,13 @@ def report(runs: Sequence[Run]) -> str:
         f"## Where an add's processor time goes\n\n{profile(runs)}",
     ]
     for family, run in _latest(runs).items():
-        if family == _GROWTH:
-            made = _growth(runs)
-        elif family == _THREADS:
-            made = _threads(run)
-        else:
-            made = table([f for f in run.figures if not f.conditions])
+        made = _threads(run) if family == _THREADS else _growth([run])
+        if plain := [figure for figure in run.figures if not figure.conditions]:
+            made += table(plain)
         parts.append(f"## {family}\n\n{_method(family)}\n\n{_measured_on(run)}{made}")
-        if family == "replication":
-            parts.append(f"![{_REPLICATION_TITLE}]({_REPLICATION_PICTURE})\n")
+        if family in _CHARTS:
+            picture, title = _CHARTS[family]
+            parts.append(f"![{title}]({picture})\n")
     return "\n".join(parts)
 
 
@@ -147,8 +152,9 @@ def pictures(runs: Sequence[Run]) -> dict[str, str]:
                 system = str(figure.conditions["system"])
                 rows.setdefault(figure.name, {})[system] = figure.measured
         if rows:
+            picture, title = _CHARTS[run.family]
             bars = [Bars(name, units[name], each) for name, each in rows.items()]
-            drawn[_REPLICATION_PICTURE] = chart(_REPLICATION_TITLE, bars)
+            drawn[picture] = chart(title, bars)
     for axis, series in _series(runs).items():
         curves = [
             Line(f"{name} ({each[0].unit.strip()})", _points(each, axis))
@@ -263,12 +269,13 @@ _Series = Mapping[str, Sequence[Figure]]
 
 
 def _series(runs: Sequence[Run]) -> dict[str, _Series]:
-    """Return the series of the latest run, by axis and by name, with their points in order."""
+    """Return the series of the latest runs, by axis and by name, with their points in order."""
     found: dict[str, dict[str, list[Figure]]] = {}
-    run = _latest(runs).get(_GROWTH)
-    for figure in run.figures if run else ():
-        for axis in figure.conditions:
-            found.setdefault(axis, {}).setdefault(figure.name, []).append(figure)
+    latest = _latest(runs)
+    for family in _GROWTH:
+        for figure in _figures_of(latest, family):
+            for axis in figure.conditions:
+                found.setdefault(axis, {}).setdefault(figure.name, []).append(figure)
     return {
         axis: {
             name: sorted(each, key=lambda figure: float(figure.conditions[axis]))

@@ -145,6 +145,24 @@ def test_the_profile_has_each_stage_with_its_share() -> None:
     assert "| answers | 3.00 µs | 75% |" in made
 
 
+def test_each_family_that_compares_systems_has_a_bar_chart_of_its_own() -> None:
+    def compared(family: str, *systems: str) -> Run:
+        figures = [Figure("time", (2.0,), " s", conditions={"system": each}) for each in systems]
+        return run(*figures, family=family)
+
+    three = "Spark", "DuckDB", "Polars"
+    drawn = pictures([compared("replication", *three[:2]), compared("spark-scale", *three)])
+    assert list(drawn) == ["replication-speed.svg", "spark-scale.svg"]
+    assert [each.count(">2.0 s</text>") for each in drawn.values()] == [2, 3]
+    assert all(f">{each}</text>" in drawn["spark-scale.svg"] for each in three)
+
+
+def test_a_system_that_needs_nothing_has_a_bar_without_length() -> None:
+    nothing = Figure("temporary files", (0.0,), " MB", conditions={"system": "Polars"})
+    [drawn] = pictures([run(nothing, family="spark-scale")]).values()
+    assert "width='0.0'" in drawn
+
+
 def test_a_plot_has_a_line_for_each_series_and_a_point_for_each_size() -> None:
     drawn = pictures([run(cost(1, 2.0), cost(100_000, 3.0), family="growth")])
     assert list(drawn) == ["growth-ledgers.svg"]

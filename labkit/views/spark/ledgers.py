@@ -124,5 +124,6 @@ def copies_per_bookie(segments: DataFrame) -> DataFrame:
         .groupBy("bookie")
         .agg(fn.sum(up_to_last - before_first).alias("copies"))
     )
+    # One task is enough: there is one row per bookie.
     all_bookies = Window.partitionBy(fn.lit(0))
     return copies.withColumn("of_fair_share", fn.col("copies") / fn.avg("copies").over(all_bookies))

@@ -16,6 +16,7 @@ REPAIR = (MARKED, STARTED, COPIED, DEFERRED, DONE, DELETED)
 def underreplicated_ledgers(events: DataFrame) -> DataFrame:
     marks = _episodes(events).where("begins or ends")
     step = fn.when(fn.col("begins"), 1).otherwise(-1)
+    # A running total needs all rows in one task, but there are only a few per ledger.
     in_order = Window.partitionBy(fn.lit(0)).orderBy("seq")
     return marks.select(
         "seq", "time_us", "ledger", "kind", fn.sum(step).over(in_order).alias("marked")
@@ -33,6 +34,7 @@ def copies_made(events: DataFrame, bucket_ms: int = 100) -> DataFrame:
         .groupBy(bucket.alias("bucket_start_ms"), fn.col("node").alias("worker"))
         .agg(fn.count("*").alias("copies"))
     )
+    # One task is enough for the running total: there are only a few rows per bucket.
     up_to_here = Window.partitionBy(fn.lit(0)).orderBy("bucket_start_ms")
     return made.withColumn("made_by_then", fn.sum("copies").over(up_to_here))
 

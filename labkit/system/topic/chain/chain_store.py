@@ -16,6 +16,7 @@ from labkit.system.metadata.store import (
     MetadataUnavailableError,
     NodeTooLargeError,
     NoNodeError,
+    OnChange,
 )
 from labkit.system.model.errors import (
     BKMetadataVersionException,
@@ -44,12 +45,14 @@ properties of the chain such as the deletion mark.
 """
 
 
-async def read_chain(client: BookKeeper, path: str) -> tuple[list[LedgerInfo], int]:
-    """Return the chain and its node's version, or [] and -1 if there is no node. Raises
-    `DamagedNodeError`.
+async def read_chain(
+    client: BookKeeper, path: str, on_change: OnChange | None = None
+) -> tuple[list[LedgerInfo], int]:
+    """Return the chain and its node's version, or [] and -1 if there is no node. Call `on_change`
+    when the node is changed or deleted. Raises `DamagedNodeError`.
     """
     try:
-        data, version = await client.store.get(path)
+        data, version = await client.store.get(path, on_change)
     except NoNodeError:
         return [], -1
     return decode_chain(data), version

@@ -16,6 +16,7 @@ and writes rows to topics through a broker.
     batches      runs a task in a worker and yields Arrow record batches
     offsets      the offset that a stream stores in its checkpoint
     backlog      counts the entries that a stream has not read yet
+    progress     returns a stream's backlog from its progress
     following    decides how far each batch of a stream reads
     source, stream    the classes that Spark calls
 

@@ -3,7 +3,8 @@
 import asyncio
 import re
 from bisect import bisect_left, bisect_right
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -30,7 +31,7 @@ from labkit.views.spark.bookkeeper.options import NO_END, OptionError, Options
 from labkit.views.spark.bookkeeper.spans import Lane, LedgerSnapshot
 
 Chains = dict[Lane, list[LedgerInfo]]
-"""The ledgers of each lane, oldest first."""
+"""The ledgers of each lane, oldest first, so their ids increase."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
 MAX_CONCURRENT_LOOKUPS = 64
@@ -42,13 +43,29 @@ class LedgerGoneError(LabkitError):
     """A ledger that the query needs was deleted, or trimmed from its topic."""
 
 
+def find_ledger(chain: Sequence[LedgerInfo], ledger_id: int) -> int | None:
+    """Return the index of the ledger in the chain, or None if the chain does not contain it."""
+    index = bisect_left(chain, ledger_id, key=lambda info: info.ledger_id)
+    is_found = index < len(chain) and chain[index].ledger_id == ledger_id
+    return index if is_found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedChain:
+    chain: list[LedgerInfo]
+    has_changed: asyncio.Event
+
+
 class LedgerDirectory:
-    """Looks up ledgers; closed ledgers are cached, because they never change."""
+    """Looks up ledgers. Closed ledgers are cached, because they never change, and the chain of a
+    topic is cached until its node changes.
+    """
 
     def __init__(self, client: BookKeeper, options: Options) -> None:
         self.client = client
         self._options = options
         self._closed: dict[int, LedgerSnapshot] = {}
+        self._chains: dict[str, _CachedChain] = {}
         self._lookups = asyncio.Semaphore(MAX_CONCURRENT_LOOKUPS)
 
     async def chains(self) -> Chains:
@@ -123,18 +140,34 @@ class LedgerDirectory:
             return {Lane(topic, partition_of(topic)): await self._unpartitioned_chain(topic)}
         names = [partition_name(topic, partition) for partition in range(count)]
         paths = [managed_ledger_path(name) for name in names]
-        read = await asyncio.gather(*(read_chain(self.client, path) for path in paths))
-        return {Lane(topic, partition): chain for partition, (chain, _) in enumerate(read)}
+        chains = await asyncio.gather(*map(self._chain, paths))
+        return {Lane(topic, partition): chain or [] for partition, chain in enumerate(chains)}
 
     async def _unpartitioned_chain(self, topic: str) -> list[LedgerInfo]:
-        chain, version = await read_chain(self.client, managed_ledger_path(topic))
+        chain = await self._chain(managed_ledger_path(topic))
         # A topic that matches the pattern may have been deleted since it was listed.
-        if version < 0 and self._options.topics:
+        if chain is None and self._options.topics:
             raise OptionError(
                 f"topic {topic} does not exist in the cluster at {self._options.metadata}; topics"
                 " in that namespace:"
                 f" {_some(topic, await self._topics_beside(topic))}"
             )
+        return chain or []
+
+    async def _chain(self, path: str) -> list[LedgerInfo] | None:
+        """Return the chain in this node, or None if there is no node.
+
+        Call this right after another request to the metadata store: if the node had changed before
+        that request was answered, its watch has fired by now.
+        """
+        cached = self._chains.get(path)
+        if cached is not None and not cached.has_changed.is_set():
+            return cached.chain
+        has_changed = asyncio.Event()
+        chain, version = await read_chain(self.client, path, has_changed.set)
+        if version < 0:
+            return None
+        self._chains[path] = _CachedChain(chain, has_changed)
         return chain
 
     async def _matching_topics(self) -> list[str]:

@@ -7,8 +7,10 @@ entries it had, the stream also fails if it cannot rule out a loss.
 """
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from operator import attrgetter
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRows
 
@@ -22,6 +24,7 @@ from labkit.views.spark.bookkeeper.directory import (
     Chains,
     LedgerDirectory,
     LedgerGoneError,
+    find_ledger,
 )
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.offsets import (
@@ -43,6 +46,8 @@ from labkit.views.spark.bookkeeper.spans import (
 )
 from labkit.views.spark.bookkeeper.times import first_published_from
 
+_ledger_id = attrgetter("ledger_id")
+
 
 class StreamFollower:
     def __init__(self, directory: LedgerDirectory, options: Options) -> None:
@@ -52,8 +57,10 @@ class StreamFollower:
         """The ledger that follows each lane's last read id, if that id ended its ledger."""
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
+        self.batch_entry_counts: dict[Lane, int] = {}
+        """The number of entries of each lane up to the offset that was returned last."""
         self.backlogs: dict[Lane, Backlog] = {}
-        """The backlog of each lane after the offset that was returned last."""
+        """The backlog of each lane after that offset."""
 
     async def initial(self) -> Offset:
         """Return the offset given by option `start` or `startingTime`. Raises `OptionError`."""
@@ -104,11 +111,12 @@ class StreamFollower:
             ends = await self._limited_rows(chains, begin, ends, limit.max_rows)
         elif isinstance(limit, ReadMaxBytes):
             ends = await self._limited_bytes(chains, begin, ends, limit.max_bytes)
-        self.backlogs = {
-            lane: backlog(await self._with_current_end(chains[lane]), ends[lane], newest)
-            for lane, newest in self.seen.items()
-            if lane in ends
-        }
+        self.backlogs.clear()
+        for lane in self.seen.keys() & ends.keys():
+            chain = await self._with_current_end(chains[lane])
+            batch = backlog(chain, begin[lane], ends[lane])
+            self.batch_entry_counts[lane] = batch.entry_count
+            self.backlogs[lane] = backlog(chain, ends[lane], self.seen[lane])
         return {**start, **ends}
 
     async def spans(self, start: Offset, end: Offset) -> list[EntrySpan]:
@@ -178,9 +186,10 @@ class StreamFollower:
         first of thousands.
         """
         first, last = starting_after(begin), ending_with(end)
-        infos = [i for i in chain if first.ledger_id <= i.ledger_id <= last.ledger_id]
-        for at in range(0, len(infos), MAX_CONCURRENT_LOOKUPS):
-            some = infos[at : at + MAX_CONCURRENT_LOOKUPS]
+        begin_index = bisect_left(chain, first.ledger_id, key=_ledger_id)
+        end_index = bisect_right(chain, last.ledger_id, key=_ledger_id)
+        for at in range(begin_index, end_index, MAX_CONCURRENT_LOOKUPS):
+            some = chain[at : min(at + MAX_CONCURRENT_LOOKUPS, end_index)]
             for ledger in await asyncio.gather(*map(self._directory.lookup, some)):
                 span = ledger and span_between(ledger, lane, first, last)
                 if span:
@@ -289,17 +298,18 @@ class StreamFollower:
 
     def _check_start(self, start: Offset, chains: Chains) -> None:
         for lane, at in start.items():
-            ids = [info.ledger_id for info in chains.get(lane, [])]
-            if at.ledger_id < 0 or at.ledger_id in ids:
+            chain = chains.get(lane, [])
+            if at.ledger_id < 0 or find_ledger(chain, at.ledger_id) is not None:
                 continue
             # If the ledger was read to its end and its successor still exists, nothing is lost.
-            if self._successors.get((lane, at)) not in ids:
+            successor = self._successors.get((lane, at))
+            if successor is None or find_ledger(chain, successor) is None:
                 self._report_loss(lane, f"ledger {at.ledger_id} (last message read: {at})")
 
     def _check_end(self, start: Offset, end: Offset, chains: Chains) -> None:
         for lane, at in end.items():
-            ids = [info.ledger_id for info in chains.get(lane, [])]
-            if at.ledger_id >= 0 and at.ledger_id not in ids and at != start.get(lane):
+            is_gone = find_ledger(chains.get(lane, []), at.ledger_id) is None
+            if at.ledger_id >= 0 and is_gone and at != start.get(lane):
                 self._report_loss(lane, f"ledger {at.ledger_id} (to be read up to {at})")
 
     def _report_loss(self, lane: Lane, ledger: str) -> None:
@@ -318,6 +328,7 @@ class StreamFollower:
         old = self._successors.items()
         self._successors = {key: ledger for key, ledger in old if start.get(key[0]) == key[1]}
         for lane, at in newest.items():
-            ids = [info.ledger_id for info in chains[lane]]
-            if at.ledger_id in ids[:-1]:
-                self._successors[lane, at] = ids[ids.index(at.ledger_id) + 1]
+            chain = chains[lane]
+            index = find_ledger(chain, at.ledger_id)
+            if index is not None and index + 1 < len(chain):
+                self._successors[lane, at] = chain[index + 1].ledger_id

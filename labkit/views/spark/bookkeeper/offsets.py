@@ -40,7 +40,7 @@ def decode_offset(data: Json, options: Options) -> Offset:
     """Raises `OptionError` if the checkpoint does not say which topic an id belongs to."""
     if any(isinstance(value, dict) for value in data.values()):
         return {
-            Lane(topic, int(number)): _parse(text)
+            Lane(topic, int(number)): parse_message_id(text)
             for topic, ids in data.items()
             for number, text in ids.items()
         }
@@ -50,14 +50,14 @@ def decode_offset(data: Json, options: Options) -> Offset:
             " query over several topics with another checkpointLocation"
         )
     topic = _only_topic(options)
-    return {Lane(topic, int(number)): _parse(text) for number, text in data.items()}
+    return {Lane(topic, int(number)): parse_message_id(text) for number, text in data.items()}
 
 
 def _only_topic(options: Options) -> str:
     return options.topics[0] if options.topics else ""
 
 
-def _parse(text: str) -> MessageId:
+def parse_message_id(text: str) -> MessageId:
     ledger_id, entry_id, partition, batch_index = map(int, text.split(":"))
     return MessageId(ledger_id, entry_id, partition, batch_index)
 

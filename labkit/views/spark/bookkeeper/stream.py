@@ -114,7 +114,8 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode_offset(end, options)
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
-        """Return what Spark shows as `latestOffset` in the query's progress.
+        """Return what Spark shows as `latestOffset` in the query's progress, for
+        `partition_backlogs`.
 
         Spark does not interpret it, and a Python source has no other way to report its backlog.
         """
@@ -124,6 +125,7 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lanes = {
             lane: {
                 "newest": str(follower.seen[lane]),
+                "batchEntries": follower.batch_entry_counts[lane],
                 "backlogEntries": backlog.entry_count,
                 "backlogBytes": backlog.size_bytes,
             }

@@ -6,9 +6,13 @@ from typing import cast
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.store import OnChange
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.chain_store import read_chain
+from labkit.views.spark.bookkeeper import directory
 from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, LedgerGoneError
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.following import StreamFollower
@@ -65,6 +69,31 @@ def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed
     assert stage.run(query.next_offset(offset, None, ALL)) == offset
 
 
+def test_a_trigger_reads_the_chain_again_only_after_it_has_changed(
+    stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+
+    async def counted(
+        client: BookKeeper, path: str, on_change: OnChange
+    ) -> tuple[list[LedgerInfo], int]:
+        reads.append(path)
+        return await read_chain(client, path, on_change)
+
+    monkeypatch.setattr(directory, "read_chain", counted)
+    topic = stage.topic(name, 0, entries_per_ledger=4)
+    query = follower(stage, topic=name)
+    start = offset = stage.run(query.initial())
+    for number in range(9):
+        stage.send(topic, numbered(number, number + 1))
+        offset = stage.run(query.next_offset(offset, None, ALL))
+        assert len(stage.run(query.spans(start, offset))) == 1 + number // 4
+    # Without the watch, both methods would read the chain each time. Switching ledgers changes it
+    # twice, and after a reconnect it is read again.
+    assert len(reads) < 9
+    assert rows_between(stage, name, start, offset) == numbered(0, 9)
+
+
 LANE = Lane("", 0)
 ALL = ReadAllAvailable()
 
@@ -84,13 +113,13 @@ class _LongChain:
 
 
 async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> None:
-    directory = _LongChain()
+    long_chain = _LongChain()
     # Use ledgers rather than a topic: each entry is one row, so no entry has to be read.
     given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
-    query = StreamFollower(cast(LedgerDirectory, directory), given)
+    query = StreamFollower(cast(LedgerDirectory, long_chain), given)
     start = {LANE: MessageId(0, 4)}
     assert await query.next_offset(start, None, ReadMaxRows(12)) == {LANE: MessageId(1, 6)}
-    assert directory.look_ups < 100
+    assert long_chain.look_ups < 100
 
 
 @pytest.mark.parametrize("max_bytes", [1, 250, 1000, 10**6])
@@ -221,6 +250,21 @@ def test_a_stream_over_a_topic_without_ledgers_waits_for_the_first(stage: Stage,
     sent = stage.send(topic, numbered(0, 4))
     end = stage.run(query.next_offset(start, None, ALL))
     assert sorted(map(str, end.values())) == sorted(sent[2:])
+
+
+def test_a_stream_with_closed_only_reads_a_ledger_once_it_is_closed_also_after_a_restart(
+    stage: Stage, name: str
+) -> None:
+    topic = stage.topic(name, 0, entries_per_ledger=4)
+    stage.send(topic, numbered(0, 6))
+    query = follower(stage, topic=name, closedOnly="true")
+    start = stage.run(query.initial())
+    middle = stage.run(query.next_offset(start, None, ALL))
+    assert rows_between(stage, name, start, middle) == numbered(0, 4)
+    stage.send(topic, numbered(6, 9))
+    restarted = follower(stage, topic=name, closedOnly="true")
+    end = stage.run(restarted.next_offset(middle, None, ALL))
+    assert rows_between(stage, name, middle, end) == numbered(4, 8)
 
 
 def test_of_ledgers_an_id_begins_its_own_and_all_behind_it(stage: Stage) -> None:
