@@ -49,25 +49,27 @@ class PartitionConsumer:
                 self._next = _Position(after.ledger_id, after.entry_id + 1, 0)
         self._reader: LedgerReader | None = None
         self._messages_per_entry = 1
+        self._turn = asyncio.Lock()
 
     async def receive(self, max_messages: int) -> list[Message]:
         """Return the next messages, up to `max_messages`.
 
         Return fewer if no more entries are confirmed, or if an entry cannot be read; in the latter
-        case, the next call raises the error.
+        case, the next call raises the error. Concurrent calls return different messages.
         """
-        received: list[Message] = []
-        start = replace(self._next)
-        try:
-            while len(received) < max_messages and (reader := await self._reader_with_more()):
-                await self._receive_from(reader, received, max_messages)
-        except LabkitError:
-            if not received:
+        async with self._turn:
+            received: list[Message] = []
+            start = replace(self._next)
+            try:
+                while len(received) < max_messages and (reader := await self._reader_with_more()):
+                    await self._receive_from(reader, received, max_messages)
+            except LabkitError:
+                if not received:
+                    raise
+            except asyncio.CancelledError:
+                self._next = start
                 raise
-        except asyncio.CancelledError:
-            self._next = start
-            raise
-        return received
+            return received
 
     async def _receive_from(
         self, reader: LedgerReader, received: list[Message], max_messages: int
@@ -84,7 +86,7 @@ class PartitionConsumer:
         """
         position = self._next
         messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
-        self._messages_per_entry = len(messages)
+        self._messages_per_entry = max(1, len(messages))
         taken = messages[position.batch_index : position.batch_index + wanted]
         position.batch_index += len(taken)
         if position.batch_index >= len(messages):

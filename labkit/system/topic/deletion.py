@@ -74,7 +74,7 @@ async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -
 
 
 async def delete_marked(client: BookKeeper, name: str) -> None:
-    """Delete a marked topic's cursors, ledgers and node.
+    """Delete a marked topic's cursors, ledgers and node; do nothing if it is not marked.
 
     Raises `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
     `MetadataUnavailableError`.
@@ -85,6 +85,8 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
         cursors = await client.store.children(path)
     except NoNodeError:
         return  # Another deletion has already finished.
+    if _MARK not in decode_properties(data):
+        return  # Another deletion has finished, and the topic was created again.
     for cursor in cursors:
         await _delete_cursor(client, f"{path}/{cursor}")
     for link in decode_chain(data):

@@ -15,9 +15,13 @@ from dataclasses import dataclass, field
 from google.protobuf.message import DecodeError
 
 from labkit.system.model import crc32c
-from labkit.system.model.errors import BKDigestMatchException
+from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
 from labkit.system.model.message_id import MessageId
-from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, SingleMessageMetadata
+from labkit.system.model.proto.pulsar_pb2 import (
+    CompressionType,
+    MessageMetadata,
+    SingleMessageMetadata,
+)
 
 _MAGIC = 0x0E01
 _BROKER_MAGIC = 0x0E02
@@ -144,10 +148,23 @@ def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMeta
 
 
 def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
-    """Raise `BKDigestMatchException` if the producer's checksum does not match."""
+    """Raise `BKDigestMatchException` if the producer's checksum does not match or a batch is
+    malformed, and `BKIncorrectParameterException` if the payload is compressed.
+    """
     metadata, payload = split_entry(data, ledger_id, entry_id)
+    if metadata.compression != CompressionType.NONE:
+        raise BKIncorrectParameterException(
+            f"entry {entry_id} of ledger {ledger_id} is compressed with"
+            f" {CompressionType.Name(metadata.compression)}; labkit's own consumer reads only"
+            " uncompressed messages: use one of Pulsar's clients, or Spark"
+        )
     if metadata.HasField("num_messages_in_batch"):
-        return _decode_batch(metadata, payload, ledger_id, entry_id, partition)
+        try:
+            return _decode_batch(metadata, payload, ledger_id, entry_id, partition)
+        except (struct.error, DecodeError) as error:
+            raise BKDigestMatchException(
+                f"entry {entry_id} of ledger {ledger_id} is not a valid batch: {error}"
+            ) from None
     message_id = MessageId(ledger_id, entry_id, partition, -1)
     return [_message(message_id, metadata, metadata, payload, 1)]
 

@@ -306,8 +306,11 @@ class TopicOwnership:
         # If the node cannot be marked, clients are still redirected to this broker, which rejects
         # them.
         with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
-            _, version = await self._store.get(bundle.path)
-            await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
+            data, version = await self._store.get(bundle.path)
+            owner, _ = decode_owner(data)
+            # If the session has been lost in the meantime, the node may belong to another broker.
+            if owner.service_url == self._me.service_url and self._is_given_up(bundle):
+                await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def _create_node(self, bundle: NamespaceBundle) -> BrokerAddress | None:
         """Create the bundle's node; return None, or the broker that already owns the bundle."""

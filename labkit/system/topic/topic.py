@@ -4,6 +4,7 @@ In Pulsar: `broker/service/persistent/PersistentTopic.java`, one for each partit
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -73,12 +74,18 @@ class Topic:
         if partitions:
             await _store_partition_count(client, name, partitions)
         names = [partition_name(name, i) for i in range(partitions)] or [name]
-        opened = []
-        for full in names:
-            path = managed_ledger_path(full)
-            ledger = ManagedLedger(full, path, client, config or ManagedLedgerConfig())
-            await ledger.open()
-            opened.append(_Partition(partition_of(full), path, ledger))
+        opened: list[_Partition] = []
+        try:
+            for full in names:
+                path = managed_ledger_path(full)
+                ledger = ManagedLedger(full, path, client, config or ManagedLedgerConfig())
+                await ledger.open()
+                opened.append(_Partition(partition_of(full), path, ledger))
+        except LabkitError:
+            for partition in opened:
+                with suppress(LabkitError):  # The first error says more.
+                    await partition.ledger.close()
+            raise
         return cls(name, client, opened)
 
     def producer(self, name: str = "producer", *, batching: Batching | None = None) -> Producer:

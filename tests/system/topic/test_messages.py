@@ -6,8 +6,9 @@ from typing import Any
 import google_crc32c
 import pytest
 
-from labkit.system.model.errors import BKDigestMatchException
+from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
 from labkit.system.model.message_id import MessageId
+from labkit.system.model.proto.pulsar_pb2 import CompressionType, MessageMetadata
 from labkit.system.topic.messages import (
     OutgoingMessage,
     decode_messages,
@@ -104,6 +105,23 @@ def test_messages_of_a_batch_share_their_entry_and_count_from_0() -> None:
         (b"1", 1, 1),
         (b"2", 2, 2),
     ]
+
+
+def test_a_compressed_entry_is_refused_with_the_name_of_its_compression() -> None:
+    metadata = MessageMetadata(
+        producer_name="p", sequence_id=0, publish_time=0, compression=CompressionType.ZSTD
+    )
+    with pytest.raises(BKIncorrectParameterException, match="compressed with ZSTD; labkit's own"):
+        decode_messages(framed(metadata.SerializeToString(), b"bytes"), 7, 3, 0)
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x00\x00", b"\x00\x00\x00\x02\xff\xff"])
+def test_a_malformed_batch_is_not_a_message(payload: bytes) -> None:
+    metadata = MessageMetadata(
+        producer_name="p", sequence_id=0, publish_time=0, num_messages_in_batch=1
+    )
+    with pytest.raises(BKDigestMatchException, match="is not a valid batch"):
+        decode_messages(framed(metadata.SerializeToString(), payload), 7, 3, 0)
 
 
 def test_every_damaged_byte_is_noticed() -> None:

@@ -133,6 +133,16 @@ async def test_bundle_is_given_up_here_even_if_its_node_cannot_be_marked(
 
 
 @in_virtual_time
+async def test_giving_up_a_bundle_does_not_overwrite_the_node_of_another_broker(
+    world: World,
+) -> None:
+    await world.broker.acquire(TOPIC)
+    world.store.tree.set(BUNDLE.path, encode_owner(B), ANY_VERSION)
+    await world.broker.disable(BUNDLE)
+    assert world.store.tree.get(BUNDLE.path, None)[0] == encode_owner(B)
+
+
+@in_virtual_time
 async def test_release_is_tried_five_times_a_second_until_the_store_answers(world: World) -> None:
     await world.broker.acquire(TOPIC)
     await world.broker.disable(BUNDLE)

@@ -1,5 +1,7 @@
 """Tests for topics on a real cluster: message ids, order, rollover, and who may write."""
 
+import asyncio
+
 import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -25,6 +27,15 @@ async def test_producer_and_consumer_name_each_message_alike(owner: BookKeeper, 
     assert all(message.properties == {"n": message.payload.decode()} for message in messages)
     assert {message.producer_name for message in messages} == {"me"}
     await topic.close()
+
+
+async def test_concurrent_calls_of_receive_return_different_messages(
+    owner: BookKeeper, topic: Topic
+) -> None:
+    ids = await send_all(topic.producer(), numbered(0, 6))
+    consumer = topic.consumer()
+    received = await asyncio.gather(*(consumer.receive(2) for _ in range(3)))
+    assert [message.message_id for messages in received for message in messages] == ids
 
 
 async def test_chain_is_kept_as_pulsar_keeps_it(

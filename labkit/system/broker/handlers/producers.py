@@ -131,7 +131,7 @@ class Producer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id stored for this producer, or -1."""
+        """The highest sequence id that this producer has sent, stored or not, or -1."""
         return self._attached.last_sequence_id
 
     def send(self, request: CommandSend, message: bytes) -> None:

@@ -117,7 +117,7 @@ def with_terminated(data: bytes, last: Position) -> bytes:
     """Mark the chain as terminated after this entry. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     info.terminatedPosition.CopyFrom(_nested(last))
-    return info.SerializeToString(deterministic=True)
+    return _chain_node(info)
 
 
 def decode_properties(data: bytes) -> dict[str, str]:

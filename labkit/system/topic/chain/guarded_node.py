@@ -22,8 +22,8 @@ class ManagedLedgerFencedError(LabkitError):
 class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
-    If the response to a write is lost, the next call first determines whether the write was carried
-    out. Every call may raise `MetadataUnavailableError`.
+    If the response to a write or a deletion is lost, the next call first determines whether it was
+    carried out. Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(self, store: MetadataStore, path: str, description: str) -> None:
@@ -33,7 +33,9 @@ class GuardedNode:
         self._path = path
         self._description = description
         self._version = _NO_NODE
-        self._uncertain_write: bytes | None = None
+        self._is_uncertain = False
+        self._wanted: bytes | None = None
+        """If `_is_uncertain`: the data of the write without a response; None for a deletion."""
 
     async def read(self) -> bool:
         """Read the node, and return whether it exists.
@@ -44,12 +46,12 @@ class GuardedNode:
             self.data, self._version = await self._store.get(self._path)
         except NoNodeError:
             self.data, self._version = b"", _NO_NODE
-        self._uncertain_write = None
+        self._is_uncertain = False
         return self._version != _NO_NODE
 
     async def write(self, data: bytes) -> None:
         """Raise `ManagedLedgerFencedError` if another owner has written the node."""
-        await self._settle_uncertain_write()
+        await self._settle_uncertainty()
         try:
             if self._version == _NO_NODE:
                 await self._store.create(self._path, data)
@@ -59,30 +61,33 @@ class GuardedNode:
         except (NodeExistsError, BadVersionError, NoNodeError):
             raise fenced_error(self._description) from None
         except MetadataUnavailableError:
-            # The write may have been carried out.
-            self._uncertain_write = data
+            self._is_uncertain, self._wanted = True, data
             raise
         self.data = data
 
     async def delete(self) -> None:
         """Raise `ManagedLedgerFencedError` if another owner has written the node."""
-        await self._settle_uncertain_write()
+        await self._settle_uncertainty()
         if self._version != _NO_NODE:
             try:
                 await self._store.delete(self._path, self._version)
             except BadVersionError:
                 raise fenced_error(self._description) from None
             except NoNodeError:
-                pass  # An earlier attempt deleted it, and its response was lost.
+                pass
+            except MetadataUnavailableError:
+                self._is_uncertain, self._wanted = True, None
+                raise
             self.data, self._version = b"", _NO_NODE
 
-    async def _settle_uncertain_write(self) -> None:
-        if self._uncertain_write is None:
+    async def _settle_uncertainty(self) -> None:
+        if not self._is_uncertain:
             return
-        wanted, version = self._uncertain_write, self._version
-        await self.read()
+        wanted, version = self._wanted, self._version
+        exists = await self.read()
         # A new version with exactly these bytes is this owner's own write.
-        if self._version != version and self.data != wanted:
+        was_done = not exists if wanted is None else self.data == wanted
+        if self._version != version and not was_done:
             raise fenced_error(self._description)
 
 

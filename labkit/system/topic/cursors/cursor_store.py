@@ -146,7 +146,12 @@ class CursorStore:
             await self._end_writer()
 
     async def delete(self) -> None:
-        await self._node.delete()
+        try:
+            await self._node.delete()
+        except MetadataUnavailableError:
+            # The node may be gone. The next `write` must store it again, so it needs a new ledger.
+            await self._end_writer()
+            raise
         await self._end_writer()
         await self._delete_ledgers(self._ledgers)
 

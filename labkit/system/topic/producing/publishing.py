@@ -277,7 +277,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that deduplication has recorded for the producer, or -1."""
+        """The highest sequence id that the producer has sent, stored or not, or -1."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 

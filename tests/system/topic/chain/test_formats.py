@@ -166,6 +166,13 @@ def test_chain_too_large_for_a_node_is_compressed_and_read_again() -> None:
     assert decode_properties(with_property(shorter, "a", None)) == {}
 
 
+def test_a_large_chain_stays_compressed_when_it_is_terminated() -> None:
+    links = [LedgerInfo(ledger_id, 1, 1, 1) for ledger_id in range(50_000)]
+    data = encode_chain(links)
+    assert len(with_terminated(data, (3, 6))) < len(data) + 100
+    assert decode_chain(with_terminated(data, (3, 6))) == links
+
+
 def test_terminated_chain_keeps_everything_else_of_its_node() -> None:
     data = with_property(encode_chain(LINKS), "a", "1")
     assert decode_terminated(data) is None

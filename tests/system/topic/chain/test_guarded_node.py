@@ -138,6 +138,19 @@ async def test_deletion_whose_answer_was_lost_may_be_repeated(store: LossyStore)
     assert not await owner.read()
 
 
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_a_write_after_a_deletion_whose_answer_was_lost_stores_the_node(
+    store: LossyStore, lost: str
+) -> None:
+    owner = node(store)
+    await owner.write(b"0")
+    store.lose = lost
+    with pytest.raises(MetadataUnavailableError):
+        await owner.delete()
+    await owner.write(b"1")
+    assert store.tree.get("/chain", None)[0] == b"1"
+
+
 async def test_node_that_was_not_read_yet_is_taken_for_missing(store: LossyStore) -> None:
     first, second = node(store), node(store)
     assert first.data == b""
