@@ -17,6 +17,7 @@ from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import Outcome, Verdict, check_all
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
+from labkit.views.widgets.run import time_words
 from labkit.views.widgets.timeline import (
     BrokenPromise,
     LossCurve,
@@ -162,12 +163,14 @@ def _played(
         events,
         title,
         f"✘ {failures}" if broken else "✔ no promise was broken",
-        f"{tested} of {len(verdicts)} checks applied to this run",
+        f"{tested} of {len(verdicts)} checks applied to this run"
+        + "".join(f"; event {each.seq} broke {each.name}" for each in broken),
         broken=[
             BrokenPromise(
                 each.name,
                 each.promise,
-                each.reason,
+                f"At {time_words(each.time_us)}" if each.time_us >= 0 else "",
+                each.explanation,
                 each.seq,
                 [event.seq for event in each.lineage],
             )

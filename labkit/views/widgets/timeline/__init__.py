@@ -141,7 +141,7 @@ class TimelineView(PlayingView):
         step = self._steps[number].which
         whose = {BOTH: "", FIRST: "Only in the original run: "}.get(step, "Only in the fork: ")
         broke = next((each for each in self.shown[which].broken if each.seq == event.seq), None)
-        why = f". ✘ Broken here: {broke.promise} {broke.reason}" if broke else ""
+        why = f". ✘ Broken here: {broke.explanation} {broke.promise}" if broke else ""
         return f"{whose}{describe(event)}{why}"
 
     def choices(self) -> list[Message]:

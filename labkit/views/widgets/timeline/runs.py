@@ -16,13 +16,20 @@ events. The bars of the two runs also differ in position.
 class BrokenPromise:
     """A broken promise, with the `seq` of the event at which it was broken. `lineage` contains the
     `seq` of each event that led to this event.
+
+    moment, explanation: when and how the promise was broken, such as "At 14.50 ms" and "b0 ...".
     """
 
     name: str
     promise: str
-    reason: str
+    moment: str
+    explanation: str
     seq: int
     lineage: Sequence[int] = ()
+
+    @property
+    def reason(self) -> str:
+        return f"{self.moment}: {self.explanation}" if self.moment else self.explanation
 
 
 @dataclass(frozen=True, slots=True)
