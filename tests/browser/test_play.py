@@ -212,6 +212,11 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     assert page.evaluate(OUTERMOST) <= width
     button("Solution").tap()
     expect(button("Next level")).to_be_visible()
+    button("When did it become inevitable?").tap()
+    expect(page.get_by_role("img", name="The share of other futures")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("futures break this promise")
+    expect(button("When did it become inevitable?")).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_have_count(0)
     page.get_by_text("What the symbols mean").tap()
     assert page.evaluate(OUTERMOST) <= width
     page.screenshot(path=ARTIFACTS / f"play-touch-won-{width}-{theme}.png", full_page=True)

@@ -174,6 +174,8 @@ class View {
       ),
     );
     this.draw(true);
+    // Python tries one moment each time, so that it can handle clicks in between.
+    if (data.curve?.searches) this.send({ do: "try", on: String(data.curve.points.length) });
   }
 
   /**

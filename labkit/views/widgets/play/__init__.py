@@ -20,6 +20,7 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
+from labkit.views.widgets.future_search import LossCurve
 from labkit.views.widgets.play.cards import Message
 from labkit.views.widgets.play.picture import PlayPicture, lines_above
 from labkit.views.widgets.playing import Linkable, PlayingView
@@ -252,7 +253,7 @@ class PlayView(PlayingView):
                 options = [["", none], *others]
                 choice: Control = {"name": name, "label": label, "kind": "choice", "value": ""}
                 found.append({**choice, "options": options})
-        return found
+        return found + self.search_control()
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         moves = self.played.moves
@@ -282,6 +283,8 @@ class PlayView(PlayingView):
         elif name == "compare" and value:
             self.comparison = self.side_by_side(int(value))
             self._show_comparison()
+        else:
+            super().choose(name, value, seq)
 
     def _show_comparison(self) -> None:
         with self.hold_sync():
@@ -329,6 +332,12 @@ class PlayView(PlayingView):
         self.switch_to(played.trace)
         fresh = [each for each in played.broken if each.name not in before]
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
+
+    def curve_words(self, curve: LossCurve) -> str:
+        if curve.seq < 0:
+            return curve.words
+        moment = moment_words(self.played, self.played.trace, curve.seq)
+        return f"{moment}: from here on, {curve.change}."
 
     def whole(self) -> Control:
         if self.comparison:

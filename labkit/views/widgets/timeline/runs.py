@@ -1,6 +1,6 @@
 """The input of the timeline: a run with its verdicts, and the faults that can be injected."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,21 +60,6 @@ class PlayedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class LossCurve:
-    """The proportion of a run's alternative futures in which the run's first broken promise is also
-    broken.
-
-    points: the share (0 to 1) at some moments (µs of the run), in time order.
-    seq: the event at which most futures were lost, or -1 if none stands out.
-    words: a sentence about that event.
-    """
-
-    points: Sequence[tuple[int, float]]
-    seq: int
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
 class Palette:
     """The faults that can be injected after an event.
 
@@ -85,11 +70,8 @@ class Palette:
     fork: a function that returns the alternative future of a run, given the run, the `seq` of an
         event, and the fault's name and fields. It raises `LabkitError` if the fault cannot be
         injected after this event.
-    curves: a function that tries other futures of a run with a broken promise, and yields a more
-        precise curve each time.
     """
 
     faults: Sequence[tuple[str, str, Sequence[str]]]
     nodes: Sequence[str]
     fork: Callable[[PlayedRun, int, Mapping[str, Any]], PlayedRun]
-    curves: Callable[[PlayedRun], Iterator[LossCurve]] | None = None
