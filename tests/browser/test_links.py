@@ -111,6 +111,7 @@ def test_a_link_to_a_counterexample_opens_without_python(links_site: Site) -> No
     assert page.locator("#lk-run").get_attribute("data-digest") == trace.digest
     film = film_of(page, ".lk-place")
     assert next(seq for at, _, _, seq in film["beats"] if at == film["opening"]) == 50
+    expect(page.get_by_role("img", name="The share of other futures")).to_be_visible()
     link = copied(page)
     assert link.startswith(f"{links_site.host}{BELOW}/run.html#run.1.")
     assert RunLink.parse(link).at == 50

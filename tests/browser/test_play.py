@@ -196,7 +196,15 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     page.get_by_label("Compare with").select_option(
         label="1: 3 moves, ✘ an entry was confirmed with too few acks"
     )
-    expect(page.locator(".lk-place svg").first).to_contain_text("This play: 3 moves")
+    svg = page.locator(".lk-place .lk-picture svg")
+    expect(svg).to_contain_text("This play: 3 moves")
+    for title in ("This play: 3 moves", "Branch 1: 3 moves"):
+        run = svg.locator("g", has_text=title).last
+        box = run.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] < box["x"] + box["width"] <= width
+    expect(svg).to_contain_text("After the last move: w confirmed entry 0")
+    expect(svg).to_contain_text("Move 3 (“entry 0 is stored” from b0 to w): w confirmed entry 0")
     page.screenshot(path=ARTIFACTS / f"play-touch-compare-{width}-{theme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     button("Back to the play").tap()
@@ -204,6 +212,11 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     assert page.evaluate(OUTERMOST) <= width
     button("Solution").tap()
     expect(button("Next level")).to_be_visible()
+    button("When did it become inevitable?").tap()
+    expect(page.get_by_role("img", name="The share of other futures")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("futures break this promise")
+    expect(button("When did it become inevitable?")).to_be_visible()
+    expect(page.get_by_role("progressbar")).to_have_count(0)
     page.get_by_text("What the symbols mean").tap()
     assert page.evaluate(OUTERMOST) <= width
     page.screenshot(path=ARTIFACTS / f"play-touch-won-{width}-{theme}.png", full_page=True)

@@ -13,6 +13,7 @@ from labkit.course.runs.open_run import FixedRun
 from labkit.course.runs.timeline import timeline
 from labkit.system.check import broken, check_all
 from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.future_search import FutureSearch
 from labkit.views.widgets.scene_view import MODULE, STYLE
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
@@ -35,14 +36,19 @@ def run_page(views: Views) -> str:
 
 
 def _counterexample(variant: str, views: Views) -> str:
-    """Prepare views of a counterexample, without controls; return the link to it as a list item."""
+    """Prepare views of a counterexample, without controls but with the moment at which the failure
+    became inevitable; return the link to it as a list item.
+    """
     trace = run(counterexample(variant))
     verdict = broken(check_all(trace))[0]
+    search = FutureSearch(trace, verdict.name)
+    search.finish()
     for view in (
         timeline(trace, again=None),
         SpaceTime(FixedRun(trace), broken=verdict),
         ClusterView(FixedRun(trace)),
     ):
+        view.show_search(search)
         views.place(state_of(view) | {"controls": []}, "")
     fragment = RunLink.parse(trace.link(at=verdict.seq)).fragment()
     return f'<li><a href="#{fragment}">{variant}</a> breaks {verdict.name}</li>'

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ParamSpec
 from unittest.mock import patch
 
 from labkit.course.checking.exercise import Refused
@@ -28,6 +28,8 @@ from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
+
+P = ParamSpec("P")
 
 LEARNERS_VARIANT = "yours"
 """Name of the variant in the scenarios that a trial runs."""
@@ -74,11 +76,24 @@ class ClusterTrial:
 
 
 def run_with(scenario: Scenario, **parts: Any) -> Trace:
-    """Run the scenario with custom parts, given as fields of `Variant`, and return its trace."""
-    with patch.dict(
-        VARIANTS, {LEARNERS_VARIANT: Variant(LEARNERS_VARIANT, "with the learner's code", **parts)}
-    ):
-        return run(replace(scenario, variant=LEARNERS_VARIANT))
+    """Run the scenario with custom parts, given as fields of `Variant`, and return its trace, whose
+    forks and futures have the same parts.
+    """
+    variant = Variant(LEARNERS_VARIANT, "with the learner's code", **parts)
+
+    def with_parts(runs: Callable[P, Trace]) -> Callable[P, Trace]:
+        def call(*arguments: P.args, **named: P.kwargs) -> Trace:
+            with patch.dict(VARIANTS, {LEARNERS_VARIANT: variant}):
+                return runs(*arguments, **named)
+
+        return call
+
+    trace = with_parts(_run_learners)(scenario)
+    return replace(trace, rerun=with_parts(trace.rerun), run_future=with_parts(trace.run_future))
+
+
+def _run_learners(scenario: Scenario) -> Trace:
+    return run(replace(scenario, variant=LEARNERS_VARIANT))
 
 
 def client_with(**classes: type) -> type[BookKeeper]:

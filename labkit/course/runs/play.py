@@ -3,14 +3,17 @@
 Play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))     in a notebook
 """
 
+from dataclasses import replace
+
 from labkit.course.runs.recorded import recorded
 from labkit.course.runs.timeline import played as in_timeline
-from labkit.views.widgets.play import PlayView
+from labkit.views.widgets.play import PlayView, moment_words
 from labkit.views.widgets.plurals import counted
-from labkit.views.widgets.timeline import TimelineView
+from labkit.views.widgets.timeline import PlayedRun, TimelineView
 from labkit.views.widgets.verdict_words import failure_of
 from labkit.worlds.sim.play.played import Played, play
 from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.trace import Trace
 
 
 class Play(PlayView):
@@ -51,6 +54,13 @@ class Play(PlayView):
         the end.
         """
         branch: Played = self.branches[number]
-        this = f"This play: {counted(len(self.played.moves), 'move')}"
-        other = f"Branch {number + 1}: {counted(len(branch.moves), 'move')}"
-        return TimelineView(in_timeline(self.continued(), this), in_timeline(branch.whole(), other))
+        return TimelineView(
+            _in_timeline("This play", self.played, self.continued()),
+            _in_timeline(f"Branch {number + 1}", branch, branch.whole()),
+        )
+
+
+def _in_timeline(title: str, played: Played, whole: Trace) -> PlayedRun:
+    run = in_timeline(whole, f"{title}: {counted(len(played.moves), 'move')}")
+    broken = [replace(each, moment=moment_words(played, whole, each.seq)) for each in run.broken]
+    return replace(run, broken=broken)

@@ -17,15 +17,14 @@ from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import Outcome, Verdict, check_all
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
+from labkit.views.widgets.run import time_words
 from labkit.views.widgets.timeline import (
     BrokenPromise,
-    LossCurve,
     Palette,
     PlayedRun,
     TimelineView,
 )
 from labkit.views.widgets.verdict_words import failure_of
-from labkit.worlds.sim.explore.futures import inevitability_so_far
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import (
@@ -162,12 +161,14 @@ def _played(
         events,
         title,
         f"✘ {failures}" if broken else "✔ no promise was broken",
-        f"{tested} of {len(verdicts)} checks applied to this run",
+        f"{tested} of {len(verdicts)} checks applied to this run"
+        + "".join(f"; event {each.seq} broke {each.name}" for each in broken),
         broken=[
             BrokenPromise(
                 each.name,
                 each.promise,
-                each.reason,
+                f"At {time_words(each.time_us)}" if each.time_us >= 0 else "",
+                each.explanation,
                 each.seq,
                 [event.seq for event in each.lineage],
             )
@@ -215,26 +216,7 @@ def _palette(trace: Trace, again: Again) -> Palette:
         title = f"What if {_QUESTIONS[name].format_map(fields)}?"
         return played(again(forked(base.source, seq, fields)), title)
 
-    return Palette(_FAULTS, nodes, fork, _curves)
-
-
-_FUTURES = 16
-"""The number of futures to try at each moment: enough to see a jump, in a fraction of a second."""
-
-
-def _curves(run_: PlayedRun) -> Iterator[LossCurve]:
-    for found in inevitability_so_far(run_.source, run_.broken[0].name, _FUTURES):
-        points = [(share.time_us, share.share) for share in found.shares]
-        if found.jump is None:
-            yield LossCurve(points, -1, "No single event of this run made the failure inevitable.")
-            continue
-        before, after = found.jump.before, found.jump.after
-        yield LossCurve(
-            points,
-            found.jump.events[-1].seq,
-            f"From {after.time_us / 1000:,.2f} ms on, {after.broken} of {after.tried} futures break"
-            f" this promise; just before, {before.broken} did. In between: {found.jump.reason}.",
-        )
+    return Palette(_FAULTS, nodes, fork)
 
 
 def forked(trace: Trace, seq: int, fields: Mapping[str, Any]) -> Scenario:

@@ -12,6 +12,15 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import handlers_of
 
 
+def end_words(last_entry: int) -> str:
+    """Return the end of a closed ledger in words, given its last entry, or -1 if it has none."""
+    return f"at entry {last_entry}" if last_entry >= 0 else "without any entry"
+
+
+def entry_words(entry: int) -> str:
+    return "none" if entry < 0 else str(entry)
+
+
 class Check:
     """Keeps the first violation and the first doubt; a violation outweighs a doubt.
 
@@ -57,8 +66,10 @@ class Check:
         name, promise, judged = type(self).__name__, self.promise, self.judged
         if self._break is not None:
             event, reason, seqs = self._break
-            sentence = f"At {event.time_us / 1000:.3f} ms, event {event.seq}: {reason}."
-            return Verdict(name, promise, Outcome.INVALID, judged, sentence, event.seq, seqs)
+            why = f"{reason}."
+            return Verdict(
+                name, promise, Outcome.INVALID, judged, why, event.seq, event.time_us, seqs
+            )
         if judged and not self._doubt:
             return Verdict(name, promise, Outcome.VALID, judged)
         reason = self._doubt or "nothing in this trace puts the promise to the test"

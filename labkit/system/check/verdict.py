@@ -36,21 +36,29 @@ _COLOURS = {
 class Verdict:
     """The result of checking one promise in one trace.
 
-    judged     how many times the trace tested the promise
-    reason     how the promise was broken, or why the trace is inconclusive
-    seq        the event that broke the promise, or -1
-    witnesses  other events that the reason refers to
-    lineage    the event that broke the promise, the witnesses and all their causes, in order
+    judged       how many times the trace tested the promise
+    explanation  how the promise was broken, or why the trace is inconclusive
+    seq          the event that broke the promise, or -1
+    time_us      the time of that event, or -1
+    witnesses    other events that the explanation refers to
+    lineage      the event that broke the promise, the witnesses and all their causes, in order
     """
 
     name: str
     promise: str
     outcome: Outcome
     judged: int = 0
-    reason: str = ""
+    explanation: str = ""
     seq: int = -1
+    time_us: int = -1
     witnesses: tuple[int, ...] = ()
     lineage: tuple[Event, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """The explanation, preceded by the moment at which the promise was broken, if known."""
+        moment = f"At {self.time_us / 1000:.3f} ms, event {self.seq}: " if self.time_us >= 0 else ""
+        return f"{moment}{self.explanation}"
 
     @property
     def sequence(self) -> str:

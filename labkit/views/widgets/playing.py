@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 from uuid import uuid4
 
-from labkit.system.check import Outcome, check_all
+from labkit.system.check import Verdict, broken, check_all
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
@@ -21,6 +21,7 @@ from labkit.views.widgets.beat_words import rank, words_of
 from labkit.views.widgets.display_clock import READ_MS
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
+from labkit.views.widgets.future_search import QUESTION, Foreseeable, FutureSearch, LossCurve
 from labkit.views.widgets.run import DisplayedRun, RunSource, TraceLike, beats_of, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
@@ -96,6 +97,9 @@ class PlayingView(SceneView):
     """Follows a running cluster until the view is closed."""
     linked_as: ClassVar[str] = ""
     """The name of the view in links, or "" if no link opens it."""
+    run: DisplayedRun
+    _verdicts: Sequence[Verdict] | None = None
+    """The broken promises of the displayed run, once they are needed."""
     opens_at: int | None = None
     """The `seq` of the event at which a replay opens, if the reader came for that moment."""
 
@@ -118,7 +122,7 @@ class PlayingView(SceneView):
         raise NotImplementedError
 
     def choices(self) -> list[Message]:
-        return []
+        return self.search_control()
 
     def opening(self) -> float:
         """Return the position at which a replay is first shown, which is also where playback
@@ -132,9 +136,15 @@ class PlayingView(SceneView):
 
     def verdict(self) -> str:
         """Return what the epilogue of a simulated run shows: ✔ or ✘, and the broken promises."""
-        failed = [each for each in check_all(self.run.events) if each.outcome is Outcome.INVALID]
-        broken = "; ".join(failure_of(each.name) for each in failed)
-        return f"✘ {broken}" if broken else "✔ no promise was broken"
+        failures = "; ".join(failure_of(each.name) for each in self.broken_promises())
+        return f"✘ {failures}" if failures else "✔ no promise was broken"
+
+    def broken_promises(self) -> Sequence[Verdict]:
+        """Return the verdicts about the promises that the displayed run breaks."""
+        if self._verdicts is None:
+            source = self._source if isinstance(self._source, Foreseeable) else self.run.events
+            self._verdicts = broken(check_all(source))
+        return self._verdicts
 
     def moment(self) -> float:
         """Return the position at which a page continues after it has displayed another run."""
@@ -173,6 +183,57 @@ class PlayingView(SceneView):
     def bookies(self) -> Sequence[str]:
         """Return the bookies that exist even if no event mentions them."""
         return self._source.bookie_names if self.is_live else ()
+
+    # When a broken promise became inevitable
+
+    search: FutureSearch | None = None
+    """The search for that moment, once the reader has started it."""
+
+    def foreseeable(self) -> tuple[Foreseeable, str] | None:
+        """Return the run and its first broken promise, or None if no promise is broken, or if other
+        futures of the run cannot be tried.
+        """
+        if not isinstance(self._source, Foreseeable) or not self.broken_promises():
+            return None
+        return self._source, self.broken_promises()[0].name
+
+    def search_control(self) -> list[Message]:
+        """Return the button that starts or stops the search, if other futures can be tried."""
+        if self.search and self.search.is_running:
+            return [{"name": "futures", "label": "Stop trying futures", "kind": "button"}]
+        if self.foreseeable() is None:
+            return []
+        return [{"name": "futures", "label": QUESTION, "kind": "button"}]
+
+    def choose(self, name: str, value: Any, seq: int) -> None:
+        if name != "futures":
+            super().choose(name, value, seq)
+            return
+        if self.search and self.search.is_running:
+            self.search.is_running = False
+        elif found := self.foreseeable():
+            self.search = FutureSearch(*found)
+        self.show_search(self.search)
+
+    def curve_words(self, curve: LossCurve) -> str:
+        """Return a sentence about the event at which most futures were lost."""
+        return curve.words
+
+    def _try_moment(self, tried: str) -> None:
+        """Try another moment. Several pages may ask for it, but only once for each moment."""
+        search = self.search
+        if search is None or not search.is_running or tried != str(search.tried):
+            return
+        curve = search.try_moment()
+        if curve.remaining == 0:
+            self.notice = self.curve_words(curve)
+        self.show_search(search)
+
+    def show_search(self, search: FutureSearch | None) -> None:
+        """Show a search for futures of the displayed run, which may have finished elsewhere."""
+        self.search = search
+        with self.hold_sync():
+            self.film, self.controls = self.whole(), self.choices()
 
     # Stills
 
@@ -225,6 +286,8 @@ class PlayingView(SceneView):
 
     def open_run(self, source: Any) -> None:
         self._source = source
+        self._verdicts = None
+        self.search = None
         self._moment: int | None = None
         if self.is_live:
             self._trace: TraceLog = self._source.trace
@@ -319,6 +382,13 @@ class PlayingView(SceneView):
             self.reel.add(last._replace(at=max(until, last.at), scene=self.current_picture.scene()))
 
     def whole(self) -> Message:
+        clock = self._with_signs(self.run.clock_message())
+        if self.search:
+            clock["curve"] = self.search.message(self.run)
+            curve = self.search.curve
+            if curve and curve.seq >= 0:  # Mark the event on the bar.
+                sign = [self.run.at(curve.seq), "✘", self.curve_words(curve), "lost"]
+                clock["signs"] = sorted([*clock["signs"], sign], key=lambda each: each[0])
         return {
             "run": self.run.name,
             "number": self._number,
@@ -326,7 +396,7 @@ class PlayingView(SceneView):
             "opening": round(self.opening(), 1),
             "moment": round(self.moment(), 1),
             "link": self.link(),
-            **self._with_signs(self.run.clock_message()),
+            **clock,
             "old": self._old_future(),
             "verdict": "" if self.run.check_at is None else self.verdict(),
             **self.film_message(self.reel),
@@ -341,7 +411,9 @@ class PlayingView(SceneView):
             super().received(view, message, buffers)
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        if act == "undo" and self.forks:
+        if act == "try":
+            self._try_moment(on)
+        elif act == "undo" and self.forks:
             self.undo()
         elif act in FAULTS and isinstance(self._source, Forkable):
             try:

@@ -20,6 +20,7 @@ Besides its appearance, a mark can have:
 - `move`: a movement while the film plays
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -224,6 +225,16 @@ def _frame(width: float, height: float, words: str) -> Attributes:
         "font-size": 12,
         "fill": "none",
     }
+
+
+def narrowed(wide: Mark, narrow: Mark) -> Mark:
+    """Return `wide` such that it gets the attributes of `narrow` on narrow pages, if the root of
+    the picture is narrowed, too. Parts that are side by side can thus move below each other.
+    """
+    changed = {
+        name: value for name, value in narrow.attributes.items() if wide.attributes[name] != value
+    }
+    return wide._replace(attributes=wide.attributes | {"data-narrow": json.dumps(changed)})
 
 
 @lru_cache(512)

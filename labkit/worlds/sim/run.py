@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from labkit.system.trace.log import TraceLog
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
+from labkit.worlds.sim.future_world import FutureInChosenOrder, FutureWorld
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.interrupt import OneThreadExecutor, awaited
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -74,10 +75,29 @@ def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
             yield _run(scenario)
 
 
+def run_future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
+    """Run the scenario, but after the given moment, make other decisions and do not inject any
+    further faults.
+
+    `moment_us` is in microseconds of virtual time; the decisions after it are drawn from `seed`.
+    Raises `SimulationError` if the run does not end.
+    """
+    world_class = FutureInChosenOrder if scenario.in_turn else FutureWorld
+
+    def new_world(loop: SimLoop) -> World:
+        return world_class(scenario, loop, moment_us, seed)
+
+    return outside_event_loops(partial(_run_new, new_world, STEP_BUDGET))
+
+
 def _run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
     world_class = ChosenOrderWorld if scenario.in_turn else World
+    return _run_new(partial(world_class, scenario), step_budget)
+
+
+def _run_new(new_world: Callable[[SimLoop], World], step_budget: int) -> Trace:
     with without_garbage_collection():
-        trace = run_world(world_class(scenario, SimLoop(step_budget, _TIME_LIMIT_S)))
+        trace = run_world(new_world(SimLoop(step_budget, _TIME_LIMIT_S)))
         # Free the world. It is full of reference cycles, but all its objects are young, so this is
         # fast.
         gc.collect(0)
@@ -115,4 +135,5 @@ def trace_of(world: World) -> Trace:
         world.loop.event_count,
         world.loop.now,
         run,
+        run_future,
     )

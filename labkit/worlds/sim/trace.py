@@ -1,6 +1,6 @@
 """A run as an immutable object: its events, and everything that is needed to repeat it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import takewhile
@@ -11,11 +11,15 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.answers import Answer
 from labkit.system.trace.cluster_state import ClusterState, fold
 from labkit.system.trace.events import Event, lineage
+from labkit.worlds.sim.futures import Inevitability, inevitability_so_far
 from labkit.worlds.sim.machine.disk_work import DiskCall
 from labkit.worlds.sim.run_link import Selection, link_to
 from labkit.worlds.sim.scenario.faults import Fault
 from labkit.worlds.sim.scenario.rerun_with_fault import forked
 from labkit.worlds.sim.scenario.scenario import Scenario
+
+FUTURES = 16
+"""The number of futures to try at each moment: enough to see a jump, in a fraction of a second."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,6 +36,7 @@ class Trace:
     step_count      number of steps that the event loop ran, for all nodes
     ended_at_s      virtual time at the end of the run
     rerun           the function that ran the scenario; it also runs its forks
+    run_future      the function that runs a future of the scenario, as `run_future` does
     """
 
     scenario: Scenario
@@ -46,6 +51,7 @@ class Trace:
     step_count: int
     ended_at_s: float
     rerun: Callable[[Scenario], "Trace"] = field(compare=False)
+    run_future: Callable[[Scenario, int, int], "Trace"] = field(compare=False)
 
     @property
     def digest(self) -> str:
@@ -92,6 +98,18 @@ class Trace:
         cannot affect that node.
         """
         return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
+
+    def future(self, moment_us: int, seed: int) -> "Trace":
+        """Run the scenario again, with other decisions after this moment, and without the faults
+        after it.
+        """
+        return self.run_future(self.scenario, moment_us, seed)
+
+    def loss_curves(self, promise: str) -> Iterator[Inevitability]:
+        """Find out when the broken promise became inevitable: yield the result so far after each
+        moment that was tried, with `FUTURES` futures for each.
+        """
+        return inevitability_so_far(self, promise, FUTURES)
 
     def explicit(self) -> Scenario:
         """Return a scenario of the same run that lists every decision and has no seed."""

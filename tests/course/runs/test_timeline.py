@@ -1,7 +1,5 @@
 """Tests simulated runs in the timeline: verdicts, messages, and faults injected at an event."""
 
-import asyncio
-
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
@@ -10,9 +8,7 @@ from labkit.course.checking.card import Card, CardState
 from labkit.course.runs.timeline import RunCounterexample, forked, timeline
 from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import broken, check_all
-from labkit.views.widgets.timeline import TimelineView
 from labkit.views.widgets.timeline.steps import OTHER, first_difference, steps_of
-from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Pause
 from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError, moment_of
@@ -21,7 +17,6 @@ from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.until import until
 
 QUIET = Scenario(workload=(Write(entries=3, every_ms=1.0), Recover(when=On("lac.advanced", nth=2))))
 TOO_EARLY = Scenario(Cluster(3), (Write(entries=2),), variant="ack after one bookie")
@@ -182,38 +177,6 @@ def test_a_card_shows_the_run_that_was_found_under_it() -> None:
     assert words["text/plain"].startswith("✘ break.it: not yet. The rule.\nAck")
     assert picture["text/plain"].startswith("Timeline: ")
     assert picture["text/html"].startswith("<img ")
-
-
-def label_of(view: TimelineView, name: str) -> str:
-    return next((each["label"] for each in view.controls if each["name"] == name), "")
-
-
-async def test_a_curve_shows_when_a_failure_became_inevitable() -> None:
-    view = timeline(counterexample("cookie not checked"))
-    assert label_of(view, "curve") == "When did it become inevitable?"
-    view.choose("curve", None, -1)
-    assert label_of(view, "curve") == "Stop: 0 moments tried"
-    await until(lambda: view.notice)
-    assert label_of(view, "curve") == "When did it become inevitable?"
-    assert [share for _, share in view.film["curve"]] == [0, 0, 0, 0, 1, 1]
-    (flag,) = (sign for sign in view.film["signs"] if sign[1] == "✘")
-    assert flag[2] == view.notice
-    assert "just before, 0 did. In between: ReplacedDisks(node='b1'" in view.notice
-
-
-async def test_stop_ends_the_trial_of_futures_and_keeps_the_curve() -> None:
-    view = timeline(counterexample("cookie not checked"))
-    view.choose("curve", None, -1)
-    await until(lambda: view.curve)
-    view.choose("curve", None, -1)
-    known = view.curve
-    await asyncio.sleep(0.2)
-    assert view.curve is known
-    assert not view.notice
-
-
-def test_a_run_that_breaks_nothing_has_no_such_button(quiet: Trace) -> None:
-    assert not label_of(timeline(quiet), "curve")
 
 
 def test_a_graders_page_has_a_still_picture_of_the_run() -> None:

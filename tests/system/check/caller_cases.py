@@ -98,7 +98,7 @@ CALLER_CASES = [
         two_entries().add_is(0, 0).add_is(1, 1),
         early(),
         two_entries(),
-        (W, "entry 0", "only at event"),
+        (W, "entry 0", "only later"),
         led=("lac.advanced",),
         at=("add.acked", 0),
     ),

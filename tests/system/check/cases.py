@@ -268,7 +268,7 @@ PROMISE_CASES = [
         written(),
         Story().confirm(1),
         written().fence(B0, B1, node=W, lac=0).confirm(1).confirm(2).confirm(2),
-        ("entry 1", "was -1"),
+        ("entry 1", "was none"),
     ),
     Case(
         FenceIsDurableBeforeItsAnswer,

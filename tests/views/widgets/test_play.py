@@ -8,6 +8,7 @@ import pytest
 from labkit.course.runs.play import Play
 from labkit.views.widgets.cluster.cells import LEGEND
 from labkit.views.widgets.scene import Mark
+from labkit.views.widgets.timeline import TimelineView
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import RunLink
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -200,6 +201,21 @@ def test_a_play_and_a_branch_are_shown_side_by_side(view: Play) -> None:
     assert view.film["run"] == before["run"]
     press(view, "deliver b2>w 2")
     assert len(view.played.moves) == 2
+
+
+def test_reasons_in_a_comparison_name_moves_instead_of_times_and_events(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    press(view, "deliver b1>w 2")
+    choose(view, "undo")
+    press(view, "deliver w>b2 2")
+    view.handle({"set": "compare", "value": "0"})
+    assert isinstance(view.comparison, TimelineView)
+    this, branch = (
+        {each.name: each.reason for each in run.broken}["AckQuorumIsReached"]
+        for run in view.comparison.shown
+    )
+    assert this.startswith("After the last move: w confirmed entry 0")
+    assert branch.startswith("Move 2 (“entry 0 is stored” from b1 to w): w confirmed entry 0")
 
 
 def test_requests_time_out_while_their_messages_stay_in_flight(view: Play) -> None:

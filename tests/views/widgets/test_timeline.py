@@ -119,7 +119,7 @@ LIFE = events(
     ("b0", "memtable.put", 7, 0),
     ("b0", "node.killed"),
 )
-BROKEN = BrokenPromise("AckFollowsSync", "An ack follows a sync.", "It did not.", 4)
+BROKEN = BrokenPromise("AckFollowsSync", "An ack follows a sync.", "At 4 ms", "it did not.", 4)
 
 
 def test_it_opens_where_the_first_promise_broke() -> None:
@@ -127,7 +127,7 @@ def test_it_opens_where_the_first_promise_broke() -> None:
     assert view.at == 5
     assert "after 5; b0 has entry 0 of ledger 7 in its memtable" in repr(view)
     words = words_in(view.svg())
-    assert "✘ a bookie acknowledged before it synced\nIt did not." in words
+    assert "✘ a bookie acknowledged before it synced\nAt 4 ms: it did not." in words
     assert "? w sent 0" in words
 
 

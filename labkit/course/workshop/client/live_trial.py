@@ -308,5 +308,5 @@ def _shown(trace: TraceLog, refused: Refused, live: _Live) -> LiveRunCounterexam
     ]
     reason = refused.message if refused.counterexample is None else str(refused.counterexample)
     last = seqs[-1] if seqs else -1
-    verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, last, tuple(seqs))
+    verdict = Verdict("What happened", "", Outcome.INVALID, 1, reason, last, witnesses=tuple(seqs))
     return LiveRunCounterexample(trace, explain(verdict, trace.events))

@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from labkit.system.check.facts import Facts
-from labkit.system.check.promise import Check
+from labkit.system.check.promise import Check, end_words
 from labkit.system.trace.answers import AddAnswered, Content, EntriesRead, StepOutlastedRun
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
@@ -76,7 +76,7 @@ class AddsAreAnsweredWhenConfirmed(ContentCheck):
                 self.facts.before(answer), f"{result}, which has a different payload", pushed
             )
         elif confirmed is None or confirmed.seq >= answer.at:
-            late = "never" if confirmed is None else f"only at event {confirmed.seq}"
+            late = "never" if confirmed is None else "only later"
             self.broke(
                 self.facts.before(answer), f"{result}, which was confirmed {late}", confirmed
             )
@@ -144,7 +144,7 @@ class ClosedLengthIsRight(ContentCheck):
         else:
             self.broke(
                 event,
-                f"{event.node} closed ledger {event.ledger} at entry {event.entry} with length"
+                f"{event.node} closed ledger {event.ledger} {end_words(event.entry)} with length"
                 f" {event.size}, but its payloads have {sum(sizes)} bytes",
                 pushed[event.entry].event if sizes else None,
             )

@@ -77,7 +77,7 @@ class DeletedLedgerTakesNoAdd(Check):
             self.broke(
                 event,
                 f"{event.node} stored entry {event.entry} of ledger {event.ledger}, which it had"
-                f" collected in event {collected.seq} because the ledger was deleted",
+                " already collected because the ledger was deleted",
                 collected,
                 self.ledgers[event.ledger].deleted,
             )

@@ -7,7 +7,7 @@ In BookKeeper: `client/LedgerRecoveryOp.java`, `bookie/Journal.java`, `bookie/Sy
 from collections import defaultdict
 
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
-from labkit.system.check.promise import Check
+from labkit.system.check.promise import Check, end_words
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -39,8 +39,8 @@ class AcknowledgedIsDurable(Check):
             lost = event.entry + 1
             self.broke(
                 event,
-                f"{event.node} {did} ledger {event.ledger} at entry {event.entry}, although entry"
-                f" {lost} had been confirmed to {ledger.writer}",
+                f"{event.node} {did} ledger {event.ledger} {end_words(event.entry)}, although"
+                f" entry {lost} had been confirmed to {ledger.writer}",
                 self.facts.first("lac.advanced", event.ledger, lost, ledger.writer),
             )
 
@@ -84,7 +84,7 @@ class AcknowledgedIsDurable(Check):
             self.broke(
                 event,
                 f"entry {lost} of ledger {number} was confirmed to {ledger.writer}, although"
-                f" {ledger.closed.node} had closed the ledger at entry {ledger.end}",
+                f" {ledger.closed.node} had closed the ledger {end_words(ledger.end)}",
                 ledger.closed,
             )
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from labkit.system.check.answers import AnswerCheck
 from labkit.system.check.facts import FENCE, Facts, proves_absence
-from labkit.system.check.promise import Check
+from labkit.system.check.promise import Check, end_words
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -140,7 +140,7 @@ class FencedBookieRefusesTheWriter(Check):
             self.broke(
                 event,
                 f"{bookie} stored entry {entry} of ledger {event.ledger} for its writer"
-                f" {ledger.writer}, although it had fenced the ledger in event {fence.seq}",
+                f" {ledger.writer}, although it had already fenced the ledger",
                 fence,
             )
 
@@ -162,7 +162,7 @@ class OneWriter(Check):
             self.broke(
                 event,
                 f"{event.node} confirmed entry {event.entry} of ledger {event.ledger}, which"
-                f" {ledger.closed.node} had closed at entry {ledger.end}",
+                f" {ledger.closed.node} had closed {end_words(ledger.end)}",
                 ledger.closed,
             )
 

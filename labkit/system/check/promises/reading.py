@@ -7,7 +7,7 @@ In BookKeeper: `client/ReadOnlyLedgerHandle.java`, `client/PendingReadOp.java`.
 from collections import defaultdict
 
 from labkit.system.check.facts import Facts
-from labkit.system.check.promise import Check
+from labkit.system.check.promise import Check, end_words
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -103,7 +103,7 @@ class NothingBeyondLacIsRead(Check):
         if read is not None and read.entry > event.entry:
             self.broke(
                 event,
-                f"{event.node} closed ledger {event.ledger} at entry {event.entry}, although"
+                f"{event.node} closed ledger {event.ledger} {end_words(event.entry)}, although"
                 f" {read.node} had received entry {read.entry}",
                 read,
             )
@@ -130,8 +130,8 @@ class ClosedLedgerNeverChanges(Check):
         else:
             self.broke(
                 event,
-                f"{event.node} closed ledger {event.ledger} at entry {event.entry}, length"
-                f" {event.size}, but {before.node} had closed it at entry {before.entry}, length"
+                f"{event.node} closed ledger {event.ledger} {end_words(event.entry)}, length"
+                f" {event.size}, but {before.node} had closed it {end_words(before.entry)}, length"
                 f" {before.size}",
                 before,
             )
@@ -154,6 +154,6 @@ class ClosedLedgerNeverChanges(Check):
             self.broke(
                 event,
                 f"{event.node} read LastAddConfirmed {event.entry} of ledger"
-                f" {event.ledger}, which was closed at entry {before.entry}",
+                f" {event.ledger}, which was closed {end_words(before.entry)}",
                 before,
             )

@@ -151,7 +151,7 @@ class RepairIsComplete(AttemptCheck):
                 self.broke(
                     event,
                     f"{event.node} considered ledger {event.ledger} repaired, but its metadata"
-                    f" lists {bookie}, which has been down since event {killed.seq}",
+                    f" lists {bookie}, which was already down",
                     killed,
                 )
         if ledger.closed is None:

@@ -13,7 +13,7 @@ and the checks skip ledgers that were created before the trace started. The inva
 from collections import defaultdict
 
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
-from labkit.system.check.promise import Check
+from labkit.system.check.promise import Check, end_words, entry_words
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -55,8 +55,8 @@ class TypeOK(Check):
         if ledger.created is not None and not -1 <= event.entry <= ledger.last_pushed:
             self.broke(
                 event,
-                f"{event.node} closed ledger {event.ledger} at entry {event.entry}, but the last"
-                f" entry that {ledger.writer} pushed is {ledger.last_pushed}",
+                f"{event.node} closed ledger {event.ledger} {end_words(event.entry)}, but the last"
+                f" entry that {ledger.writer} pushed is {entry_words(ledger.last_pushed)}",
             )
 
 
@@ -90,7 +90,7 @@ class NoDivergenceBetweenClientAndMetaData(Check):
         self.broke(
             event,
             f"{ledger.writer} has confirmed entry {ledger.confirmed} of ledger {event.ledger}, but"
-            f" the last entry in the metadata is {ledger.end}",
+            f" the last entry in the metadata is {entry_words(ledger.end)}",
             ledger.closed,
         )
 

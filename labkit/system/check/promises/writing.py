@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from labkit.system.check.answers import AnswerCheck
 from labkit.system.check.facts import Facts, LedgerFacts
-from labkit.system.check.promise import Check
+from labkit.system.check.promise import Check, entry_words
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -174,6 +174,6 @@ class LacAdvancesInOrder(Check):
             self.broke(
                 event,
                 f"{event.node} confirmed entry {entry} of ledger {event.ledger},"
-                f" but the last entry that it had confirmed was {last}",
+                f" but the last entry that it had confirmed was {entry_words(last)}",
                 self.facts.first("lac.advanced", event.ledger, last, event.node),
             )

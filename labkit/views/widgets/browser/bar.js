@@ -21,8 +21,12 @@ const CODE = "Copy this play as Python: a scenario that runs to the same digest"
 /**
  * @typedef {{ knots: [number, number][], signs: import("./signs.js").Sign[],
  *   skips: [number, number, string][], live: boolean, slider: string, check?: number | null,
- *   verdict?: string, curve?: [number, number][], link?: string, code?: string,
+ *   verdict?: string, curve?: Curve, link?: string, code?: string,
  *   old?: OldFuture | null }} Run what the bar needs to know about the run, from Python
+ */
+/**
+ * @typedef {{ points: [number, number][], searches: boolean, remaining: number }} Curve the share of
+ *   futures that break a promise at some positions, and whether (and how many) more are being tried
  */
 /**
  * @typedef {{ start: number, at: number, end: number, signs: import("./signs.js").Sign[] }} OldFuture
@@ -197,16 +201,18 @@ export class Bar {
     if (this.data !== data || this.end !== clock.end) {
       Object.assign(this, { data, end: clock.end });
       this.drawSigns();
-      this.drawCurve(data.curve ?? []);
+      this.drawCurve(data.curve);
     }
   }
 
   /**
    * Draw the share of futures that break the promise, as steps below the slider.
-   * @param {[number, number][]} points
+   * @param {Curve | undefined} curve
    */
-  drawCurve(points) {
-    this.curve.hidden = points.length === 0;
+  drawCurve(curve) {
+    this.curve.hidden = !curve;
+    if (!curve) return;
+    const { points, searches, remaining } = curve, tried = points.length;
     const at = (/** @type {number} */ x) => (100 * Math.min(x / this.end, 1)).toFixed(2);
     const level = (/** @type {number} */ share) => (22 - 20 * share).toFixed(1);
     const steps = points.map(([x, share]) => `H${at(x)}V${level(share)}`).join("");
@@ -214,6 +220,10 @@ export class Bar {
       ' aria-label="The share of other futures in which the promise breaks, from none (below) to' +
       ` all (above)"><path d="M0 22${steps}H100V22H0Z"/></svg>` +
       "<span>futures that break the promise</span>";
+    if (!searches) return;
+    const words = `${tried} of about ${tried + remaining} moments tried`;
+    const label = { "aria-label": "Trying other futures of this run", title: words };
+    this.curve.append(make("progress", { value: tried, max: tried + remaining, ...label }));
   }
 
   /** @param {Run} data */

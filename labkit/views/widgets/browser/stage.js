@@ -10,7 +10,7 @@ const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
 /** @typedef {import("./film.js").Film} Film */
 /** @typedef {{ attributes: Record<string, string>, text: string, move?: number[] }} Own */
 /**
- * @typedef {{ element: SVGElement, film: Film | null, row: number, head: Own,
+ * @typedef {{ element: SVGElement, film: Film | null, row: number, narrows: boolean, head: Own,
  *   children: Map<string, Drawn> }} Drawn a mark on the page, and the row it was drawn from
  */
 
@@ -20,6 +20,9 @@ export class Stage {
   /** @type {Drawn | undefined} */
   root;
   smooth = false;
+  /** Whether the page is narrow; `narrowed` in scene.py moves marks on narrow pages. */
+  onNarrowPage = false;
+  narrows = false; // whether the current scene has attributes for narrow pages, and they apply
   /** @type {Set<Drawn>} */
   moving = new Set();
 
@@ -36,7 +39,8 @@ export class Stage {
    * @param {number} position
    */
   draw(film, row, position, smooth = false) {
-    Object.assign(this, { film, smooth });
+    const narrows = this.onNarrowPage && "data-narrow" in film.head(row).attributes;
+    Object.assign(this, { film, smooth, narrows });
     this.root ??= this.made(row);
     this.update(this.root, row);
     for (const node of this.moving) {
@@ -55,6 +59,7 @@ export class Stage {
       element,
       film: null,
       row: -1,
+      narrows: false,
       head: { attributes: {}, text: "" },
       children: new Map(),
     };
@@ -62,10 +67,18 @@ export class Stage {
 
   /** @param {Drawn} node @param {number} row */
   update(node, row) {
-    if (node.row === row && node.film === this.film) return;
-    this.dress(node, this.film.head(row));
-    this.arrange(node, this.film.rows[row].children);
-    Object.assign(node, { row, film: this.film });
+    const { film, narrows } = this;
+    if (node.row === row && node.film === film && node.narrows === narrows) return;
+    this.dress(node, this.head(row));
+    this.arrange(node, film.rows[row].children);
+    Object.assign(node, { row, film, narrows });
+  }
+
+  /** @param {number} row @returns {Own} */
+  head(row) {
+    const head = this.film.head(row), narrow = head.attributes["data-narrow"];
+    if (!narrow || !this.narrows) return head;
+    return { ...head, attributes: { ...head.attributes, ...JSON.parse(narrow) } };
   }
 
   /** @param {Drawn} node @param {Own} head */

@@ -15,6 +15,9 @@ const PLAYS = " Press Space to play or pause.";
 const REDRAWN = ["change:controls", "change:notice", "change:ended"];
 const ENDED = "The kernel of this view is no longer running; run the cell again.";
 
+/** A picture is narrow if it has fewer pixels than the minimum width of pictures in view.css. */
+const WIDE = 720;
+
 /** The minimum interval between two reports to Python. */
 const REPORT_MS = 100;
 
@@ -108,6 +111,7 @@ class View {
     );
     this.open(model.get("film"));
     this.picture.append(this.stage.element);
+    this.followWidth();
     listen(this.picture, () => this.clock, (mark) => this.act(mark));
   }
 
@@ -124,6 +128,19 @@ class View {
       side.style.minHeight = `${side.offsetHeight}px`;
     });
     observer.observe(side);
+    this.signal.addEventListener("abort", () => observer.disconnect());
+  }
+
+  /** Rearrange the picture when the page becomes narrow or wide. */
+  followWidth() {
+    const { picture, stage } = this;
+    const observer = new ResizeObserver(() => {
+      const isNarrow = picture.clientWidth < WIDE;
+      if (isNarrow === stage.onNarrowPage) return;
+      stage.onNarrowPage = isNarrow;
+      this.draw(false);
+    });
+    observer.observe(picture);
     this.signal.addEventListener("abort", () => observer.disconnect());
   }
 
@@ -157,6 +174,8 @@ class View {
       ),
     );
     this.draw(true);
+    // Python tries one moment each time, so that it can handle clicks in between.
+    if (data.curve?.searches) this.send({ do: "try", on: String(data.curve.points.length) });
   }
 
   /**

@@ -9,7 +9,6 @@ promises are shown at once.
 Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
@@ -21,6 +20,7 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
 from labkit.views.widgets.cluster.picture import ClusterPicture
+from labkit.views.widgets.future_search import LossCurve
 from labkit.views.widgets.play.cards import Message
 from labkit.views.widgets.play.picture import PlayPicture, lines_above
 from labkit.views.widgets.playing import Linkable, PlayingView
@@ -33,9 +33,6 @@ from labkit.views.widgets.verdict_words import failure_of
 FEWEST_ROWS = 2
 Remark = tuple[str, str]
 """A line above the picture, and its colour."""
-
-
-_MOMENT = re.compile(r"event (\d+)")
 
 
 class Made(Protocol):
@@ -88,6 +85,27 @@ class Playable(Protocol):
 
     def whole(self) -> Linkable:
         """Return the run that continues to its end after the last move."""
+
+
+def move_of(played: Playable, trace: TraceLike, seq: int) -> int | None:
+    """Return the number of the move during which an event of the run happened: 0 before the first
+    move, and None in the final check. `trace` may continue after the last move.
+    """
+    if any(event.kind == "epilogue.started" for event in trace.events[: seq + 1]):
+        return None
+    return sum(move.event_count <= seq for move in played.made)
+
+
+def moment_words(played: Playable, trace: TraceLike, seq: int) -> str:
+    """Describe when an event of the run happened, by the player's moves."""
+    number = move_of(played, trace, seq)
+    if number is None:
+        return "When every entry is read back"
+    if number == 0:
+        return "At the start"
+    if seq >= len(played.trace.events):
+        return "After the last move"
+    return f"Move {number} ({played.made[number - 1].words})"
 
 
 class PlayView(PlayingView):
@@ -146,35 +164,18 @@ class PlayView(PlayingView):
         """Return a view that shows this play and the branch with this index."""
         raise NotImplementedError
 
-    # Moments in words
-
-    def move_of(self, seq: int) -> str:
-        """Return the move during which an event happened: `the start`, `move 3` or `the end`."""
-        events = self.played.trace.events
-        if any(event.kind == "epilogue.started" for event in events[: seq + 1]):
-            return "the end"
-        number = sum(move.event_count <= seq for move in self.played.made)
-        return f"move {number}" if number else "the start"
-
     def reason(self, verdict: Verdict) -> str:
-        """Return the verdict's reason, with times and event numbers replaced by moves."""
-        moment = self.move_of(verdict.seq)
-        when = {"the start": "At the start", "the end": "When every entry is read back"}.get(moment)
-        if when is None:
-            move = self.played.made[int(moment.split()[1]) - 1]
-            when = f"{moment.capitalize()} ({move.words})"
-        _, _, why = verdict.reason.partition(": ")
-        why = _MOMENT.sub(lambda found: self.move_of(int(found[1])), why)
-        why = re.sub(r" -1\b", " none", why.replace("at entry -1", "without any entry"))
-        return f"{when}: {why}"
+        return f"{moment_words(self.played, self.played.trace, verdict.seq)}: {verdict.explanation}"
 
     def causes(self, verdict: Verdict) -> str:
-        """Return the events that led to a broken promise, each with its move."""
-        return "\n".join(
-            f"{'→' if event.seq == verdict.seq else ' '} {self.move_of(event.seq):>9}"
-            f"  {self.sentence(event)}"
-            for event in verdict.lineage
-        )
+        """Return the events that led to a broken promise, each with the number of its move."""
+        lines, trace = list[str](), self.played.trace
+        for event in verdict.lineage:
+            number = move_of(self.played, trace, event.seq)
+            when = {0: "start", None: "end"}.get(number, f"move {number}")
+            arrow = "→" if event.seq == verdict.seq else " "
+            lines.append(f"{arrow} {when:>7}  {self.sentence(event)}")
+        return "\n".join(lines)
 
     def sentence(self, event: Event) -> str:
         if event.seq in self.played.late_syncs:
@@ -252,7 +253,7 @@ class PlayView(PlayingView):
                 options = [["", none], *others]
                 choice: Control = {"name": name, "label": label, "kind": "choice", "value": ""}
                 found.append({**choice, "options": options})
-        return found
+        return found + self.search_control()
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         moves = self.played.moves
@@ -282,6 +283,8 @@ class PlayView(PlayingView):
         elif name == "compare" and value:
             self.comparison = self.side_by_side(int(value))
             self._show_comparison()
+        else:
+            super().choose(name, value, seq)
 
     def _show_comparison(self) -> None:
         with self.hold_sync():
@@ -329,6 +332,12 @@ class PlayView(PlayingView):
         self.switch_to(played.trace)
         fresh = [each for each in played.broken if each.name not in before]
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
+
+    def curve_words(self, curve: LossCurve) -> str:
+        if curve.seq < 0:
+            return curve.words
+        moment = moment_words(self.played, self.played.trace, curve.seq)
+        return f"{moment}: from here on, {curve.change}."
 
     def whole(self) -> Control:
         if self.comparison:

@@ -38,7 +38,7 @@ class BrokenPromise(Protocol):
         """The name of the promise."""
 
     @property
-    def reason(self) -> str:
+    def explanation(self) -> str:
         """One sentence that says how the promise was broken."""
 
     @property
@@ -191,7 +191,8 @@ class SpaceTime(PlayingView):
         return SpaceTimePicture(run, diagram, choice, broken, acts, rows)
 
     def _story(self) -> str:
-        return f"✘ {failure_of(self._broken.name)}: {self._broken.reason}" if self._broken else ""
+        broken = self._broken
+        return f"✘ {failure_of(broken.name)}: {broken.explanation}" if broken else ""
 
     def _shown(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return the events to show. The epilogue is omitted unless a promise was broken in it."""

@@ -16,8 +16,7 @@ the entries), `panel` (one run at a moment), `story` (events and causes), `pictu
 `palette`.
 """
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labkit.system.model.errors import LabkitError
@@ -25,6 +24,7 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend
+from labkit.views.widgets.future_search import Foreseeable
 from labkit.views.widgets.playing import FAULTS, PlayingView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
@@ -32,7 +32,7 @@ from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 from labkit.views.widgets.timeline.palette import FaultForm
 from labkit.views.widgets.timeline.picture import TimelinePicture
-from labkit.views.widgets.timeline.runs import BrokenPromise, LossCurve, Palette, PlayedRun
+from labkit.views.widgets.timeline.runs import BrokenPromise, Palette, PlayedRun
 from labkit.views.widgets.timeline.steps import (
     BOTH,
     FIRST,
@@ -43,10 +43,8 @@ from labkit.views.widgets.timeline.steps import (
 )
 from labkit.views.widgets.verdict_words import failure_of
 
-__all__ = ["BrokenPromise", "LossCurve", "Palette", "PlayedRun", "TimelineView"]
+__all__ = ["BrokenPromise", "Palette", "PlayedRun", "TimelineView"]
 
-_PAUSE_S = 0.05
-"""The pause between two moments, in which the reader's clicks arrive."""
 _TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
 
 
@@ -70,7 +68,6 @@ class TimelineView(PlayingView):
     ) -> None:
         self._fault_form = None if palette is None else FaultForm(palette)
         self._fork_of = None if palette is None else palette.fork
-        self._curves_of = None if palette is None else palette.curves
         self._ledger: int | None = None
         self._filters = {"of node": "", "of kind": ""}
         # The fault of the fork and the fault's bookie, if that bookie can have a button that undoes
@@ -84,10 +81,6 @@ class TimelineView(PlayingView):
     """The run and, if there is one, the alternative future."""
     at: int
     """The number of steps after which the view opens."""
-    curve: LossCurve | None = None
-    """What is known so far about when the first broken promise became inevitable."""
-    _trying: Iterator[LossCurve] | None = None
-    """The source of more precise curves, while the view is trying futures."""
 
     def picture(self, run: DisplayedRun, acts: Acts) -> TimelinePicture:
         picture = TimelinePicture(self.shown, self._steps, run, self._ledger, acts)
@@ -141,7 +134,7 @@ class TimelineView(PlayingView):
         step = self._steps[number].which
         whose = {BOTH: "", FIRST: "Only in the original run: "}.get(step, "Only in the fork: ")
         broke = next((each for each in self.shown[which].broken if each.seq == event.seq), None)
-        why = f". ✘ Broken here: {broke.promise} {broke.reason}" if broke else ""
+        why = f". ✘ Broken here: {broke.explanation} {broke.promise}" if broke else ""
         return f"{whose}{describe(event)}{why}"
 
     def choices(self) -> list[Message]:
@@ -160,11 +153,7 @@ class TimelineView(PlayingView):
             options = [["", "the newest ledger"], *([str(i), f"ledger {i}"] for i in ledgers)]
             value = "" if self._ledger is None else str(self._ledger)
             found.insert(0, _choice("ledger", "Shows", {"ledger": value}, options))
-        if self._curves_of and len(self.shown) == 1 and self.shown[0].broken:
-            label = "When did it become inevitable?"
-            if self._trying:
-                label = f"Stop: {len(self.curve.points) if self.curve else 0} moments tried"
-            found.append({"name": "curve", "label": label, "kind": "button"})
+        found += self.search_control()
         found += self._fault_form.choices() if self._fault_form else []
         if len(self.shown) > 1 and self._fault_form:
             for name, label in (("keep", "Continue with the fork"), ("undo", "Undo the fork")):
@@ -175,8 +164,8 @@ class TimelineView(PlayingView):
         """Handle a choice; rebuild the film only if the choice affects the picture."""
         if name == "keep":
             self.put(self.shown[1], None, self._steps[seq].of_other if seq >= 0 else 0)
-        elif name == "curve" and self._curves_of:
-            self._start_or_stop(self._curves_of)
+        elif name == "futures":
+            super().choose(name, value, seq)
         elif name == "undo":
             self._undo()
         elif name == "fork" and self._fault_form:
@@ -214,50 +203,17 @@ class TimelineView(PlayingView):
         parts += [each.words for each in self.shown if each.words]
         return "; ".join(parts)
 
-    def whole(self) -> Message:
-        curve = self.curve
-        if curve is None:
-            return super().whole()
-        events = self.run.events
-        points = []
-        for time_us, share in curve.points:
-            seq = next((e.seq for e in reversed(events) if e.time_us <= time_us), -1)
-            points.append([round(self.run.at(seq) if seq >= 0 else 0, 1), share])
-        jump = [[self.run.at(curve.seq), "✘", curve.words, "lost"]] if curve.seq >= 0 else []
-        message = super().whole()
-        message["signs"] = sorted(message["signs"] + jump, key=lambda sign: sign[0])
-        return {**message, "curve": points}
-
-    # When it became inevitable
-
-    def _start_or_stop(self, curves_of: Callable[[PlayedRun], Iterator[LossCurve]]) -> None:
-        if self._trying:
-            self._trying = None
-        else:
-            self._trying = curves_of(self.shown[0])
-            self._task = asyncio.get_running_loop().create_task(self._try(self._trying))
-        self.controls = self.choices()
-
-    async def _try(self, curves: Iterator[LossCurve]) -> None:
-        """Show one curve after another, until there are no more or the reader presses Stop or opens
-        another run.
-        """
-        with self.reporting_errors("The futures of this run could not be tried"):
-            for curve in curves:
-                if self._trying is not curves:
-                    return
-                self.curve = curve
-                self.redraw()
-                await asyncio.sleep(_PAUSE_S)
-            self._trying = None
-            self.notice = self.curve.words if self.curve else ""
-            self.controls = self.choices()
+    def foreseeable(self) -> tuple[Foreseeable, str] | None:
+        run = self.shown[0]
+        is_foreseeable = self._fault_form and isinstance(run.source, Foreseeable)
+        if len(self.shown) > 1 or not run.broken or not is_foreseeable:
+            return None
+        return run.source, run.broken[0].name
 
     # Runs and forks
 
     def _show(self, run: PlayedRun, other: PlayedRun | None) -> None:
         self.shown = (run,) if other is None else (run, other)
-        self.curve = self._trying = None
         self._steps = steps_of(run.events, None if other is None else other.events)
         one, two = (epilogue_of(each.events) for each in (run, other or run))
         self._last = sum(step.of_first <= one and step.of_other <= two for step in self._steps)

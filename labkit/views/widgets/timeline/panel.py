@@ -11,13 +11,13 @@ from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import GLYPHS, quorum_words
 from labkit.views.widgets.run import EventPositions
-from labkit.views.widgets.scene import Mark, PartCache, group, rect, text
+from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 from labkit.views.widgets.timeline.fold import NodeState, RunState
 from labkit.views.widgets.timeline.runs import RUN_COLOURS, PlayedRun
 from labkit.views.widgets.verdict_words import failure_of
 
-LINE, CHIP = 18, 28
+LINE, CHIP, MARGIN = 18, 28, 8
 MAX_ROWS, MIN_ROWS = 5, 3
 MAX_CLIENTS = 4
 WIDE = 600
@@ -82,7 +82,8 @@ class Panel:
         self.grid.take(event)
         self.run_state.take(event)
 
-    def marks(self, x: float, y: float) -> Mark:
+    def marks(self, x: float, y: float, narrow_y: float) -> Mark:
+        """Return the panel at (x, y) or, on narrow pages, at the left edge."""
         state, ledger_id, run_state = self.grid.fold.state(), self.grid.shown(), self.run_state
         shown = state.ledgers.get(ledger_id, Ledger())
         words = _ledger_words(ledger_id, shown)
@@ -95,7 +96,7 @@ class Panel:
             part("grid", _placed, self._grid_y, self.grid.marks(state, remarks)),
             part("cuts", self._cuts, *run_state.cuts),
         )
-        return part("panel", _panel, x, y, *parts)
+        return part("panel", _panel, x, y, narrow_y, *parts)
 
     def _about(self) -> Mark:
         """Return the title and the verdict on the promises. There is a chip for each broken
@@ -153,8 +154,9 @@ class Panel:
         return group("cuts", text("words", 0, y, words, fill="lost"), title=title)
 
 
-def _panel(x: float, y: float, *parts: Mark) -> Mark:
-    return group(f"panel {x:g} {y:g}", *parts, x=x, y=y + 6)
+def _panel(x: float, y: float, narrow_y: float, *parts: Mark) -> Mark:
+    panel = group(f"panel {x:g} {y:g}", *parts, x=x, y=y + 6)
+    return narrowed(panel, group("", x=MARGIN, y=narrow_y + 6))
 
 
 def _placed(y: float, mark: Mark) -> Mark:

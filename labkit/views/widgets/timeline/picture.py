@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.run import DisplayedRun, EventPositions
-from labkit.views.widgets.scene import Mark, PartCache, picture
-from labkit.views.widgets.timeline.panel import Panel
+from labkit.views.widgets.scene import Mark, PartCache, narrowed, picture
+from labkit.views.widgets.timeline.panel import MARGIN, Panel
 from labkit.views.widgets.timeline.runs import PlayedRun
 from labkit.views.widgets.timeline.steps import FIRST, OTHER, MergedStep
 from labkit.views.widgets.timeline.story import HEIGHT, EventList
 
-WIDTH, MARGIN, BETWEEN = 860, 8, 20
+WIDTH, BETWEEN = 860, 20
 MAX_BESIDE = 12
 """If there are more bookies than this, two runs are drawn one below another instead of side by
 side.
@@ -85,14 +85,16 @@ class TimelinePicture:
         pitch = self.panels[0].width + BETWEEN
         height = max(panel.height for panel in self.panels) + 4
         panels = [
-            panel.marks(MARGIN + pitch * (at % self._beside), height * (at // self._beside))
+            panel.marks(
+                MARGIN + pitch * (at % self._beside), height * (at // self._beside), height * at
+            )
             for at, panel in enumerate(self.panels)
         ]
-        top = height * (len(panels) // self._beside)
-        return picture(
-            WIDTH,
-            top + HEIGHT + 4,
-            f"Timeline of {' and '.join(run.title for run in self.runs)}",
-            *panels,
-            self.event_list.marks(self._number, top),
-        )
+        top, narrow_top = height * (len(panels) // self._beside), height * len(panels)
+        words = f"Timeline of {' and '.join(run.title for run in self.runs)}"
+        events = self.event_list.marks(self._number, top, narrow_top)
+        scene = picture(WIDTH, top + HEIGHT + 4, words, *panels, events)
+        if self._beside == 1:
+            return scene
+        width = self.panels[0].width + 2 * MARGIN
+        return narrowed(scene, picture(width, narrow_top + 2 * HEIGHT + 4, words))

@@ -1,6 +1,6 @@
 """The input of the timeline: a run with its verdicts, and the faults that can be injected."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,20 @@ events. The bars of the two runs also differ in position.
 class BrokenPromise:
     """A broken promise, with the `seq` of the event at which it was broken. `lineage` contains the
     `seq` of each event that led to this event.
+
+    moment, explanation: when and how the promise was broken, such as "At 14.50 ms" and "b0 ...".
     """
 
     name: str
     promise: str
-    reason: str
+    moment: str
+    explanation: str
     seq: int
     lineage: Sequence[int] = ()
+
+    @property
+    def reason(self) -> str:
+        return f"{self.moment}: {self.explanation}" if self.moment else self.explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +60,6 @@ class PlayedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class LossCurve:
-    """The proportion of a run's alternative futures in which the run's first broken promise is also
-    broken.
-
-    points: the share (0 to 1) at some moments (µs of the run), in time order.
-    seq: the event at which most futures were lost, or -1 if none stands out.
-    words: a sentence about that event.
-    """
-
-    points: Sequence[tuple[int, float]]
-    seq: int
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
 class Palette:
     """The faults that can be injected after an event.
 
@@ -78,11 +70,8 @@ class Palette:
     fork: a function that returns the alternative future of a run, given the run, the `seq` of an
         event, and the fault's name and fields. It raises `LabkitError` if the fault cannot be
         injected after this event.
-    curves: a function that tries other futures of a run with a broken promise, and yields a more
-        precise curve each time.
     """
 
     faults: Sequence[tuple[str, str, Sequence[str]]]
     nodes: Sequence[str]
     fork: Callable[[PlayedRun, int, Mapping[str, Any]], PlayedRun]
-    curves: Callable[[PlayedRun], Iterator[LossCurve]] | None = None

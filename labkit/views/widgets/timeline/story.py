@@ -7,7 +7,7 @@ from functools import lru_cache
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.run import time_words
-from labkit.views.widgets.scene import Mark, PartCache, group, path, rect, text
+from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, path, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
 from labkit.views.widgets.timeline.runs import RUN_COLOURS, PlayedRun
 from labkit.views.widgets.timeline.steps import BOTH, FIRST, OTHER, MergedStep
@@ -67,8 +67,10 @@ class EventList:
             event = self.runs[which].events[self._rows[which][event.cause] - 1]
         return sorted(found - {-1})
 
-    def marks(self, number: int, y: float) -> Mark:
-        """Return the picture after step `number`, or before the first step if it is -1."""
+    def marks(self, number: int, y: float, narrow_y: float) -> Mark:
+        """Return the picture after step `number`, or before the first step if it is -1. On narrow
+        pages, it is at `narrow_y`, and the causes are below the events.
+        """
         led = self.lineage(number) if number >= 0 else []
         place = bisect_left(self.listed, number + 1) - 1
         first = min(max(place - BEFORE, 0), max(len(self.listed) - ROWS, 0))
@@ -78,13 +80,14 @@ class EventList:
             for at, n in enumerate(sight, start=first)
         ]
         part = self._cache.part
-        return group(
+        story = group(
             "story",
             _frame(),
             part("rows", _rows, 22 - ROW * first, *rows),
             part("causes", self._causes, number, *led[-MAX_CAUSES:]),
             y=y,
         )
+        return narrowed(story, group("", y=narrow_y))
 
     def _row(self, number: int, at: int, when: str, led: bool) -> Mark:
         which, event = self.event(number)
@@ -113,7 +116,7 @@ class EventList:
         if message:
             words = f"message: {message.replace('>', ' → ')}"
             parts.append(text("message", 6, HEIGHT - 6, fitted(words, SIDE_WIDTH), fill="faint"))
-        return group("causes", *parts, x=SIDE_X)
+        return narrowed(group("causes", *parts, x=SIDE_X), group("", y=HEIGHT))
 
     def _message(self, number: int) -> str:
         if number < 0:
@@ -128,7 +131,10 @@ def _frame() -> Mark:
         "frame",
         path("rule", "M0 0H844", stroke="line"),
         text("events", 0, 15, "Events", bold=True),
-        text("causes", SIDE_X, 15, "What led to this event", bold=True),
+        narrowed(
+            text("causes", SIDE_X, 15, "What led to this event", bold=True),
+            text("", 0, HEIGHT + 15, "", bold=True),
+        ),
     )
 
 

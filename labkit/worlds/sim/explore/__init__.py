@@ -7,7 +7,6 @@ Scenarios are generated, run, checked by `labkit.system.check`, and shrunk:
     replay_until_broken   runs one scenario until its promise breaks
     shrink                makes a scenario that breaks a promise as small as possible
     counterexamples/      the smallest known scenario that breaks the promise of each variant
-    futures               other futures of a run: when did a broken promise become inevitable?
     progress              the progress of a search, as a single line
 
     found = search(range(5000), variant="ack after one bookie")

@@ -7,6 +7,7 @@ import pytest
 from labkit.course.runs.game.game import Game
 from labkit.course.runs.game.levels import LEVELS
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.views.widgets.play import move_of
 
 
 def lines(game: Game) -> str:
@@ -119,7 +120,8 @@ def test_reasons_name_moves_instead_of_times_and_events(number: int) -> None:
     for verdict in game.played.broken:
         text = f"{game.reason(verdict)}\n{game.causes(verdict)}"
         assert not re.search(r"\d ms|event \d| -1\b", text)
-        assert text.startswith("Move ") == (game.move_of(verdict.seq) != "the end")
+        move = move_of(game.played, game.played.trace, verdict.seq)
+        assert text.startswith("Move ") == (move is not None)
         assert text.startswith(("Move ", "When every entry is read back: "))
 
 

@@ -1,5 +1,6 @@
 """Each variant has its bug in the runs that request it and in no others."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -53,6 +54,14 @@ def test_a_counterexample_breaks_the_promise_of_its_variant(name: str) -> None:
     scenario = counterexample(name)
     assert scenario.variant == name
     assert VARIANTS[name].breaks in promises_broken(scenario)
+
+
+@pytest.mark.parametrize("name", kept())
+def test_an_explanation_contains_no_number_of_an_event_and_no_entry_that_does_not_exist(
+    name: str,
+) -> None:
+    for verdict in broken(check_all(run(counterexample(name)))):
+        assert not re.search(r"event \d|(entry|was|is) -1\b", verdict.explanation)
 
 
 @pytest.mark.sampled

@@ -4,7 +4,8 @@ import pytest
 
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
-from labkit.worlds.sim.explore.futures import BEFORE_THE_RUN_US, future, inevitability
+from labkit.worlds.sim.future_world import BEFORE_THE_RUN_US
+from labkit.worlds.sim.futures import inevitability
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.variants.variants import VARIANTS
 from tests.repeat import repeated
@@ -67,14 +68,14 @@ def test_the_jump_is_where_a_careful_reader_puts_it(variant: str) -> None:
 
 def test_a_future_of_the_last_moment_is_the_run_itself() -> None:
     trace = run(counterexample("ack after one bookie"))
-    again = future(trace.scenario, trace.events[-1].time_us, seed=3)
+    again = trace.future(trace.events[-1].time_us, seed=3)
     assert again.events == trace.events
 
 
 def test_futures_of_the_same_moment_differ_only_after_it() -> None:
     trace = run(counterexample("no fencing on recovery reads"))
     moment_us = trace.events[60].time_us
-    futures = [future(trace.scenario, moment_us, seed) for seed in range(8)]
+    futures = [trace.future(moment_us, seed) for seed in range(8)]
     before = [event for event in trace.events if event.time_us <= moment_us]
     assert all(list(each.events[: len(before)]) == before for each in futures)
     assert len({each.digest for each in futures}) > 1
@@ -83,9 +84,9 @@ def test_futures_of_the_same_moment_differ_only_after_it() -> None:
 def test_a_fault_after_the_moment_does_not_strike() -> None:
     trace = run(counterexample("marks not rebuilt"))
     ((struck_at_us, _),) = trace.struck
-    assert future(trace.scenario, struck_at_us - 1, seed=0).struck == ()
-    assert future(trace.scenario, struck_at_us, seed=0).struck == trace.struck
-    assert future(trace.scenario, BEFORE_THE_RUN_US, seed=0).struck == ()
+    assert trace.future(struck_at_us - 1, seed=0).struck == ()
+    assert trace.future(struck_at_us, seed=0).struck == trace.struck
+    assert trace.future(BEFORE_THE_RUN_US, seed=0).struck == ()
 
 
 def test_the_reason_is_a_sentence_about_the_decision_or_the_fault() -> None:

@@ -12,20 +12,19 @@ Only some moments are tried, each with a sample of futures: the search repeatedl
 interval in which the share of broken futures changes most.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
+from math import ceil, log2
+from typing import Protocol
 
 from labkit.system.check import CHECKS, Check, Outcome, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
-from labkit.worlds.sim.chosen_order import ChosenOrderWorld
+from labkit.worlds.sim.future_world import BEFORE_THE_RUN_US
 from labkit.worlds.sim.machine.decisions import sentence_of
-from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
-from labkit.worlds.sim.machine.loop import SimLoop, SimulationError
-from labkit.worlds.sim.run import STEP_BUDGET, outside_event_loops, run_world
+from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.scenario.faults import (
     Crash,
     CrashAtOperation,
@@ -34,15 +33,25 @@ from labkit.worlds.sim.scenario.faults import (
     Pause,
     PowerCut,
 )
-from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.trace import Trace
-from labkit.worlds.sim.world import World
 
 _FAULT_EVENTS = ("node.killed", "node.paused", "link.cut", "session.lost")
 _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
 """Faults that the events describe completely."""
-BEFORE_THE_RUN_US = -1
-"""A moment before the first step and the first fault, so every decision is drawn again."""
+
+
+class Run(Protocol):
+    """The part of a `Trace` that the search uses."""
+
+    @property
+    def events(self) -> Sequence[Event]: ...
+    @property
+    def struck(self) -> Sequence[tuple[int, Fault]]: ...
+    @property
+    def decisions(self) -> Mapping[str, float]: ...
+    @property
+    def decided_at_us(self) -> Mapping[str, int]: ...
+    def future(self, moment_us: int, seed: int) -> "Run":
+        """Run the future of a moment with this seed. Raises `SimulationError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +85,17 @@ class Jump:
     @property
     def reason(self) -> str:
         """The likely cause: the faults if there were any, else the decisions if there were any,
-        else all events.
+        else all events. A decision about the order of messages says less than the events.
         """
+        decisions = {
+            name: value for name, value in self.decisions.items() if not name.startswith("next ")
+        }
         if self.faults and all(isinstance(fault, _SEEN_AS_EVENTS) for fault in self.faults):
             causes = [describe(event) for event in self.events if event.kind in _FAULT_EVENTS]
         elif self.faults:
             causes = [f"{fault!r} struck" for fault in self.faults]
-        elif self.decisions:
-            causes = [sentence_of(name, value) for name, value in self.decisions.items()]
+        elif decisions:
+            causes = [sentence_of(name, value) for name, value in decisions.items()]
         else:
             causes = [describe(event) for event in self.events]
         return "; ".join(causes)
@@ -94,12 +106,41 @@ class Inevitability:
     """The share of futures that break a promise, for several moments in chronological order.
 
     `jump` is None if the share is the same for all moments, that is, if nothing that happened
-    during the run made a difference.
+    during the run made a difference. `remaining` estimates how many moments are still to be tried.
     """
 
     promise: str
     shares: tuple[FutureShare, ...]
     jump: Jump | None
+    remaining: int
+
+    @property
+    def points(self) -> list[tuple[int, float]]:
+        return [(each.time_us, each.share) for each in self.shares]
+
+    @property
+    def seq(self) -> int:
+        """The last event of the jump, or -1 without a jump."""
+        return -1 if self.jump is None else self.jump.events[-1].seq
+
+    @property
+    def change(self) -> str:
+        """How the share of broken futures changes at the jump."""
+        if self.jump is None:
+            return "no single event of this run made the failure inevitable"
+        before, after = self.jump.before, self.jump.after
+        return (
+            f"{after.broken} of {after.tried} futures break this promise; just before,"
+            f" {before.broken} did"
+        )
+
+    @property
+    def words(self) -> str:
+        """A sentence about the jump."""
+        if self.jump is None:
+            return f"{self.change[0].upper()}{self.change[1:]}."
+        moment_ms = self.jump.after.time_us / 1000
+        return f"From {moment_ms:,.2f} ms on, {self.change}. In between: {self.jump.reason}."
 
     def __repr__(self) -> str:
         if self.jump is None:
@@ -115,13 +156,13 @@ class Inevitability:
         )
 
 
-def inevitability(trace: Trace, promise: str, futures: int = 32) -> Inevitability:
+def inevitability(trace: Run, promise: str, futures: int = 32) -> Inevitability:
     """Return the last result of `inevitability_so_far`."""
     *_, found = inevitability_so_far(trace, promise, futures)
     return found
 
 
-def inevitability_so_far(trace: Trace, promise: str, futures: int = 32) -> Iterator[Inevitability]:
+def inevitability_so_far(trace: Run, promise: str, futures: int = 32) -> Iterator[Inevitability]:
     """Find the two neighbouring moments between which the share of broken futures changes most.
 
     Tries about ten moments, with `futures` futures each, and yields the result so far after each
@@ -142,22 +183,24 @@ def inevitability_so_far(trace: Trace, promise: str, futures: int = 32) -> Itera
     moments = _moments(trace)
 
     def share_at(index: int) -> FutureShare:
-        judge = partial(_count_broken, trace.scenario, moments[index], check, futures)
-        return FutureShare(moments[index], outside_event_loops(judge), futures)
+        broken = _count_broken(trace, moments[index], check, futures)
+        return FutureShare(moments[index], broken, futures)
 
     shares = {index: share_at(index) for index in (0, len(moments) - 1)}
     while True:
         first, last = _largest_change(shares)
         before, after = shares[first], shares[last]
         jump = _jump(trace, before, after) if before.broken < after.broken else None
-        yield Inevitability(promise, tuple(shares[index] for index in sorted(shares)), jump)
+        remaining = ceil(log2(last - first))
+        tried = tuple(shares[index] for index in sorted(shares))
+        yield Inevitability(promise, tried, jump, remaining)
         if last - first == 1:
             return
         middle = (first + last) // 2
         shares[middle] = share_at(middle)
 
 
-def _moments(trace: Trace) -> list[int]:
+def _moments(trace: Run) -> list[int]:
     """Return the times of all events before the epilogue, without duplicates."""
     times = [BEFORE_THE_RUN_US]
     for event in trace.events:
@@ -179,7 +222,7 @@ def _largest_change(shares: dict[int, FutureShare]) -> tuple[int, int]:
     )
 
 
-def _jump(trace: Trace, before: FutureShare, after: FutureShare) -> Jump:
+def _jump(trace: Run, before: FutureShare, after: FutureShare) -> Jump:
     def is_between(time_us: int) -> bool:
         return before.time_us < time_us <= after.time_us
 
@@ -192,48 +235,15 @@ def _jump(trace: Trace, before: FutureShare, after: FutureShare) -> Jump:
     )
 
 
-def _count_broken(scenario: Scenario, moment_us: int, check: type[Check], futures: int) -> int:
+def _count_broken(trace: Run, moment_us: int, check: type[Check], futures: int) -> int:
     def breaks(seed: int) -> bool:
         try:
-            return _breaks(future(scenario, moment_us, seed), check)
+            return _breaks(trace.future(moment_us, seed), check)
         except SimulationError:
             return False
 
-    with without_garbage_collection():
-        return sum(map(breaks, range(futures)))
+    return sum(map(breaks, range(futures)))
 
 
-def _breaks(trace: Trace, check: type[Check]) -> bool:
+def _breaks(trace: Run, check: type[Check]) -> bool:
     return check_all(trace, [check])[0].outcome is Outcome.INVALID
-
-
-def future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
-    """Run the scenario, but after the given moment, make other decisions and do not inject any
-    further faults.
-
-    `moment_us` is in microseconds of virtual time; the decisions after it are drawn from `seed`.
-    Raises `SimulationError` if the run does not end.
-    """
-    world_class = _FutureInChosenOrder if scenario.in_turn else _FutureWorld
-    return run_world(world_class(scenario, SimLoop(STEP_BUDGET), moment_us, seed))
-
-
-class _FutureWorld(World):
-    def __init__(self, scenario: Scenario, loop: SimLoop, moment_us: int, seed: int) -> None:
-        super().__init__(scenario, loop)
-        self._moment_us = moment_us
-        if moment_us == BEFORE_THE_RUN_US:
-            self.decisions.draw_anew(seed)
-        else:
-            # Add half a microsecond, so that everything that is due at exactly that moment happens
-            # first.
-            due = (moment_us + 0.5) / 1e6
-            loop.call_at_world_time(due, self.decisions.draw_anew, seed, context=loop.world)
-
-    def strike(self, fault: Fault) -> None:
-        if self.loop.now_us() <= self._moment_us:
-            super().strike(fault)
-
-
-class _FutureInChosenOrder(_FutureWorld, ChosenOrderWorld):
-    pass
