@@ -220,7 +220,7 @@ class PlayingView(SceneView):
             words=repr(self),
             position=self.opening(),
             title=self.question,
-            note="Run the cell to play this.",
+            note="In Jupyter, run the cell to play this.",
         )
 
     def moving_svg(self) -> str:

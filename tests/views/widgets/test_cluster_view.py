@@ -20,7 +20,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of
+from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of, words_in
 from tests.views.widgets.scripted import (
     LEDGER,
     Script,
@@ -321,6 +321,11 @@ async def test_the_picture_of_a_running_cluster_grows_with_its_entries(watched: 
     assert [height - heights[0] for height in heights] == [0, 0, 4 * ROW, 8 * ROW, 8 * ROW]
 
 
+def test_the_writer_has_the_name_that_the_sentences_use() -> None:
+    assert "writer w" in words_in(ClusterView(crashed()).svg()).splitlines()
+    assert "writer" in words_in(ClusterView(killed_and_restarted()).svg()).splitlines()
+
+
 def test_a_still_picture_has_no_room_for_buttons() -> None:
     view = ClusterView(run(replace(CRASHED, faults=())))
     height = re.search(r'height="(\d+)"', view.svg())
@@ -368,4 +373,4 @@ def test_the_acknowledgement_that_completes_a_quorum_looks_different() -> None:
 
 
 def test_a_still_picture_says_how_to_play_it() -> None:
-    assert ">Run the cell to play this.</text>" in ClusterView(crashed()).svg()
+    assert ">In Jupyter, run the cell to play this.</text>" in ClusterView(crashed()).svg()

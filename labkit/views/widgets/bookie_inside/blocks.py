@@ -23,7 +23,7 @@ LEGEND = (
     ("written", "written, not synced"),
     ("unsure", "unknown whether synced"),
     ("lost", "lost"),
-    ("empty", "index slot without a location"),
+    ("empty", "empty index slot"),
     ("special", "key, fence or LAC record"),
     ("pad", "padding"),
     ("mark", "LastLogMark"),

@@ -93,6 +93,8 @@ class Grid:
         self._cache = PartCache()
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
+        self._writers: dict[int, str] = {}
+        """The node that created each ledger."""
         self.symbols: set[str] = set()
         """The symbols that have been drawn so far."""
         self._lost: set[str] = set()
@@ -106,8 +108,10 @@ class Grid:
             grown = -(-(event.entry + 1) // GROWTH) * GROWTH
             self._rows = max(self._rows, min(grown, self._most_rows))
             self._first = min(max(self._first, event.entry - self._rows + 1), event.entry)
-        elif event.kind == "ledger.created" and event.ledger == self.shown():
-            self._first = 0
+        elif event.kind == "ledger.created":
+            self._writers[event.ledger] = event.node
+            if event.ledger == self.shown():
+                self._first = 0
         for hop in self.positions.departing.get(event.seq, ()):
             if hop.arrived.kind in _FLIGHTS:
                 self._flying[hop.arrived.seq] = hop
@@ -124,6 +128,10 @@ class Grid:
     def shown(self) -> int:
         """Return the id of the ledger that is drawn, or -1 if there is none yet."""
         return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
+
+    def writer(self) -> str:
+        """Return the node that created the ledger that is drawn, or "" if it is unknown."""
+        return self._writers.get(self.shown(), "")
 
     @property
     def layout(self) -> GridLayout:
