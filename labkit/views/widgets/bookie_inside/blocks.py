@@ -16,6 +16,7 @@ NOTE = 14
 """The height of the text below a block."""
 
 LEGEND = (
+    ("named", "7/3: entry 3 of ledger 7"),
     ("put", "only in memory"),
     ("synced", "synced"),
     ("done", "no longer needed"),
@@ -134,7 +135,8 @@ def symbols_of(item: Item) -> set[str]:
     if item.kind not in ("entry", "special"):
         return {item.kind}
     look = _SAME.get(item.look, item.look)
-    return {look, *(["special"] if item.kind == "special" else []), *(["found"] * item.found)}
+    what = "special" if item.kind == "special" else "named"
+    return {look, what, *(["found"] * item.found)}
 
 
 @lru_cache(64)
@@ -145,8 +147,9 @@ def legend(shown: frozenset[str]) -> Mark | None:
         return None
     for at, (look, words) in enumerate(listed):
         kind = look if look in ("special", "pad", "mark") else "entry"
-        sample_look = {"found": "put", "special": "synced"}.get(look, look)
-        item = Item(kind, sample_look, hue=0, found=look == "found")
+        sample_look = {"found": "put", "special": "synced", "named": "synced"}.get(look, look)
+        label = "7/3" if look == "named" else ""
+        item = Item(kind, sample_look, hue=0, label=label, found=look == "found")
         sample = (
             _mark(item, 28)
             if kind == "mark"
@@ -154,7 +157,7 @@ def legend(shown: frozenset[str]) -> Mark | None:
             if kind == "pad"
             else _entry(item, 28, HIGH)
         )
-        label = text("words", 38, 15.5, words, fill="faint")
+        meaning = text("words", 38, 15.5, words, fill="faint")
         x, y = 12 + 212 * (at % 4), 8 + 30 * (at // 4)
-        parts.append(group(look, *sample, label, x=x, y=y))
+        parts.append(group(look, *sample, meaning, x=x, y=y))
     return picture(WIDTH, 8 + 30 * -(-len(listed) // 4), "What the blocks mean", *parts)
