@@ -22,8 +22,16 @@ TAKEN_OVER = Scenario(
 )
 FENCE, DOWN = "fenced: rejects the writer", "bookie is down"
 EXPLAINED: dict[str, tuple[Callable[[], PlayingView], set[str], set[str]]] = {
-    "cluster": (lambda: ClusterView(crashed()), {DOWN}, {FENCE, "bookie is paused"}),
-    "cluster of a take-over": (lambda: ClusterView(run(TAKEN_OVER)), {FENCE}, {"damaged on disk"}),
+    "cluster": (
+        lambda: ClusterView(crashed()),
+        {DOWN, "from here on, other bookies"},
+        {FENCE, "bookie is paused"},
+    ),
+    "cluster of a take-over": (
+        lambda: ClusterView(run(TAKEN_OVER)),
+        {FENCE},
+        {"from here on, other bookies"},
+    ),
     "timeline of a take-over": (lambda: timeline(TAKEN_OVER), {FENCE}, {"damaged on disk"}),
     "space-time": (lambda: SpaceTime(crashed()), {"down"}, {"fencing request", "paused"}),
     "space-time of a take-over": (

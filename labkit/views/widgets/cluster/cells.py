@@ -33,6 +33,7 @@ LEGEND = (
     ("reads", "read request"),
     ("answers", "response to a read"),
     ("fenced", "fenced: rejects the writer"),
+    ("replaced", "from here on, other bookies"),
 )
 """The symbols in the order of the legend."""
 
@@ -150,6 +151,8 @@ def legend(shown: frozenset[str]) -> Mark | None:
             sample = (rect("ring", 2, 2, 24, 13, rx=4, stroke="confirmed", thick=2),)
         elif look == "fenced":
             sample = (rect("bar", 12, 0, 4, 16, rx=2, fill="confirmed"),)
+        elif look == "replaced":
+            sample = (path("line", "M0 8H28", stroke="faint", dash="2 3"),)
         elif look in ("adds", "acks", "quorum", "refused", "reads", "answers"):
             sample = (sign(look, 14, 8),)
         else:

@@ -145,6 +145,9 @@ class Grid:
         ledger_id, layout = self.shown(), self.layout
         ledger = state.ledgers.get(ledger_id, Ledger())
         x = {name: layout.gutter + layout.pitch * at for at, name in enumerate(state.bookies)}
+        sight = range(self._first, self._first + self._rows)
+        if any(each.first_entry in sight for each in ledger.segments[1:]):
+            self.symbols.add("replaced")
         flying = [hop for hop in self._flying.values() if hop.arrived.ledger == ledger_id]
         columns = [
             self._column(name, bookie, ledger_id, ledger, x[name], remarks.get(name, ""))
