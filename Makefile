@@ -92,7 +92,7 @@ slides: $(LAB) ## Create slides for each lesson in build/slides
 		--SlidesExporter.reveal_width=1600 --SlidesExporter.reveal_height=1000 \
 		$(ARGS) $(filter-out %-tour.ipynb,$(wildcard notebooks/*.ipynb))
 
-site: $(LAB) ## Build the static site into site/, with the lab in a browser tab; needs npm
+site: $(LAB) ## Build what has changed of the static site into site/, with the lab in a tab; needs npm
 	@$(call install,-e '.[site]')
 	$(BIN)/python -m tools.site site
 

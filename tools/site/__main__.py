@@ -1,5 +1,6 @@
 """Builds the site: `python -m tools.site FOLDER`."""
 
+import logging
 import sys
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from tools.site.pyodide import ROOT, CannotBuildError
 
 
 def main(arguments: list[str]) -> None:
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("tools.site").setLevel(logging.INFO)
     target = Path(arguments[0] if arguments else "site")
     try:
         build_site(target, ROOT / "build" / "site")

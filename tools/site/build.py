@@ -1,5 +1,6 @@
 """Builds the whole site into a folder."""
 
+import logging
 import shutil
 import tempfile
 from pathlib import Path
@@ -9,11 +10,14 @@ from tools.site.lessons import lessons
 from tools.site.pages import build_pages
 from tools.site.tab import build_tab
 
+logger = logging.getLogger(__name__)
+
 
 def build_site(target: Path, cache: Path) -> None:
-    """Build the site in `target`, which is emptied first; keep downloads in `cache`.
+    """Build the site in `target`, which is emptied first.
 
-    Raises `CannotBuildError`.
+    `cache` keeps downloads and everything that a later build can use again. Raises
+    `CannotBuildError`.
     """
     # Use absolute paths, because some commands run in other folders.
     target, cache = target.resolve(), cache.resolve()
@@ -24,3 +28,4 @@ def build_site(target: Path, cache: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
         build_pages(target, Path(work), cache, course, address)
         build_tab(target / "tab", Path(work), cache, course, address)
+    logger.info("The site is in %s", target)

@@ -5,6 +5,7 @@ with links converted to pages, and the essays, which are the docstrings of packa
 """
 
 import ast
+import logging
 import re
 import shutil
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from benchmarks.report import pictures, report
 from benchmarks.results import stored_runs
 from tools.site.address import README_BLOCK, Address
 from tools.site.api_page import api_page
+from tools.site.cache import builder, digest_of, keep, mirror
 from tools.site.configuration_page import configuration_page
 from tools.site.doors import doors
 from tools.site.errors_page import errors_page
@@ -29,6 +31,8 @@ from tools.site.promises_page import promises_page
 from tools.site.pyodide import ROOT, CannotBuildError
 from tools.site.run_page import run_page
 from tools.site.views import Views, for_a_page, run_notebook
+
+logger = logging.getLogger(__name__)
 
 THEME = Path(__file__).parent / "theme"
 
@@ -78,14 +82,20 @@ _LINK = re.compile(r"\[([^][]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 def build_pages(
     target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address | None
 ) -> None:
-    """Build the pages into `target`. Raises `CannotBuildError`, for example for a broken link."""
+    """Build the pages into `target`. Raises `CannotBuildError`, for example for a broken link.
+
+    Sphinx keeps its files in `cache`, and builds only the pages that have changed. If the list of
+    pages or one of their titles has changed, it builds all pages, because each page has that list.
+    """
     source = work / "pages"
     (source / "course").mkdir(parents=True)
     views = Views(source / "_static" / "views")
     for name in ("play.js", "landing.js", "run.js", "run-worker.js", "site.css"):
         shutil.copy(THEME / name, source / "_static")
-    for lesson in lessons:
+    for number, lesson in enumerate(lessons, 1):
+        logger.info("Lesson %d of %d: %s", number, len(lessons), lesson.title)
         _put_lesson(lesson, source / "course", views, cache)
+    logger.info("Pages: collect documents and views")
     course = [f"course/{lesson.path.stem}" for lesson in lessons]
     documents = {page: _document(page, file, address) for page, file in _DOCUMENTS.items()}
     documents |= {page: write() for page, write in _GENERATED.items()}
@@ -105,15 +115,23 @@ def build_pages(
     (source / "run.md").write_text(run_page(views), encoding="utf-8")
     index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
     (source / "index.md").write_text(index, encoding="utf-8")
+    kept = cache / "sphinx"
+    titles = {name: _title(source / f"{name}.md") for name in (*documents, *essays)}
+    titles |= {lesson.path.stem: lesson.title for lesson in lessons}
+    keep(kept, digest_of(builder(), repr(titles)), lambda: (kept / "pages").mkdir(parents=True))
+    mirror(source, kept / "pages")
     # Use a separate folder, because MyST-NB also writes files next to the folder that it builds.
-    built = work / "html"
-    _run_sphinx(source, built, work / "doctrees", doors(lessons, address))
-    for path in built.rglob("*.html"):
+    built = kept / "html"
+    # Sphinx copies the static files again, but never deletes old ones.
+    shutil.rmtree(built / "_static", ignore_errors=True)
+    logger.info("Pages: run Sphinx")
+    _run_sphinx(kept / "pages", built, kept / "doctrees", doors(lessons, address))
+    shutil.copytree(built, target, dirs_exist_ok=True)
+    for path in target.rglob("*.html"):
         html = path.read_text(encoding="utf-8")
         for written, readable in _READABLE.items():
             html = html.replace(written, readable)
         path.write_text(html, encoding="utf-8")
-    shutil.copytree(built, target, dirs_exist_ok=True)
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
@@ -143,6 +161,11 @@ def _document(page: str, file: str, address: Address | None) -> str:
 
     # Remove the badges, which would be loaded from other hosts.
     return _LINK.sub(converted, README_BLOCK.sub("", (ROOT / file).read_text(encoding="utf-8")))
+
+
+def _title(page: Path) -> str:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return next((line for line in lines if line.startswith("# ")), "")
 
 
 def _normal(path: PurePosixPath) -> str:
@@ -195,7 +218,14 @@ def _run_sphinx(
         "myst_enable_extensions": [],  # No math mode: a dollar sign is just a dollar sign.
     }
     app = Sphinx(
-        source, None, target, doctrees, "html", configuration, freshenv=True, warningiserror=True
+        source,
+        None,
+        target,
+        doctrees,
+        "html",
+        configuration,
+        status=None,
+        warningiserror=True,
     )
     app.connect("html-page-context", with_doors)
     app.build()

@@ -6,6 +6,7 @@ the lesson needs and where to run it. Links between lessons therefore work.
 """
 
 import json
+import logging
 import shutil
 import sys
 from collections.abc import Iterable
@@ -17,9 +18,12 @@ from nbformat.v4.nbbase import new_markdown_cell, new_notebook
 
 from labkit.course.lessons.build import SOURCES, parse
 from tools.site.address import Address
+from tools.site.cache import builder, digest_of, keep
 from tools.site.distribution import distribution, imports_of
 from tools.site.lessons import Lesson
-from tools.site.pyodide import CannotBuildError, run_command
+from tools.site.pyodide import ROOT, CannotBuildError, run_command
+
+logger = logging.getLogger(__name__)
 
 TOUR = SOURCES / "tour_in_a_tab.py"
 """The tour of the simulated world."""
@@ -46,9 +50,17 @@ def build_tab(
 
     Raises `CannotBuildError`.
     """
+    parts = [ROOT / name for name in ("labkit", "notebooks", "pyproject.toml", "constraints.txt")]
+    kept = cache / "tab"
+    keep(kept, digest_of(builder(), *parts), lambda: _build(kept, work, cache, lessons, address))
+    shutil.copytree(kept, target)
+
+
+def _build(
+    target: Path, work: Path, cache: Path, lessons: Iterable[Lesson], address: Address | None
+) -> None:
+    logger.info("Tab: prepare Python with all imports, and the notebooks")
     lite = work / "lite"
-    shutil.rmtree(lite, ignore_errors=True)
-    shutil.rmtree(target, ignore_errors=True)
     files = lite / "files"
     for name in _EXTENSIONS:
         shutil.copytree(_extension(name), lite / "labextensions" / name)
@@ -65,6 +77,7 @@ def build_tab(
     names = distribution(lite / "static" / "pyodide", cache, imports, _wheels_of_the_kernel())
     _write(lite / "jupyter-lite.json", _configuration(names))
     _write(lite / "overrides.json", _SETTINGS)
+    logger.info("Tab: build JupyterLite")
     _run_jupyter_lite(lite, target, work)
 
 

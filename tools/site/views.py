@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from html import escape
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import nbformat
@@ -41,7 +42,9 @@ def run_notebook(notebook: NotebookNode, cache: Path) -> NotebookNode:
     code = "".join(cell.source for cell in notebook.cells)
     cached = cache / f"{blake2b((code + _labkit()).encode(), digest_size=12).hexdigest()}.ipynb"
     if not cached.exists():
-        NotebookClient(notebook, timeout=_CELL_TIMEOUT_S, store_widget_state=True).execute()
+        client = NotebookClient(notebook, timeout=_CELL_TIMEOUT_S, store_widget_state=True)
+        # A failing cell raises an error; the kernel's own warnings would hide the progress.
+        client.execute(stderr=DEVNULL)
         cache.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, cached)
     return nbformat.read(cached, as_version=4)

@@ -30,6 +30,13 @@ def words_of(beat: Sequence[Event]) -> str:
     if event.kind == "add.failed" and event.error in _SILENCE:
         same = {each.entry for each in beat if (each.kind, each.peer) == (event.kind, event.peer)}
         return f"{event.node} hears nothing from {event.peer} about {_entries(same)}"
+    if event.kind == "add.failed" and event.error == "BKLedgerFencedException":
+        rejected = [e for e in beat if (e.kind, e.error) == (event.kind, event.error)]
+        bookies = ", ".join(sorted({each.peer for each in rejected}))
+        entries = _entries({each.entry for each in rejected})
+        return f"the writer {event.node} cannot add {entries}: fenced on {bookies}"
+    if event.kind == "step.ended" and event.detail == "done":
+        return f"{event.node} has finished its work: {event.step}"
     return describe(event) + (f" ({len(beat)} events)" if len(beat) > 1 else "")
 
 

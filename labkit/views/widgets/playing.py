@@ -5,6 +5,7 @@ these scenes into a film, and extends it while a cluster is running. A click on 
 method of the running cluster, or forks a simulated run: the scenario runs again with that fault.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -235,6 +236,14 @@ class PlayingView(SceneView):
         with self.hold_sync():
             self.film, self.controls = self.whole(), self.choices()
 
+    def legend(self) -> Mark | None:
+        """Return the legend of everything before the final check."""
+        return self._legend_before_check or self.legend_of(self.current_picture)
+
+    def legend_of(self, picture: Any) -> Mark | None:
+        """Return the legend of the symbols that the picture has drawn so far."""
+        return None
+
     # Stills
 
     def scene(self) -> Mark:
@@ -257,18 +266,22 @@ class PlayingView(SceneView):
             picture.take(event)
         if picture.explained_until is not None and picture.explained_until < opening:
             picture.hide_explanation()
-        return self.still(picture.scene())
+        return self.still(picture)
 
-    def still(self, *scenes: Mark) -> str:
-        """Return an SVG document of the scenes at the opening position, with the legend."""
-        legend = self.legend()
+    def still(self, picture: Any, *above: Mark) -> str:
+        """Return an SVG document of the picture at the opening position, with its legend.
+
+        above: scenes to draw above the picture.
+        """
+        scene, legend = picture.scene(), self.legend_of(picture)
         return still(
-            *scenes,
+            *above,
+            scene,
             *([legend] if legend else []),
             words=repr(self),
             position=self.opening(),
             title=self.question,
-            note="Run the cell to play this.",
+            note="In Jupyter, run the cell to play this.",
         )
 
     def moving_svg(self) -> str:
@@ -337,6 +350,9 @@ class PlayingView(SceneView):
         self.reel = Film()
         self._read_until = 0.0
         self._signs: list[list[Any]] = []
+        self._legend_before_check: Mark | None = None
+        check_at = self.run.check_at
+        self._check_at = math.inf if check_at is None else check_at
         self.current_picture = self.picture(self.run, self.acts())
         self.reel.add(Beat(0, self.current_picture.scene(), "Nothing has happened yet."))
         self._record_beats(self.run.events)
@@ -349,6 +365,8 @@ class PlayingView(SceneView):
             last = beat[-1]
             at = self.run.at(last.seq)
             self._hide_explanation(at)
+            if at > self._check_at and self._legend_before_check is None:
+                self._legend_before_check = self.legend_of(self.current_picture)
             for event in beat:
                 self.current_picture.take(event)
                 self._put_sign(event, at)
@@ -399,6 +417,7 @@ class PlayingView(SceneView):
             **clock,
             "old": self._old_future(),
             "verdict": "" if self.run.check_at is None else self.verdict(),
+            "checkLegend": self.legend_row(self.reel, self.legend_of(self.current_picture)),
             **self.film_message(self.reel),
         }
 
@@ -444,7 +463,11 @@ class PlayingView(SceneView):
             self.reel.keep_last(MAX_BEATS)
             self.send(self.whole())
         else:
-            more = {"kind": "more", "number": self._number}
+            more = {
+                "kind": "more",
+                "number": self._number,
+                "legend": self.legend_row(self.reel, self.legend()),
+            }
             clock = self._with_signs(self.run.clock_growth())
             self.send(more | clock | self.reel.growth())
         if self.choices() != self.controls:

@@ -91,12 +91,15 @@ class SceneView(View):
 
     def film_message(self, film: Film) -> Message:
         """Return the part of a message that contains the film, the legend and the texts."""
-        legend = self.legend()
-        row = film.number(legend) if legend else -1
+        legend = self.legend_row(film, self.legend())
         return {
-            **{"kind": "whole", "title": self.question, "texts": self.texts(), "legend": row},
+            **{"kind": "whole", "title": self.question, "texts": self.texts(), "legend": legend},
             **film.whole(),
         }
+
+    def legend_row(self, film: Film, legend: Mark | None) -> int:
+        """Add a legend to the film; return the number of its row, or -1 if there is no legend."""
+        return film.number(legend) if legend else -1
 
     def choices_message(self, film: Film, chosen: int, slider: str = "") -> Message:
         """Return a message with a film that does not show a run. Each beat is an item that the

@@ -37,18 +37,30 @@ class View(anywidget.AnyWidget):
 
     def image(self) -> str:
         """Return the still picture as an HTML element."""
-        return _image(repr(self), self.svg())["text/html"]
+        return self._still()["text/html"]
+
+    def link(self) -> str:
+        """Return a link that opens this view, or "". If the project is published, it is the address
+        of a page.
+        """
+        return ""
+
+    def _still(self) -> dict[str, str]:
+        link = self.link()
+        return _image(repr(self), self.svg(), link if link.startswith("https:") else "")
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the interactive view, and the still picture for readers without a kernel.
 
         The still picture is an image with a data URL, because every viewer that we have tried can
         show one. Some of them do not show inline SVG, and some support only certain image types.
+        A link cannot work inside such an image, so the image as a whole leads to the page that
+        plays the view.
         """
         if self.comm is None:
             return {"text/plain": repr(self), "text/html": self.image()}, {}
         data, metadata = super()._repr_mimebundle_(**options) or ({"text/plain": repr(self)}, {})
-        return data | _image(data["text/plain"], self.svg()), metadata
+        return data | self._still(), metadata
 
 
 class StillPicture(ABC):
@@ -68,7 +80,9 @@ class StillPicture(ABC):
         return self._repr_mimebundle_()["text/html"]
 
 
-def _image(words: str, svg: str) -> dict[str, str]:
+def _image(words: str, svg: str, link: str = "") -> dict[str, str]:
     address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
     html = f'<img alt="{escaped(words, quote=True)}" src="{address}">'
+    if link:
+        html = f'<a href="{escaped(link)}" title="Play this on the site">{html}</a>'
     return {"text/html": html, "image/svg+xml": svg}

@@ -30,6 +30,19 @@ def test_a_missing_response_is_told_in_words_that_a_newcomer_can_read() -> None:
     assert words_of([SILENCE, more]) == "w hears nothing from b1 about entries 4 to 6"
 
 
+def test_adds_that_fenced_bookies_reject_are_told_in_one_sentence() -> None:
+    error = "BKLedgerFencedException"
+    rejected = [
+        event("add.failed", ledger=7, entry=5, peer=peer, error=error) for peer in ("b2", "b0")
+    ]
+    assert words_of(rejected) == "the writer w cannot add entry 5: fenced on b0, b2"
+
+
+def test_the_last_sentence_of_a_run_says_what_was_finished() -> None:
+    ended = event("step.ended", step="write 8 entries to ledger 0", detail="done")
+    assert words_of([ended]) == "w has finished its work: write 8 entries to ledger 0"
+
+
 async def test_a_live_view_keeps_the_words_about_a_kill_when_background_work_follows() -> None:
     script = Script(3, 3, 2, 2)
     cluster = ScriptedCluster(script)

@@ -20,7 +20,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of
+from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of, words_in
 from tests.views.widgets.scripted import (
     LEDGER,
     Script,
@@ -300,6 +300,18 @@ async def test_a_view_that_no_page_displays_draws_nothing_until_the_next_page(
     assert watched.view.film["number"] == watched.sent[-1]["number"] - 1
 
 
+async def test_the_legend_of_a_running_cluster_grows_with_what_happens(watched: Watched) -> None:
+    assert watched.view.film["legend"] == -1
+    watched.cluster.add(1)
+    await watched.until(lambda: bool(watched.sent))
+    before = watched.sent[-1]["legend"]
+    watched.click("kill", "b0")
+    await watched.until(lambda: watched.sent[-1]["legend"] != before)
+    legend = watched.view.legend()
+    assert legend
+    assert "bookie is down" in {mark.text for mark in marks_of(legend)}
+
+
 async def test_the_picture_of_a_running_cluster_grows_with_its_entries(watched: Watched) -> None:
     heights = list[float]()
     for entry_count in (0, 1, 5, 9, 20):
@@ -309,12 +321,19 @@ async def test_the_picture_of_a_running_cluster_grows_with_its_entries(watched: 
     assert [height - heights[0] for height in heights] == [0, 0, 4 * ROW, 8 * ROW, 8 * ROW]
 
 
+def test_the_writer_has_the_name_that_the_sentences_use() -> None:
+    assert "writer w" in words_in(ClusterView(crashed()).svg()).splitlines()
+    assert "writer" in words_in(ClusterView(killed_and_restarted()).svg()).splitlines()
+
+
 def test_a_still_picture_has_no_room_for_buttons() -> None:
     view = ClusterView(run(replace(CRASHED, faults=())))
     height = re.search(r'height="(\d+)"', view.svg())
     assert height
-    legend = float(view.legend().attributes["height"])
-    assert float(height[1]) < float(view.scene().attributes["height"]) + legend + 18
+    legend = view.legend()
+    assert legend
+    rows = float(view.scene().attributes["height"])
+    assert float(height[1]) < rows + float(legend.attributes["height"]) + 18
 
 
 def test_an_add_to_a_fenced_bookie_bounces_off_its_door() -> None:
@@ -354,4 +373,4 @@ def test_the_acknowledgement_that_completes_a_quorum_looks_different() -> None:
 
 
 def test_a_still_picture_says_how_to_play_it() -> None:
-    assert ">Run the cell to play this.</text>" in ClusterView(crashed()).svg()
+    assert ">In Jupyter, run the cell to play this.</text>" in ClusterView(crashed()).svg()

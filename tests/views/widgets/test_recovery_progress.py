@@ -219,4 +219,5 @@ def test_what_is_still_to_come_lies_behind_a_curtain_that_only_goes_right() -> N
 
 def test_a_legend_has_only_what_has_no_words_in_the_picture() -> None:
     legend = RecoveryProgress(recovery("lost for good")).legend()
+    assert legend
     assert sum(mark.tag == "text" for mark, _, _ in placed(legend)) <= 5

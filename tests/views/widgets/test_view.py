@@ -1,7 +1,10 @@
+from unittest.mock import patch
+
 import pytest
 
 from labkit.views.widgets import SpaceTime, Stripes
 from labkit.views.widgets.scene_view import SceneView
+from labkit.worlds.sim import run_link
 from tests.views.widgets.films import crashed
 
 
@@ -20,3 +23,11 @@ def test_under_nbgrader_a_view_is_only_its_still_picture(
     # It still handles messages, although no browser shows the change.
     view.received(None, {}, [])
     assert view.notice
+
+
+def test_the_still_picture_of_a_published_project_leads_to_the_page_that_plays_it() -> None:
+    view = SpaceTime(crashed())
+    assert view.image().startswith("<img ")
+    with patch.object(run_link, "run_page", return_value="https://example.org/run.html"):
+        assert view.image().startswith('<a href="https://example.org/run.html#')
+        assert Stripes().image().startswith("<img ")

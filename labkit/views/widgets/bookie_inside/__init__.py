@@ -68,8 +68,8 @@ class BookieInside(PlayingView):
         reserved = [] if self.is_live else events
         return BookiePicture(run, self._bookie, self._page_size, acts, reserved)
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend_of(self, picture: BookiePicture) -> Mark | None:
+        return legend(frozenset(picture.symbols))
 
     def choices(self) -> list[Message]:
         names = self._known(self.run.events)

@@ -16,6 +16,7 @@ NOTE = 14
 """The height of the text below a block."""
 
 LEGEND = (
+    ("named", "7/3: entry 3 of ledger 7"),
     ("put", "only in memory"),
     ("synced", "synced"),
     ("done", "no longer needed"),
@@ -23,13 +24,15 @@ LEGEND = (
     ("written", "written, not synced"),
     ("unsure", "unknown whether synced"),
     ("lost", "lost"),
-    ("empty", "index slot without a location"),
+    ("empty", "empty index slot"),
     ("special", "key, fence or LAC record"),
     ("pad", "padding"),
     ("mark", "LastLogMark"),
     ("found", "just read from here"),
 )
 SIGNS = {"unsure": "?", "lost": "✕", "replayed": "↺"}
+_SAME = {"stored": "synced", "slot": "synced"}
+_OUTLINES = {"replayed": "put", **_SAME}
 _HUES = 6
 _WIDTHS = {"pad": 12, "mark": 14, "page": 54, "head": 54, "tail": 96, "gap": 40}
 _FROM = {"replayed": "0 70"}
@@ -82,9 +85,8 @@ def _entry(item: Item, width: float, height: float) -> list[Mark]:
         "unsure": {"fill": "page", "stroke": "lost", "dash": "4 2"},
         "lost": {"fill": "none", "stroke": "lost", "dash": "1 3"},
     }
-    same = {"replayed": "put", "stored": "synced", "slot": "synced"}
     rx = 3 if item.kind == "entry" else height / 2
-    parts = [rect("box", 0, 0, width, height, rx=rx, **looks[same.get(item.look, item.look)])]
+    parts = [rect("box", 0, 0, width, height, rx=rx, **looks[_OUTLINES.get(item.look, item.look)])]
     inks = {"done": "faint", "empty": "faint", "unsure": "lost", "lost": "lost"}
     words, middle = item.label + SIGNS.get(item.look, ""), width / 2
     if words:
@@ -128,13 +130,26 @@ def _filler(item: Item, width: float) -> list[Mark]:
     return [*frame, label]
 
 
-@lru_cache(1)
-def legend() -> Mark:
-    parts = []
-    for at, (look, words) in enumerate(LEGEND):
+def symbols_of(item: Item) -> set[str]:
+    """Return the names, as in the legend, of the symbols with which an item is drawn."""
+    if item.kind not in ("entry", "special"):
+        return {item.kind}
+    look = _SAME.get(item.look, item.look)
+    what = "special" if item.kind == "special" else "named"
+    return {look, what, *(["found"] * item.found)}
+
+
+@lru_cache(64)
+def legend(shown: frozenset[str]) -> Mark | None:
+    """Return the legend of these symbols, or None if it would be empty."""
+    parts, listed = [], [each for each in LEGEND if each[0] in shown]
+    if not listed:
+        return None
+    for at, (look, words) in enumerate(listed):
         kind = look if look in ("special", "pad", "mark") else "entry"
-        shown = {"found": "put", "special": "synced"}.get(look, look)
-        item = Item(kind, shown, hue=0, found=look == "found")
+        sample_look = {"found": "put", "special": "synced", "named": "synced"}.get(look, look)
+        label = "7/3" if look == "named" else ""
+        item = Item(kind, sample_look, hue=0, label=label, found=look == "found")
         sample = (
             _mark(item, 28)
             if kind == "mark"
@@ -142,7 +157,7 @@ def legend() -> Mark:
             if kind == "pad"
             else _entry(item, 28, HIGH)
         )
-        label = text("words", 38, 15.5, words, fill="faint")
+        meaning = text("words", 38, 15.5, words, fill="faint")
         x, y = 12 + 212 * (at % 4), 8 + 30 * (at // 4)
-        parts.append(group(look, *sample, label, x=x, y=y))
-    return picture(WIDTH, 8 + 30 * -(-len(LEGEND) // 4), "What the blocks mean", *parts)
+        parts.append(group(look, *sample, meaning, x=x, y=y))
+    return picture(WIDTH, 8 + 30 * -(-len(listed) // 4), "What the blocks mean", *parts)

@@ -9,7 +9,15 @@ from labkit.system.trace.cluster_state import ClusterFold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_inside.bands import Band, Item, bands_of
-from labkit.views.widgets.bookie_inside.blocks import GAP, HIGH, NOTE, WIDTH, block, width_of_item
+from labkit.views.widgets.bookie_inside.blocks import (
+    GAP,
+    HIGH,
+    NOTE,
+    WIDTH,
+    block,
+    symbols_of,
+    width_of_item,
+)
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.heads import GLYPHS, HEAD, acts_width, buttons
 from labkit.views.widgets.run import DisplayedRun
@@ -90,6 +98,8 @@ class BookiePicture:
         self._cache = PartCache()
         self._lines = BandLayouts()
         self._least = _height_for(events, name, page_size)
+        self.symbols: set[str] = set()
+        """The symbols that have been drawn so far."""
         self._came: dict[tuple[str, str], str] = {}
 
     @property
@@ -111,7 +121,13 @@ class BookiePicture:
         self._move_flushed(laid_out, tops)
         shown = [
             self._cache.part(
-                band.band.title, _band, band, top, named, state.state == "down", self._origins(band)
+                band.band.title,
+                self._draw_band,
+                band,
+                top,
+                named,
+                state.state == "down",
+                self._origins(band),
             )
             for band, (top, named) in zip(laid_out, tops, strict=True)
         ]
@@ -140,6 +156,12 @@ class BookiePicture:
                     x, y = held.get(placed.kin, (placed.x, top + placed.y - 40))
                     offset = f"{rounded(x - placed.x):g} {rounded(y - top - placed.y):g}"
                     self._came.setdefault((band.band.title, placed.key), offset)
+
+    def _draw_band(
+        self, band: BandLayout, top: float, is_named: bool, is_down: bool, origins: Sequence[str]
+    ) -> Mark:
+        self.symbols.update(*(symbols_of(each.item) for each in band.placed))
+        return _band(band, top, is_named, is_down, origins)
 
     def _origins(self, band: BandLayout) -> tuple[str, ...]:
         return tuple(self._came.get((band.band.title, each.key), "") for each in band.placed)

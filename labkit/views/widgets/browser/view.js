@@ -24,7 +24,8 @@ const REPORT_MS = 100;
 /** @typedef {ReturnType<typeof join>} Clock */
 /**
  * @typedef {import("./film.js").Tables & import("./bar.js").Run & { kind?: string, run: string,
- *   number: number, end: number, opening: number, moment: number, legend: number, title: string,
+ *   number: number, end: number, opening: number, moment: number, legend: number, checkLegend?: number,
+ *   title: string,
  *   texts: [string, string][], remarks?: [string, string][], reports?: boolean, stays?: boolean }} Data
  */
 /**
@@ -35,6 +36,7 @@ const REPORT_MS = 100;
 
 class View {
   stage = new Stage();
+  legend = new Stage();
   /** @type {Clock} of the current run, shared by its views */
   clock;
   /** @type {Film} */
@@ -157,7 +159,6 @@ class View {
     if (data.check != null && this.position > data.check) this.clock.checks = true;
     this.title.textContent = data.title;
     this.title.hidden = !data.title;
-    this.drawLegend(data.legend);
     const remarks = data.remarks ?? [];
     this.remarks.hidden = !remarks.length;
     this.remarks.replaceChildren(
@@ -222,6 +223,7 @@ class View {
     this.data = {
       ...this.data,
       number: message.number,
+      legend: message.legend,
       end: message.end,
       knots: [...this.data.knots, ...message.knots],
       signs: message.signs,
@@ -283,6 +285,8 @@ class View {
     const { row, words } = film.beat(number);
     this.shown = number;
     this.stage.draw(film, row, position, smooth && !this.calm.matches);
+    const { legend, checkLegend = legend } = this.data;
+    this.drawLegend(clock.checks ? checkLegend : legend);
     this.bar.draw(this.data, position, number);
     this.controls.draw(this.dead ? [] : this.model.get("controls"));
     this.sentence.setAttribute("aria-live", clock.playing ? "off" : "polite");
@@ -327,11 +331,8 @@ class View {
   drawLegend(row) {
     this.signs.hidden = row < 0;
     if (row < 0) return;
-    const legend = new Stage();
-    legend.draw(this.film, row, 0);
-    legend.element.removeAttribute("tabindex");
-    this.signs.querySelector("svg")?.remove();
-    this.signs.append(legend.element);
+    this.legend.draw(this.film, row, 0);
+    if (!this.legend.element.isConnected) this.signs.append(this.legend.element);
   }
 
   /** @param {HTMLElement} mark */

@@ -50,8 +50,8 @@ class ClusterView(PlayingView):
         rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
         return ClusterPicture(run, self._ledger, tuple(end.bookies), acts, (rows, rows))
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend_of(self, picture: ClusterPicture) -> Mark | None:
+        return legend(frozenset(picture.grid.symbols))
 
     def choices(self) -> list[Message]:
         ledgers = sorted(self.current_picture.grid.fold.ledgers, reverse=True)

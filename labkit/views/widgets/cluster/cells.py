@@ -30,10 +30,12 @@ LEGEND = (
     ("acks", "acknowledgement"),
     ("quorum", "completes a quorum"),
     ("refused", "add to a fenced bookie"),
+    ("reads", "read request"),
+    ("answers", "response to a read"),
     ("fenced", "fenced: rejects the writer"),
+    ("replaced", "from here on, other bookies"),
 )
 """The symbols in the order of the legend."""
-_USUAL = frozenset(look for look, _ in LEGEND if look != "fenced")
 
 _SHAPES: dict[str, dict[str, Any]] = {
     "sent": {"rx": 9, "fill": "page", "stroke": "stored", "thick": 2, "dash": "3 2"},
@@ -135,8 +137,10 @@ def _ring(width: float) -> Mark:
 
 
 @lru_cache(64)
-def legend(shown: frozenset[str] = _USUAL) -> Mark:
-    """Return the legend of these symbols."""
+def legend(shown: frozenset[str]) -> Mark | None:
+    """Return the legend of these symbols, or None if there are none."""
+    if not shown:
+        return None
     parts, listed = [], [each for each in LEGEND if each[0] in shown]
     for place, (look, words) in enumerate(listed):
         x, y = 12 + 212 * (place % 4), 8 + 26 * (place // 4)
@@ -147,7 +151,9 @@ def legend(shown: frozenset[str] = _USUAL) -> Mark:
             sample = (rect("ring", 2, 2, 24, 13, rx=4, stroke="confirmed", thick=2),)
         elif look == "fenced":
             sample = (rect("bar", 12, 0, 4, 16, rx=2, fill="confirmed"),)
-        elif look in ("adds", "acks", "quorum", "refused"):
+        elif look == "replaced":
+            sample = (path("line", "M0 8H28", stroke="faint", dash="2 3"),)
+        elif look in ("adds", "acks", "quorum", "refused", "reads", "answers"):
             sample = (sign(look, 14, 8),)
         else:
             sample = shape(look, 28, "", 16)

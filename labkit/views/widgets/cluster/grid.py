@@ -93,8 +93,10 @@ class Grid:
         self._cache = PartCache()
         self._cut: dict[str, set[str]] = {}
         self._flying: dict[int, Hop] = {}
-        self._flown: set[str] = set()
-        """The symbols of the messages so far."""
+        self._writers: dict[int, str] = {}
+        """The node that created each ledger."""
+        self.symbols: set[str] = set()
+        """The symbols that have been drawn so far."""
         self._lost: set[str] = set()
         self._fenced: set[tuple[str, int]] = set()
         self.firsts = Explainer(positions)
@@ -106,16 +108,15 @@ class Grid:
             grown = -(-(event.entry + 1) // GROWTH) * GROWTH
             self._rows = max(self._rows, min(grown, self._most_rows))
             self._first = min(max(self._first, event.entry - self._rows + 1), event.entry)
-        elif event.kind == "ledger.created" and event.ledger == self.shown():
-            self._first = 0
+        elif event.kind == "ledger.created":
+            self._writers[event.ledger] = event.node
+            if event.ledger == self.shown():
+                self._first = 0
         for hop in self.positions.departing.get(event.seq, ()):
             if hop.arrived.kind in _FLIGHTS:
                 self._flying[hop.arrived.seq] = hop
-                completes = hop.arrived.seq in self.positions.completing
-                self._flown.add("quorum" if completes else _FLIGHTS[hop.arrived.kind])
         for hop in self.positions.refused.get(event.seq, ()):
             self._flying[hop.arrived.seq] = hop
-            self._flown.add("refused")
         self._flying.pop(event.seq, None)
         if event.kind == "ledger.fenced":
             self._fenced.add((event.node, event.ledger))
@@ -128,16 +129,9 @@ class Grid:
         """Return the id of the ledger that is drawn, or -1 if there is none yet."""
         return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
 
-    def symbols(self) -> frozenset[str]:
-        """Return the symbols of the current state and of all messages so far."""
-        state, ledger_id = self.fold.state(), self.shown()
-        found = {"fenced"} if any(ledger == ledger_id for _, ledger in self._fenced) else set[str]()
-        for bookie in state.bookies.values():
-            for copy in bookie.entries.get(ledger_id, _NO_COPIES).values():
-                found.update(symbols_of(copy, bookie.state))
-        if state.read and state.read.ledger == ledger_id and state.read.state != "failed":
-            found.add("reading")
-        return frozenset(found | self._flown)
+    def writer(self) -> str:
+        """Return the node that created the ledger that is drawn, or "" if it is unknown."""
+        return self._writers.get(self.shown(), "")
 
     @property
     def layout(self) -> GridLayout:
@@ -151,6 +145,9 @@ class Grid:
         ledger_id, layout = self.shown(), self.layout
         ledger = state.ledgers.get(ledger_id, Ledger())
         x = {name: layout.gutter + layout.pitch * at for at, name in enumerate(state.bookies)}
+        sight = range(self._first, self._first + self._rows)
+        if any(each.first_entry in sight for each in ledger.segments[1:]):
+            self.symbols.add("replaced")
         flying = [hop for hop in self._flying.values() if hop.arrived.ledger == ledger_id]
         columns = [
             self._column(name, bookie, ledger_id, ledger, x[name], remarks.get(name, ""))
@@ -226,30 +223,52 @@ class Grid:
         copies = bookie.entries.get(ledger_id, _NO_COPIES)
         return self._cache.part(
             ("cells", name),
-            _cells_of,
+            self._draw_cells,
             *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
             (name, ledger_id) in self._fenced,
         )
 
+    def _draw_cells(
+        self,
+        name: str,
+        state: str,
+        copies: dict[int, Copy],
+        ledger_id: int,
+        sight: range,
+        latest: int,
+        coming: Sequence[int],
+        place: tuple[float, float],
+        is_fenced: bool,
+    ) -> Mark:
+        x, width = place
+        cells = []
+        for entry in sight:
+            copy = copies.get(entry)
+            if copy and not (copy.state == "sent" and entry in coming):
+                is_latest = entry == latest
+                cells.append(cell(copy, entry, ledger_id, name, state, width - 12, is_latest))
+                self.symbols.update(symbols_of(copy, state), ["reading"] * is_latest)
+        if is_fenced:
+            cells.append(_door(sight))
+            self.symbols.add("fenced")
+        return group(name, *cells, x=x + 6)
+
     def _flights(self, flying: Sequence[Hop], x: dict[str, float], layout: GridLayout) -> Mark:
-        sight = range(self._first, self._first + self._rows)
-        return group(
-            "flights",
-            *(
-                _bounce(hop, x[bookie] + DOOR, layout.gutter)
-                if hop.arrived.kind == "add.failed"
-                else _flight(
-                    hop,
-                    x[bookie] + layout.column / 2,
-                    layout.gutter,
-                    hop.arrived.seq in self.positions.completing,
-                )
-                for hop in flying
-                if hop.arrived.entry in sight
-                and (bookie := hop.arrived.peer if hop.arrived.kind in _HOME else hop.arrived.node)
-                in x
-            ),
-        )
+        sight, drawn = range(self._first, self._first + self._rows), list[Mark]()
+        for hop in flying:
+            arrived = hop.arrived
+            bookie = arrived.peer if arrived.kind in _HOME else arrived.node
+            if arrived.entry not in sight or bookie not in x:
+                continue
+            if arrived.kind == "add.failed":
+                what = "refused"
+                drawn.append(_bounce(hop, x[bookie] + DOOR, layout.gutter))
+            else:
+                completes = arrived.seq in self.positions.completing
+                what = "quorum" if completes else _FLIGHTS[arrived.kind]
+                drawn.append(_flight(hop, what, x[bookie] + layout.column / 2, layout.gutter))
+            self.symbols.add(what)
+        return group("flights", *drawn)
 
     def _notes(self, ledger_id: int, x: dict[str, float], layout: GridLayout) -> list[Mark]:
         event = self.firsts.event
@@ -351,26 +370,6 @@ def _line(key: str, row: int, right: float, colour: str, title: str, label: str 
     return group(key, line, *words, y=ROW * row - 1, title=title, kin=kin)
 
 
-def _cells_of(
-    name: str,
-    state: str,
-    copies: dict[int, Copy],
-    ledger_id: int,
-    sight: range,
-    latest: int,
-    coming: Sequence[int],
-    place: tuple[float, float],
-    is_fenced: bool,
-) -> Mark:
-    x, width = place
-    found = (
-        cell(copies[entry], entry, ledger_id, name, state, width - 12, entry == latest)
-        for entry in sight
-        if entry in copies and not (copies[entry].state == "sent" and entry in coming)
-    )
-    return group(name, *found, *([_door(sight)] if is_fenced else []), x=x + 6)
-
-
 @lru_cache(256)
 def _door(sight: range) -> Mark:
     """Return the bar that marks a bookie on which the ledger is fenced."""
@@ -381,16 +380,15 @@ def _door(sight: range) -> Mark:
 
 
 @lru_cache(4096)
-def _flight(hop: Hop, x: float, gutter: float, completes: bool) -> Mark:
+def _flight(hop: Hop, what: str, x: float, gutter: float) -> Mark:
     """Return a message in flight, at its destination and shifted back by the remaining distance.
 
-    completes: whether it is the acknowledgement that completes a quorum.
+    what: the message's symbol.
     """
     wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4
     is_home = hop.arrived.kind in _HOME
     here, there = (home, x) if is_home else (x, home)
     move = Move(round(hop.start, 1), round(hop.end, 1), there - here, 0)
-    what = "quorum" if completes else _FLIGHTS[hop.arrived.kind]
     return group(f"{hop.arrived.seq}", sign(what, here, wire), move=move)
 
 

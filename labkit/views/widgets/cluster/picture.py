@@ -11,6 +11,7 @@ from labkit.views.widgets.cluster.heads import header
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, text
+from labkit.views.widgets.text_metrics import width_of
 
 WIDTH, GUTTER, HEADS_Y = 860, 120, 38
 _MIN_PITCH = 40
@@ -51,7 +52,7 @@ class ClusterPicture:
             HEADS_Y + layout.bottom + 6,
             summary(state, ledger_id),
             header(ledger_id, state.ledgers.get(ledger_id, Ledger())),
-            _writer(layout.top),
+            _writer(self.grid.writer(), layout.top),
             self._cache.part("bookies", _bookies, self.grid.marks(state)),
         )
 
@@ -60,10 +61,12 @@ def _bookies(grid: Mark) -> Mark:
     return group("bookies", grid, y=HEADS_Y)
 
 
-@lru_cache(8)
-def _writer(top: float) -> Mark:
+@lru_cache(32)
+def _writer(name: str, top: float) -> Mark:
+    words = f"writer {name}".strip()
+    words = words if width_of(words, bold=True) < 74 else "writer"
     box = rect("box", 0, 0, 78, 24, rx=12, fill="ink")
-    label = text("label", 39, 16.5, "writer", fill="page", bold=True, anchor="middle")
+    label = text("label", 39, 16.5, words, fill="page", bold=True, anchor="middle")
     wire = path("wire", f"M39 24V{top - 8:g}", stroke="line", thick=2)
     return group("writer", wire, box, label, x=10, y=HEADS_Y + 8)
 

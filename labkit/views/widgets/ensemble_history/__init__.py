@@ -46,14 +46,14 @@ class EnsembleHistory(PlayingView):
     def picture(self, run: DisplayedRun, acts: Acts) -> EnsemblePicture:
         return EnsemblePicture(run.events, self.ledger_id, acts, ROWS)
 
-    def legend(self) -> Mark:
+    def legend_of(self, picture: EnsemblePicture) -> Mark:
         return legend()
 
     def selection(self) -> dict[str, Any]:
         return {"ledger": self.ledger_id}
 
     def svg(self) -> str:
-        return self.still(self._end().scene())
+        return self.still(self._end())
 
     def __repr__(self) -> str:
         return self._end().summary()

@@ -206,12 +206,11 @@ class PlayView(PlayingView):
             possible.__contains__,
         )
 
-    def legend(self) -> Mark | None:
-        symbols = self.current_picture.cluster.grid.symbols()
-        return legend(symbols) if symbols else None
+    def legend_of(self, picture: PlayPicture) -> Mark | None:
+        return legend(frozenset(picture.cluster.grid.symbols))
 
-    def still(self, *scenes: Mark) -> str:
-        return super().still(lines_above(self.remarks()), *scenes)
+    def still(self, picture: PlayPicture, *above: Mark) -> str:
+        return super().still(picture, lines_above(self.remarks()), *above)
 
     def texts(self) -> list[tuple[str, str]]:
         found = []

@@ -36,7 +36,7 @@ class RecoveryProgress(PlayingView):
     def picture(self, run: DisplayedRun, acts: Acts) -> RecoveryPicture:
         return RecoveryPicture(run.events, acts)
 
-    def legend(self) -> Mark:
+    def legend_of(self, picture: RecoveryPicture) -> Mark:
         return legend()
 
     def opening(self) -> float:

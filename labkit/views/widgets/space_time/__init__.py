@@ -105,8 +105,8 @@ class SpaceTime(PlayingView):
     def picture(self, run: DisplayedRun, acts: Acts) -> SpaceTimePicture:
         return self._picture_of(run, ROWS, acts)
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend_of(self, picture: SpaceTimePicture) -> Mark | None:
+        return legend(frozenset(picture.symbols))
 
     def opening(self) -> float:
         if self._at is not None:
@@ -178,7 +178,7 @@ class SpaceTime(PlayingView):
             if self.run.at(event.seq) <= self.opening():
                 picture.take(event)
         picture.hide_explanation()
-        return self.still(picture.scene())
+        return self.still(picture)
 
     def __repr__(self) -> str:
         words = str(self.scene().attributes["aria-label"])

@@ -86,6 +86,15 @@ def path_parts(progress: ExchangeProgress, source: float, target: float) -> Iter
         yield PathPart("lost", sent, _cross(sent, target), progress.sent)
 
 
+def look_of(way: PathPart, message: Exchange, faded: bool) -> str:
+    """Return the look, as in `LOOKS`, of a part of a message's path."""
+    if faded:
+        return "faded"
+    if way.key == "lost":
+        return "lost"
+    return "refused" if way.key == "back" and message.end == "refused" else message.what
+
+
 def message_marks(
     key: str,
     message: Exchange,
@@ -95,16 +104,10 @@ def message_marks(
     title: str,
     faded: bool,
 ) -> Mark:
-    there = "faded" if faded else message.what
-    looks = {
-        "there": there,
-        "back": "refused" if message.end == "refused" and not faded else there,
-        "lost": "faded" if faded else "lost",
-    }
     parts = list[Mark]()
     for way in path_parts(progress, x[message.source], x[message.target]):
         if way.row >= progress.first:
-            stroke, thick, dash = LOOKS[looks[way.key]]
+            stroke, thick, dash = LOOKS[look_of(way, message, faded)]
             d = _path_of(way, ROW * progress.first)
             look = Style(stroke=stroke, thick=thick, dash=dash)
             parts.append(path(way.key, d, kin=kin, title=title, **look))

@@ -159,7 +159,9 @@ def ink_of(events: Sequence[Event], label: str) -> str:
     return "stored" if all(e.error in ABSENCE for e in failed) else "lost"
 
 
-def legend() -> Mark:
+@lru_cache(64)
+def legend(shown: frozenset[str]) -> Mark | None:
+    """Return the legend of these arrows and lanes, or None if it would be empty."""
     words = {
         "add": "add and its response",
         "read": "read",
@@ -168,8 +170,12 @@ def legend() -> Mark:
         "lost": "never answered",
         "metadata": "metadata write",
     }
-    lines = [(key, LOOKS[key], description) for key, description in words.items()]
-    lines += [(key, (colour, 2.4, dash), key) for key, (colour, dash) in BREAKS.items()]
+    lines = [(key, LOOKS[key], each) for key, each in words.items() if key in shown]
+    lines += [
+        (key, (colour, 2.4, dash), key) for key, (colour, dash) in BREAKS.items() if key in shown
+    ]
+    if not lines:
+        return None
     parts: list[Mark] = []
     for at, (key, (colour, thick, dash), description) in enumerate(lines):
         line = path("line", "M0 0H28", stroke=colour, thick=thick, dash=dash)

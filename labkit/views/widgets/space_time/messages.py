@@ -1,6 +1,6 @@
 """Draws the messages that are visible at a moment, each up to the point that it has reached."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from labkit.views.widgets.space_time.arrows import (
     ExchangeProgress,
     Point,
     flight,
+    look_of,
     message_marks,
     path_parts,
     title_of,
@@ -39,6 +40,8 @@ class Messages:
         self._plan, self._lit = plan, lit
         self._all = plan.diagram.messages
         self._cache = PartCache()
+        self.symbols: set[str] = set()
+        """The looks of the arrows that have been drawn so far."""
         self._in_row: dict[int, list[int]] = {}
         self._legs: dict[int, list[_Leg]] = {}
         self._titles = [title_of(plan.diagram, message) for message in self._all]
@@ -82,9 +85,23 @@ class Messages:
         faded = self._lit is not None and message.sent not in self._lit
         return self._cache.part(
             number,
-            message_marks,
+            self._draw_message,
             *(str(number), message, progress, self._plan.x, kin, self._titles[number], faded),
         )
+
+    def _draw_message(
+        self,
+        key: str,
+        message: Exchange,
+        progress: ExchangeProgress,
+        x: Sequence[float],
+        kin: str,
+        title: str,
+        faded: bool,
+    ) -> Mark:
+        ways = path_parts(progress, x[message.source], x[message.target])
+        self.symbols.update(look_of(way, message, faded) for way in ways)
+        return message_marks(key, message, progress, x, kin, title, faded)
 
     def _progress(self, message: Exchange, upto: int, first: int) -> ExchangeProgress:
         sent, arrived, left, answered = (

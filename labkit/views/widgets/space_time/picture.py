@@ -91,6 +91,8 @@ class SpaceTimePicture:
         self._label_places: dict[int, dict[int, LabelPlace]] = {}
         self._run, self._effects = run, effects_of(self.plan)
         self._messages = Messages(run, self.plan, self._lit)
+        self.symbols = self._messages.symbols
+        """The looks of the arrows and lanes that have been drawn so far."""
 
     @property
     def explained_until(self) -> float | None:
@@ -153,6 +155,7 @@ class SpaceTimePicture:
             y, state = end, "" if is_over else each.state
         parts.append(LaneState(y, height, ""))
         visible = tuple(part for part in parts if part.bottom > part.top)
+        self.symbols.update(part.state for part in visible)
         acts = self._acts if name in self._bookies else NO_ACTS
         room = self.plan.room[lane]
         return lane_mark(name, self.plan.x[lane], room, visible, top, state or "up", acts)
@@ -191,7 +194,9 @@ class SpaceTimePicture:
         ]
 
     def _writes(self, dot: Dot) -> list[Mark]:
-        shown = [at for at in dot.events if at < self._upto]
+        writers = self._writers(dot, [at for at in dot.events if at < self._upto])
+        if writers:
+            self.symbols.add("metadata")
         return [
             write_mark(
                 at,
@@ -200,7 +205,7 @@ class SpaceTimePicture:
                 dot.row,
                 self._lit is not None and at not in self._lit,
             )
-            for lane, at in self._writers(dot, shown).items()
+            for lane, at in writers.items()
         ]
 
     def _writers(self, dot: Dot, places: Sequence[int]) -> dict[int, int]:

@@ -92,8 +92,8 @@ class TimelineView(PlayingView):
         ]
         return picture
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend_of(self, picture: TimelinePicture) -> Mark | None:
+        return legend(frozenset().union(*(panel.grid.symbols for panel in picture.panels)))
 
     def texts(self) -> list[tuple[str, str]]:
         codes = [f"{run.title}\n{run.code}" for run in self.shown if run.code]
