@@ -93,14 +93,14 @@ MISTAKES = (
         "labkit/system/autorecovery/fragment_copy.py",
         "add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)",
         "add_header(make_master_key(metadata.password))",
-        "tests/system/autorecovery/test_worker.py",
+        "tests/system/autorecovery/test_scripts.py",
     ),
     Mistake(
         "the metadata names a bookie that has its copies",
         "labkit/system/autorecovery/replicator.py",
         "            await self.copy(ledger, underreplicated, some)\n",
         "",
-        "tests/system/autorecovery/test_worker.py",
+        "tests/system/autorecovery/test_scripts.py",
     ),
     Mistake(
         "a long poll's LastAddConfirmed needs a digest",
