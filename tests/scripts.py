@@ -36,24 +36,32 @@ class Commands:
     """Runs commands; each method without an underscore is a command.
 
     The words of a command are the arguments of the method; those that look like numbers are passed
-    as numbers. The output consists of the recorded events of the kinds in `shown`, and of what
-    `_print` was called with.
+    as numbers. The output consists of the events of the kinds that `show` has named, followed by
+    the lines that the commands have printed.
     """
 
-    def __init__(self, rows: list[Event], shown: tuple[str, ...] = ()) -> None:
+    def __init__(self, rows: list[Event]) -> None:
         self._rows = rows
         self._row_count = 0
-        self._shown = shown
+        self._shown: tuple[str, ...] = ()
         self._printed: list[str] = []
 
     async def play(self, line: str) -> list[str]:
-        """Run commands, which are separated by `;`, and return their output."""
+        """Run commands and return their output."""
+        await self.run(line)
+        return self.output()
+
+    async def run(self, line: str) -> None:
+        """Run commands, which are separated by `;`."""
         for command in line.split(";"):
             name, *words = command.split()
             try:
                 await getattr(self, name)(*map(_value, words))
             except LabkitError as error:
                 self._print(f"{type(error).__name__}: {error}")
+
+    def output(self) -> list[str]:
+        """Return the events and the lines that are new."""
         printed, self._printed = self._printed, []
         return [*self._events(), *printed]
 
@@ -71,7 +79,8 @@ class Commands:
             events = list(some)
             described = _entries(events) if events[0].kind in _ENTRIES else map(describe, events)
             for event, sentence in zip(events, described, strict=False):
-                yield f"{event.time_us / 1e6:6.1f} s  {sentence}"
+                detail = f" [{event.detail}]" if event.detail else ""
+                yield f"{event.time_us / 1e6:6.1f} s  {sentence}{detail}"
 
 
 @dataclass(frozen=True)

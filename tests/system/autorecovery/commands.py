@@ -52,24 +52,10 @@ from labkit.system.model.ledger import LedgerState
 from tests.scripts import Commands, ranges
 from tests.system.autorecovery.world import PATHS, World, payload
 
-SHOWN = (
-    "auditor.elected",
-    "bookie.lost",
-    "entry.copied",
-    "fragment.replicated",
-    "ledger.unchecked",
-    "ledger.underreplicated",
-    "placement.unmet",
-    "replicas.missing",
-    "replication.deferred",
-    "replication.done",
-    "replication.started",
-)
-
 
 class AutoRecoveryCommands(Commands):
     def __init__(self, world: World) -> None:
-        super().__init__(world.rows, SHOWN)
+        super().__init__(world.rows)
         self._world = world
         self._writers: dict[int, LedgerWriter] = {}
         self._hidden: dict[str, tuple[tuple[int, int], bytes]] = {}

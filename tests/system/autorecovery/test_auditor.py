@@ -34,7 +34,7 @@ def marked(world: World) -> list[tuple[int, str]]:
 
 
 @simulated
-async def test_a_malformed_mark_ends_no_auditor_and_hides_no_other_ledger(world: World) -> None:
+async def test_a_malformed_mark_does_not_stop_the_auditor(world: World) -> None:
     first, second = [await world.closed_ledger(3) for _ in range(2)]
     # Another worker holds the lock, so nobody repairs the ledger and removes its mark.
     await world.manager.mark(first, ["b1"])
@@ -51,7 +51,7 @@ async def test_a_malformed_mark_ends_no_auditor_and_hides_no_other_ledger(world:
 
 
 @simulated
-async def test_bookie_that_goes_while_an_audit_is_made_has_its_time_to_come_back(
+async def test_a_bookie_that_leaves_during_an_audit_has_the_full_delay_to_return(
     world: World,
 ) -> None:
     """The recovery delay starts when the bookie disappears, not at the next notification."""
@@ -77,7 +77,7 @@ async def test_bookie_that_goes_while_an_audit_is_made_has_its_time_to_come_back
 
 
 @simulated
-async def test_metadata_are_read_a_hundred_ledgers_at_a_time(world: World) -> None:
+async def test_metadata_is_read_a_hundred_ledgers_at_a_time(world: World) -> None:
     for _ in range(250):
         await world.client.create_ledger(1, 1, 1)
     under_way, most = 0, 0
@@ -102,7 +102,7 @@ async def test_metadata_are_read_a_hundred_ledgers_at_a_time(world: World) -> No
 
 
 @simulated
-async def test_ledger_that_is_deleted_during_an_audit_or_a_check_is_passed_over_in_silence(
+async def test_a_ledger_that_is_deleted_during_an_audit_or_a_check_is_skipped(
     world: World,
 ) -> None:
     ledgers = [await world.closed_ledger(3) for _ in range(3)]
@@ -127,7 +127,7 @@ async def test_ledger_that_is_deleted_during_an_audit_or_a_check_is_passed_over_
 @pytest.mark.parametrize("check", ["periodic", "replicas"])
 @pytest.mark.parametrize("how", ["disabled", "missing"])
 @simulated
-async def test_check_that_is_interrupted_is_not_noted_as_made_and_starts_over(
+async def test_an_interrupted_check_is_not_recorded_and_starts_again(
     world: World, check: str, how: str
 ) -> None:
     for _ in range(50):
@@ -154,7 +154,7 @@ async def test_check_that_is_interrupted_is_not_noted_as_made_and_starts_over(
 
 
 @simulated
-async def test_auditor_that_runs_for_long_leaves_no_wait_behind(world: World) -> None:
+async def test_the_auditor_leaves_no_tasks_behind(world: World) -> None:
     await start(world, auditor_periodic_bookie_check_interval_s=1)
     await asyncio.sleep(10)
     waits = len(asyncio.all_tasks())
@@ -163,7 +163,7 @@ async def test_auditor_that_runs_for_long_leaves_no_wait_behind(world: World) ->
 
 
 @simulated
-async def test_audit_in_which_the_store_falls_silent_marks_nothing_and_is_made_again(
+async def test_an_audit_during_a_silence_marks_nothing_and_is_repeated(
     world: World,
 ) -> None:
     watchers: list[MetadataSilence] = []

@@ -33,7 +33,7 @@ def checker(world: World, settled: Settled | None = None, percentage: int = 0) -
 
 @pytest.mark.parametrize("finds_a_loss", [True, False])
 @simulated
-async def test_check_that_finds_a_loss_is_repeated_if_the_metadata_store_fell_silent_meanwhile(
+async def test_a_check_that_finds_missing_copies_during_a_silence_is_repeated(
     world: World, finds_a_loss: bool
 ) -> None:
     ledger_id = await world.closed_ledger(3)
@@ -56,7 +56,9 @@ async def test_check_that_finds_a_loss_is_repeated_if_the_metadata_store_fell_si
 
 
 @simulated
-async def test_one_bookie_is_asked_for_a_hundred_entries_at_a_time(world: World) -> None:
+async def test_at_most_a_hundred_entries_are_requested_from_one_bookie_at_once(
+    world: World,
+) -> None:
     ledger_id = await world.closed_ledger(250, (1, 1, 1))
     world.bookies["b1"].lose(ledger_id, 249)
     world.rows.clear()

@@ -12,14 +12,14 @@ from tests.system.autorecovery.world import PATHS, World, simulated
 
 
 @simulated
-async def test_instance_makes_its_nodes_before_it_votes(world: World) -> None:
+async def test_an_instance_creates_its_nodes_before_it_votes(world: World) -> None:
     await world.start_autorecovery("a")
     names = await world.store.children(PATHS.root)
     assert {"LAYOUT", "ledgers", "locks", "auditorelection"} <= set(names)
 
 
 @simulated
-async def test_instance_refuses_marks_that_it_does_not_know_before_it_votes(world: World) -> None:
+async def test_an_instance_rejects_an_unknown_layout_before_it_votes(world: World) -> None:
     await world.store.create(PATHS.layout, b'type: "NEWER"\nversion: 3\n')
     await world.start_autorecovery("a")
     with pytest.raises(CompatibilityException, match="NEWER"):
@@ -28,7 +28,7 @@ async def test_instance_refuses_marks_that_it_does_not_know_before_it_votes(worl
 
 
 @simulated
-async def test_lost_session_ends_the_instance_with_its_name(world: World) -> None:
+async def test_a_lost_session_ends_the_instance(world: World) -> None:
     await world.start_autorecovery("a")
     world.metadata.zookeeper.expire("a")
     with pytest.raises(MetadataUnavailableError, match="the session of a was lost"):
@@ -49,7 +49,7 @@ async def test_locks_and_votes_name_the_instance(world: World) -> None:
 
 
 @simulated
-async def test_rules_of_the_instance_are_those_that_decide(world: World) -> None:
+async def test_an_instance_uses_the_rules_that_it_is_given(world: World) -> None:
     ledger_id = await world.closed_ledger(3)
     asked: list[tuple[int, ...]] = []
 
@@ -71,7 +71,7 @@ async def test_rules_of_the_instance_are_those_that_decide(world: World) -> None
     "If a component of autorecovery fails, its instance ends, and so does the bookie"
 )
 @simulated
-async def test_part_that_dies_takes_the_others_with_it(world: World) -> None:
+async def test_a_component_that_fails_stops_the_others(world: World) -> None:
     def broken(missing: object, delay_s: float, now_s: float) -> float:
         raise ZeroDivisionError("a mistake in a rule")
 

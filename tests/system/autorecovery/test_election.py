@@ -10,7 +10,7 @@ from tests.system.autorecovery.world import PATHS, World, simulated
 
 
 @simulated
-async def test_candidate_without_its_vote_does_not_win(world: World) -> None:
+async def test_a_candidate_whose_vote_was_deleted_does_not_win(world: World) -> None:
     await win_election(world.store, "a")
     store = await world.metadata.session("b")
     waiting = asyncio.ensure_future(win_election(store, "b"))
@@ -23,7 +23,7 @@ async def test_candidate_without_its_vote_does_not_win(world: World) -> None:
 
 
 @simulated
-async def test_candidate_asks_nothing_while_the_auditor_stays(world: World) -> None:
+async def test_a_candidate_sends_no_requests_while_the_auditor_lives(world: World) -> None:
     await win_election(world.store, "a")
     store = await world.metadata.session("b")
     waiting = asyncio.ensure_future(win_election(store, "b"))
@@ -36,7 +36,7 @@ async def test_candidate_asks_nothing_while_the_auditor_stays(world: World) -> N
 
 
 @simulated
-async def test_winner_knows_whether_there_was_an_auditor_before(world: World) -> None:
+async def test_the_election_says_whether_there_was_another_auditor(world: World) -> None:
     assert not await win_election(world.store, "a")
     [vote] = await world.store.children(PATHS.election)
     await world.store.delete(f"{PATHS.election}/{vote}")

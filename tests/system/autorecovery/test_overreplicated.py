@@ -58,7 +58,7 @@ async def moved_ledger(world: World) -> int:
     "A bookie drops a ledger only if it is closed, fully replicated elsewhere, and not being "
     "repaired (`gcOverreplicatedLedgerWaitTime`)"
 )
-def test_closed_ledger_that_names_the_bookie_nowhere_may_go() -> None:
+def test_a_closed_ledger_that_does_not_list_the_bookie_is_overreplicated() -> None:
     one, two = Segment(0, ("b1", "b2")), Segment(5, ("b2", "b3"))
     closed = LedgerMetadata(2, 2, 2, (one, two), state=LedgerState.CLOSED, last_entry_id=9)
     assert [is_overreplicated(closed, name) for name in ("b1", "b2", "b3", "b4")] == [
@@ -85,7 +85,7 @@ async def test_a_ledger_is_locked_while_a_bookie_drops_it(world: World) -> None:
 
 
 @simulated
-async def test_bookie_that_was_named_again_before_it_had_the_lock_keeps_the_ledger(
+async def test_the_metadata_is_read_again_under_the_lock(
     world: World,
 ) -> None:
     moved = await moved_ledger(world)
@@ -102,7 +102,7 @@ async def test_bookie_that_was_named_again_before_it_had_the_lock_keeps_the_ledg
 
 
 @simulated
-async def test_lost_session_ends_the_look(world: World) -> None:
+async def test_nothing_is_dropped_after_the_session_is_lost(world: World) -> None:
     """The session's locks are gone, so another client may hold them now."""
     moved = await moved_ledger(world)
     zookeeper = world.metadata.zookeeper
@@ -118,7 +118,7 @@ async def test_lost_session_ends_the_look(world: World) -> None:
 
 
 @simulated
-async def test_session_of_a_look_ends_with_it(world: World) -> None:
+async def test_the_session_is_closed_after_each_check(world: World) -> None:
     """Otherwise the session would keep a lock that was created although its response was lost."""
     moved = await moved_ledger(world)
     looking, stopped = Looking(world), []
@@ -140,7 +140,7 @@ async def test_session_of_a_look_ends_with_it(world: World) -> None:
 
 
 @simulated
-async def test_session_that_was_lost_and_is_back_has_lost_the_locks_all_the_same(
+async def test_nothing_is_dropped_if_the_session_was_replaced_by_a_new_one(
     world: World,
 ) -> None:
     moved = await moved_ledger(world)

@@ -15,7 +15,7 @@ from tests.system.autorecovery.world import World, simulated
     ("replicator", "promises_kept"), [(LedgerFragmentReplicator, True), (MetadataBeforeCopy, False)]
 )
 @simulated
-async def test_worker_that_dies_while_copying_leaves_the_promises_true(
+async def test_the_metadata_is_true_if_the_worker_dies_while_copying(
     world: World, replicator: type[LedgerFragmentReplicator], promises_kept: bool
 ) -> None:
     ledger_id = await world.closed_ledger(50)

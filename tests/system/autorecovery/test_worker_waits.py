@@ -100,7 +100,7 @@ def run_alone(rule: Callable[[Alone], Awaitable[None]]) -> None:
 
 
 @in_world(run_alone)
-async def test_ledger_whose_copies_are_missing_is_kept_locked_twice_as_long_each_time(
+async def test_the_pause_doubles_with_each_failed_repair(
     alone: Alone,
 ) -> None:
     for _ in range(7):
@@ -113,7 +113,7 @@ async def test_ledger_whose_copies_are_missing_is_kept_locked_twice_as_long_each
 
 
 @in_world(run_alone)
-async def test_repair_that_succeeds_makes_the_next_wait_short_again(alone: Alone) -> None:
+async def test_a_successful_repair_resets_the_pause(alone: Alone) -> None:
     for _ in range(3):
         await alone.worker.release_later(5, "why")
     await alone.worker.finish(5)
@@ -133,7 +133,7 @@ async def test_repair_that_succeeds_makes_the_next_wait_short_again(alone: Alone
     ],
 )
 @in_world(run_alone)
-async def test_bookie_that_registers_ends_the_pause(
+async def test_a_bookie_that_registers_ends_the_pause(
     alone: Alone, at_s: int, registered: list[tuple[str, ...]], released_at_s: int
 ) -> None:
     async def later() -> None:
@@ -166,7 +166,7 @@ async def test_one_new_bookie_ends_the_pauses_of_all_ledgers(alone: Alone) -> No
 
 
 @in_world(run_alone)
-async def test_ledger_that_was_marked_again_during_its_repair_is_said_to_be_put_off(
+async def test_a_ledger_that_was_marked_again_during_its_repair_is_postponed(
     alone: Alone,
 ) -> None:
     alone.is_marked_again = True
@@ -175,7 +175,7 @@ async def test_ledger_that_was_marked_again_during_its_repair_is_said_to_be_put_
 
 
 @in_world(run_alone)
-async def test_failures_of_two_thousand_ledgers_are_remembered_and_the_oldest_is_forgotten(
+async def test_the_failures_of_two_thousand_ledgers_are_remembered(
     alone: Alone,
 ) -> None:
     async def waits_s(ledger_id: int) -> float:
