@@ -121,6 +121,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         help="skip every test that might not end by then: each may take as long as its timeout",
     )
+    parser.addoption("--record", action="store_true", help="write the outputs of scripts again")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler:

@@ -16,7 +16,7 @@ def test_the_conversation_is_as_it_is_written_down(
 ) -> None:
     script = Script.read(path)
     now = script.record()
-    if request.config.getoption("--record", default=False):
+    if request.config.getoption("record"):
         path.write_text(now.text)
     else:
         assert now.recorded.splitlines() == script.recorded.splitlines()

@@ -93,14 +93,14 @@ MISTAKES = (
         "labkit/system/autorecovery/fragment_copy.py",
         "add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)",
         "add_header(make_master_key(metadata.password))",
-        "tests/system/autorecovery/test_worker.py",
+        "tests/system/autorecovery/test_scripts.py",
     ),
     Mistake(
         "the metadata names a bookie that has its copies",
         "labkit/system/autorecovery/replicator.py",
         "            await self.copy(ledger, underreplicated, some)\n",
         "",
-        "tests/system/autorecovery/test_worker.py",
+        "tests/system/autorecovery/test_scripts.py",
     ),
     Mistake(
         "a long poll's LastAddConfirmed needs a digest",
@@ -142,14 +142,14 @@ MISTAKES = (
         "labkit/system/client/ensemble_change.py",
         "        pending.acked &= ~(1 << index)\n",
         "",
-        "tests/system/client/test_ensemble_change.py",
+        "tests/system/client/test_scripts.py",
     ),
     Mistake(
         "the bookie that failed is blamed, not the one that replaces it",
         "labkit/system/client/ensemble_change.py",
         "self.failed[other_index] = channel.bookie_id",
         "self.failed[other_index] = self.writer.ensemble[other_index]",
-        "tests/system/client/test_delayed_ensemble_change.py",
+        "tests/system/client/test_scripts.py",
     ),
     Mistake(
         "metadata are replaced only at the version that was read",

@@ -1,4 +1,4 @@
-"""Generates the page that lists labkit's promises, from all tests with the marker `promise`."""
+"""Generates the page that lists all promises, which tests and test scripts show to be true."""
 
 import ast
 from collections import defaultdict
@@ -26,17 +26,20 @@ _SECTIONS = {
 _INTRODUCTION = """\
 # What labkit promises
 
-Each sentence is a promise, followed by the test that shows it. Run one of them with
-`.venv/bin/python -m pytest PATH -k NAME`.
+Each sentence is a promise, followed by the test that shows it, or by the scenario of a test script.
+Run one of them with `.venv/bin/python -m pytest PATH -k NAME`; the scenarios in a `.txt` file are
+run by the file `test_scripts.py` next to it.
 """
 
 
 def promises_page() -> str:
     found = defaultdict[str, list[str]](list)
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+    tests = [(path, promises_of(path)) for path in (ROOT / "tests").rglob("test_*.py")]
+    tests += [(path, promises_in_script(path)) for path in (ROOT / "tests").rglob("*.txt")]
+    for path, promises in sorted(tests, key=lambda each: each[0]):
         name = path.relative_to(ROOT).as_posix()
         section = next(title for start, title in _SECTIONS.items() if name.startswith(start))
-        for sentence, test in promises_of(path):
+        for sentence, test in promises:
             found[section].append(f"- {sentence}.<br>`{name} {test}`")
     sections = [
         f"## {title}\n\n" + "\n".join(found[title]) + "\n"
@@ -52,3 +55,13 @@ def promises_of(path: Path) -> Iterator[tuple[str, str]]:
         for decorator in getattr(node, "decorator_list", ()):
             if ast.unparse(decorator).startswith("pytest.mark.promise("):
                 yield ast.literal_eval(decorator.args[0]), getattr(node, "name", "")
+
+
+def promises_in_script(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the sentence and the title of each scenario of a test script that makes a promise."""
+    title = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("== "):
+            title = line.removeprefix("== ")
+        elif line.startswith("promise: "):
+            yield line.removeprefix("promise: "), title

@@ -58,12 +58,13 @@ class Reached:
         by_file: defaultdict[str, list[str]] = defaultdict(list)
         for test in sorted(tests):
             by_file[test.partition("::")[0]].append(test)
-        package, module = Path(file).parts[2], Path(file).stem
+        path = Path("tests", *Path(file).parts[1:])
+        own = str(path.with_name(f"test_{path.name}"))
+        package = f"tests/system/{path.parts[2]}/"
 
         def order(each: str) -> tuple[bool, bool, bool, float]:
             seconds = sum(self.seconds[test] for test in by_file[each])
-            is_near = each.startswith(f"tests/system/{package}/")
-            return "golden" in each, not each.endswith(f"test_{module}.py"), not is_near, seconds
+            return "golden" in each, each != own, not each.startswith(package), seconds
 
         return [test for each in sorted(by_file, key=order) for test in by_file[each]]
 

@@ -1,4 +1,4 @@
-"""Test when the auditor marks ledgers as underreplicated and when it must not."""
+"""Test what the auditor does if something happens in the middle of an audit."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,9 +9,15 @@ import pytest
 from labkit.system.autorecovery.audit_rules import when_to_audit
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import Rules
-from labkit.system.autorecovery.underreplication import NEVER_MS
-from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError
-from tests.system.autorecovery.world import PATHS, World, simulated
+from labkit.system.autorecovery.metadata_silence import MetadataSilence
+from labkit.system.autorecovery.underreplication import NEVER_MS, LedgerUnderreplicationManager
+from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.store import ANY_VERSION, MetadataStore
+from labkit.system.model.ledger import LedgerMetadata
+from tests.system.autorecovery.world import LATENCY_S, PATHS, World, simulated
+
+GRACE_S = 10.0
+"""How long bookies have to register again after a silence of the metadata store."""
 
 
 async def start(world: World, **config: Any) -> None:
@@ -27,24 +33,8 @@ def marked(world: World) -> list[tuple[int, str]]:
     return [(row.ledger, ",".join(row.bookies)) for row in world.events("ledger.underreplicated")]
 
 
-@pytest.mark.promise(
-    "The ledgers of a lost bookie are marked after the delay and not before, including open ledgers"
-)
 @simulated
-async def test_ledgers_of_a_lost_bookie_are_marked_open_and_closed_ones(world: World) -> None:
-    closed = await world.closed_ledger(3)
-    writer = await world.client.create_ledger(3, 3, 2)
-    elsewhere = await world.client.create_ledger(1, 1, 1)
-    await start(world)
-    await world.stop_bookie("b2")
-    await asyncio.sleep(1)
-    assert marked(world) == [(closed, "b2"), (writer.ledger_id, "b2")]
-    assert [row.peer for row in world.events("bookie.lost")] == ["b2"]
-    assert elsewhere.ledger_id not in [ledger_id for ledger_id, _ in marked(world)]
-
-
-@simulated
-async def test_a_malformed_mark_ends_no_auditor_and_hides_no_other_ledger(world: World) -> None:
+async def test_a_malformed_mark_does_not_stop_the_auditor(world: World) -> None:
     first, second = [await world.closed_ledger(3) for _ in range(2)]
     # Another worker holds the lock, so nobody repairs the ledger and removes its mark.
     await world.manager.mark(first, ["b1"])
@@ -78,14 +68,14 @@ async def test_a_malformed_delay_does_not_stop_the_auditor(world: World, data: b
 async def test_a_malformed_time_of_a_check_counts_as_never_and_is_replaced(world: World) -> None:
     await world.manager.record_check(PATHS.ledgers_checked)
     await world.store.set(PATHS.ledgers_checked, b"\xff", ANY_VERSION)
-    assert await world.manager.last_check_ms(PATHS.ledgers_checked) == NEVER_MS
+    assert await last_check_ms(world) == NEVER_MS
     await start(world)
     await asyncio.sleep(30)
-    assert await world.manager.last_check_ms(PATHS.ledgers_checked) != NEVER_MS
+    assert await last_check_ms(world) != NEVER_MS
 
 
 @simulated
-async def test_bookie_that_goes_while_an_audit_is_made_has_its_time_to_come_back(
+async def test_a_bookie_that_leaves_during_an_audit_has_the_full_delay_to_return(
     world: World,
 ) -> None:
     """The recovery delay starts when the bookie disappears, not at the next notification."""
@@ -110,60 +100,122 @@ async def test_bookie_that_goes_while_an_audit_is_made_has_its_time_to_come_back
     assert over_s - noticed_s == pytest.approx(60)
 
 
-@pytest.mark.promise("Ledgers, bookies and replicas are checked periodically")
 @simulated
-async def test_ledger_check_finds_copies_that_a_living_bookie_lost(world: World) -> None:
-    await world.closed_ledger(10)
-    await start(world, auditor_periodic_check_interval_s=300)
-    await asyncio.sleep(5)
-    first_ms = await last_check_ms(world)
-    assert first_ms != NEVER_MS
-    world.bookies["b3"].lose(0, 9)
-    await asyncio.sleep(280)
-    assert marked(world) == []
-    await asyncio.sleep(30)
-    assert marked(world) == [(0, "b3")]
-    assert await last_check_ms(world) >= first_ms + 300_000
+async def test_metadata_is_read_a_hundred_ledgers_at_a_time(world: World) -> None:
+    for _ in range(250):
+        await world.client.create_ledger(1, 1, 1)
+    under_way, most = 0, 0
+    metadata = BookKeeper.ledger_metadata
+
+    async def counted(client: BookKeeper, ledger_id: int) -> LedgerMetadata:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            return await metadata(client, ledger_id)
+        finally:
+            under_way -= 1
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(BookKeeper, "ledger_metadata", counted)
+        await start(world, auditor_periodic_check_interval_s=0)
+        await world.stop_bookie("b1")
+        await asyncio.sleep(20)
+    assert most == 100
+    assert [ledger_id for ledger_id, _ in marked(world)] == list(range(250))
 
 
 @simulated
-async def test_next_auditor_does_not_check_all_ledgers_again_before_it_is_due(world: World) -> None:
-    await world.closed_ledger(10)
-    world.config = AutoRecoveryConfig(auditor_periodic_check_interval_s=300)
-    await world.start_autorecovery("a", "b")
+async def test_a_ledger_that_is_deleted_during_an_audit_or_a_check_is_skipped(
+    world: World,
+) -> None:
+    ledgers = [await world.closed_ledger(3) for _ in range(3)]
+    list_ledgers = BookKeeper.list_ledgers
+
+    async def listed_before(client: BookKeeper) -> list[int]:
+        await list_ledgers(client)
+        return ledgers
+
+    await world.client.delete_ledger(ledgers[1])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(BookKeeper, "list_ledgers", listed_before)
+        await start(world)
+        await asyncio.sleep(5)
+        await world.stop_bookie("b2")
+        await asyncio.sleep(5)
+    assert [ledger_id for ledger_id, _ in marked(world)] == [ledgers[0], ledgers[2]]
+    assert world.events("ledger.unchecked") == []
+    assert await last_check_ms(world) != NEVER_MS
+
+
+@pytest.mark.parametrize("check", ["periodic", "replicas"])
+@pytest.mark.parametrize("how", ["disabled", "missing"])
+@simulated
+async def test_an_interrupted_check_is_not_recorded_and_starts_again(
+    world: World, check: str, how: str
+) -> None:
+    for _ in range(50):
+        await world.closed_ledger(1)
+    for bookie in world.bookies.values():
+        bookie.gives_no_lists = True
+    intervals: dict[str, Any] = {
+        f"auditor_{each}_check_interval_s": 1000 * (each == check)
+        for each in ("periodic", "replicas")
+    }
+    starting = asyncio.ensure_future(start(world, lost_bookie_recovery_delay_s=300, **intervals))
+    async with asyncio.timeout(10):
+        while len(world.events("read.sent")) < 30:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(LATENCY_S)
+    await (world.manager.disable() if how == "disabled" else world.stop_bookie("b5"))
+    await starting
     await asyncio.sleep(100)
-    world.metadata.crash("a")
-    world.bookies["b3"].lose(0, 9)
-    await asyncio.sleep(150)
-    assert marked(world) == []
+    recorded = "ledgers_checked" if check == "periodic" else "replicas_checked"
+    assert await last_check_ms(world, recorded) == NEVER_MS
+    await (world.manager.enable() if how == "disabled" else world.start_bookie("b5"))
     await asyncio.sleep(100)
-    assert marked(world) == [(0, "b3")]
-
-
-@simulated
-async def test_nothing_is_lost_while_the_metadata_store_cannot_be_read(world: World) -> None:
-    await world.closed_ledger(3)
-    await start(world, auditor_periodic_bookie_check_interval_s=20)
-    world.metadata.cut("a")
-    with pytest.raises(MetadataUnavailableError):
-        await world.instances["a"]
-    world.metadata.heal()
-    await asyncio.sleep(60)
+    assert await last_check_ms(world, recorded) != NEVER_MS
     assert marked(world) == []
-    assert world.events("bookie.lost") == []
 
 
 @simulated
-async def test_replicas_check_reports_and_marks_nothing(world: World) -> None:
-    await world.closed_ledger(10)
-    world.bookies["b3"].lose(0, 4)
-    for name in ("b1", "b2"):
-        world.bookies[name].lose(0, 5)
-    await start(world, auditor_replicas_check_interval_s=300)
+async def test_the_auditor_leaves_no_tasks_behind(world: World) -> None:
+    await start(world, auditor_periodic_bookie_check_interval_s=1)
     await asyncio.sleep(10)
-    [report] = world.events("replicas.missing")
-    assert report.explanation == (
-        "entries without a copy: 0, with fewer than Qa: 1, with fewer than Qw: 1"
-    )
-    assert marked(world) == []
-    assert await last_check_ms(world, "replicas_checked") != NEVER_MS
+    waits = len(asyncio.all_tasks())
+    await asyncio.sleep(100)
+    assert len(asyncio.all_tasks()) <= waits + 2
+
+
+@simulated
+async def test_an_audit_during_a_silence_marks_nothing_and_is_repeated(
+    world: World,
+) -> None:
+    watchers: list[MetadataSilence] = []
+
+    def watching(store: MetadataStore) -> MetadataSilence:
+        watchers.append(MetadataSilence(store))
+        return watchers[-1]
+
+    world.rules = Rules(metadata_silence=watching)
+    ledger_id = await world.closed_ledger(3)
+    await start(world, auditor_periodic_bookie_check_interval_s=1000)
+    await asyncio.sleep(5)
+    path = f"/ledgers/00/0000/L{ledger_id:04}"
+    data, version = await world.store.get(path)
+    await world.store.set(path, data.replace(b"b2", b"x2"), version)
+    silent_at: list[float] = []
+    is_enabled = LedgerUnderreplicationManager.is_enabled
+
+    async def silent(manager: LedgerUnderreplicationManager) -> bool:
+        if not silent_at:
+            silent_at.append(asyncio.get_running_loop().time())
+            watchers[0].silence_ended()
+        return await is_enabled(manager)
+
+    with pytest.MonkeyPatch.context() as patched:
+        await asyncio.sleep(900)
+        patched.setattr(LedgerUnderreplicationManager, "is_enabled", silent)
+        await asyncio.sleep(150)
+        assert marked(world) == [(ledger_id, "x2")]
+    [row] = world.events("ledger.underreplicated")
+    assert GRACE_S <= row.time_us / 1e6 - silent_at[0] < GRACE_S + 1

@@ -6,7 +6,7 @@ from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.model.errors import BKIncorrectParameterException
 
 
-def test_defaults_are_bookkeepers_and_pulsars() -> None:
+def test_defaults_are_those_of_bookkeeper_and_pulsar() -> None:
     day_s = 24 * 60 * 60
     config = AutoRecoveryConfig()
     assert {name: getattr(config, name) for name in config.__slots__} == {
@@ -46,7 +46,7 @@ def test_defaults_are_bookkeepers_and_pulsars() -> None:
         ("replication_rate_by_bytes", -1, -2, "at least 1, or -1"),
     ],
 )
-def test_value_out_of_range_is_refused_by_its_name(
+def test_an_error_about_a_value_out_of_range_names_the_setting(
     name: str, allowed: int, refused: int, limit: str
 ) -> None:
     configs: dict[int, dict[str, Any]] = {value: {name: value} for value in (allowed, refused)}
@@ -55,7 +55,7 @@ def test_value_out_of_range_is_refused_by_its_name(
         AutoRecoveryConfig(**configs[refused])
 
 
-def test_client_keeps_to_the_racks_that_are_asked_for() -> None:
+def test_the_client_uses_the_configured_rack_policy() -> None:
     client = AutoRecoveryConfig(
         min_num_racks_per_write_quorum=2, enforce_min_num_racks_per_write_quorum=True
     ).client_config

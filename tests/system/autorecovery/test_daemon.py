@@ -5,21 +5,21 @@ import asyncio
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.autorecovery.daemon import AutoRecovery, Rules
+from labkit.system.autorecovery.daemon import Rules
 from labkit.system.autorecovery.underreplication import CompatibilityException
 from labkit.system.metadata.store import MetadataUnavailableError
 from tests.system.autorecovery.world import PATHS, World, simulated
 
 
 @simulated
-async def test_instance_makes_its_nodes_before_it_votes(world: World) -> None:
+async def test_an_instance_creates_its_nodes_before_it_votes(world: World) -> None:
     await world.start_autorecovery("a")
     names = await world.store.children(PATHS.root)
     assert {"LAYOUT", "ledgers", "locks", "auditorelection"} <= set(names)
 
 
 @simulated
-async def test_instance_refuses_marks_that_it_does_not_know_before_it_votes(world: World) -> None:
+async def test_an_instance_rejects_an_unknown_layout_before_it_votes(world: World) -> None:
     await world.store.create(PATHS.layout, b'type: "NEWER"\nversion: 3\n')
     await world.start_autorecovery("a")
     with pytest.raises(CompatibilityException, match="NEWER"):
@@ -28,7 +28,7 @@ async def test_instance_refuses_marks_that_it_does_not_know_before_it_votes(worl
 
 
 @simulated
-async def test_lost_session_ends_the_instance_with_its_name(world: World) -> None:
+async def test_a_lost_session_ends_the_instance(world: World) -> None:
     await world.start_autorecovery("a")
     world.metadata.zookeeper.expire("a")
     with pytest.raises(MetadataUnavailableError, match="the session of a was lost"):
@@ -49,7 +49,7 @@ async def test_locks_and_votes_name_the_instance(world: World) -> None:
 
 
 @simulated
-async def test_rules_of_the_instance_are_those_that_decide(world: World) -> None:
+async def test_an_instance_uses_the_rules_that_it_is_given(world: World) -> None:
     ledger_id = await world.closed_ledger(3)
     asked: list[tuple[int, ...]] = []
 
@@ -67,20 +67,19 @@ async def test_rules_of_the_instance_are_those_that_decide(world: World) -> None
     assert world.bookies["b2"].stored(ledger_id) == [1, 2]
 
 
+@pytest.mark.promise(
+    "If a component of autorecovery fails, its instance ends, and so does the bookie"
+)
 @simulated
-async def test_percentage_of_the_configuration_is_tested(world: World) -> None:
-    ledger_id = await world.closed_ledger(10)
-    world.bookies["b2"].lose(ledger_id, 5)
-    for percentage, found in ((0, False), (100, True)):
-        node = f"tests-{percentage}"
-        world.config = AutoRecoveryConfig(auditor_ledger_verification_percentage=percentage)
-        store = await world.metadata.session(node)
-        client = world.new_client(node, store)
-        instance = AutoRecovery(node, client, world.config, lambda n: 0)
-        world.metadata.processes[node].spawn(instance.run())
-        await asyncio.sleep(1)
-        await world.manager.mark(ledger_id, [])
-        await world.until_replicated()
-        assert (await world.missing(ledger_id) == []) is found
-        world.metadata.crash(node)
-        await asyncio.sleep(20)
+async def test_a_component_that_fails_stops_the_others(world: World) -> None:
+    def broken(missing: object, delay_s: float, now_s: float) -> float:
+        raise ZeroDivisionError("a mistake in a rule")
+
+    ledger_id = await world.closed_ledger(5)
+    world.rules = Rules(when_to_audit=broken)
+    await world.start_autorecovery("a")
+    with pytest.raises(ZeroDivisionError, match="a mistake in a rule"):
+        await world.instances["a"]
+    await world.manager.mark(ledger_id, ["b2"])
+    await asyncio.sleep(60)
+    assert world.events("replication.started") == []

@@ -49,7 +49,7 @@ def ledger(
         ({}, 60, 100.0, None),
     ],
 )
-def test_one_missing_bookie_has_the_delay_to_come_back_and_several_are_lost_at_once(
+def test_one_missing_bookie_has_the_delay_to_return_and_several_are_lost_at_once(
     missing: dict[str, float], delay_s: float, now_s: float, due_s: float | None
 ) -> None:
     assert when_to_audit(missing, delay_s, now_s) == due_s
@@ -88,7 +88,7 @@ def test_empty_fragment_has_no_first_and_no_last_copy() -> None:
 @pytest.mark.parametrize("first", [0, 3, 10])
 @pytest.mark.parametrize("length", [1, 2, 3, 11])
 @pytest.mark.parametrize(("ensemble_size", "quorum"), [(3, 3), (3, 2), (5, 2), (4, 1)])
-def test_first_and_last_entry_are_those_of_the_stripes(
+def test_the_first_and_last_copy_of_a_bookie_follow_from_the_striping(
     first: int, length: int, ensemble_size: int, quorum: int
 ) -> None:
     names = tuple("abcde"[:ensemble_size])
@@ -103,25 +103,25 @@ def test_first_and_last_entry_are_those_of_the_stripes(
         assert fragment.last_entry(place) == (stored[-1] if stored else None)
 
 
-def test_a_bookie_misses_its_copies_if_it_is_gone_or_does_not_give_one() -> None:
+def test_copies_are_missing_if_the_bookie_is_unregistered_or_a_read_fails() -> None:
     fragment = Fragment(0, 9, ("a", "b", "c", "d"), 2, True)
     no_answer = BKBookieHandleNotAvailableException("no answer")
     failures: dict[int, list[BKException]] = {0: [], 1: [NOTHING], 3: [no_answer]}
     assert underreplicated_indexes(fragment, ("a", "b", "d"), failures) == (1, 2, 3)
 
 
-def test_a_bookie_that_is_gone_is_replaced_even_where_it_has_nothing() -> None:
+def test_an_unregistered_bookie_is_replaced_even_in_an_empty_fragment() -> None:
     empty = Fragment(0, -1, ABC, 2, True)
     assert underreplicated_indexes(empty, ("a", "c"), {0: [], 2: []}) == (1,)
 
 
-def test_good_copies_are_asked_for_first() -> None:
+def test_bookies_without_missing_copies_are_read_first() -> None:
     fragment = Fragment(0, 9, ABC, 3, True)
     assert UnderreplicatedFragment(fragment, (1,)).sources(1) == ["c", "a", "b"]
     assert UnderreplicatedFragment(fragment, (0, 2)).sources(0) == ["b", "a", "c"]
 
 
-def test_only_the_replaced_bookies_of_that_segment_change() -> None:
+def test_only_the_replaced_bookies_of_the_segment_change() -> None:
     metadata = ledger((0, ABC), (5, ("a", "b", "d")), last=9)
     updated = replace_bookies(metadata, 0, {"b": "e"})
     assert updated == replace(
@@ -129,7 +129,7 @@ def test_only_the_replaced_bookies_of_that_segment_change() -> None:
     )
 
 
-def test_nothing_is_changed_where_the_old_bookie_is_gone_already() -> None:
+def test_nothing_changes_if_the_segment_no_longer_lists_the_old_bookie() -> None:
     metadata = ledger((0, ABC), last=9)
     assert replace_bookies(metadata, 0, {"x": "e"}) is None
     assert replace_bookies(metadata, 3, {"a": "e"}) is None
@@ -149,7 +149,7 @@ def test_a_ledger_that_fails_again_stays_locked_longer_up_to_the_grace_period() 
     assert delays == [9375, 18750, 37500, 75000, 150_000, 300_000, 300_000, 300_000]
 
 
-def test_a_random_order_has_each_bookie_once() -> None:
+def test_a_random_order_contains_each_bookie_once() -> None:
     assert list(shuffled(["a", "b", "c"], lambda n: n - 1)) == ["c", "b", "a"]
     assert sorted(shuffled(["a", "b", "c"], lambda n: 0)) == ["a", "b", "c"]
     assert list(shuffled([], lambda n: 0)) == []

@@ -4,46 +4,13 @@ import asyncio
 
 import pytest
 
-from labkit.system.autorecovery.election import current_auditor, win_election
+from labkit.system.autorecovery.election import win_election
 from labkit.system.metadata.store import MetadataUnavailableError
 from tests.system.autorecovery.world import PATHS, World, simulated
 
 
-def elected(world: World) -> list[str]:
-    return [row.node for row in world.events("auditor.elected")]
-
-
-@pytest.mark.promise("The node with the oldest vote is the auditor; the next one takes over")
 @simulated
-async def test_oldest_vote_wins(world: World) -> None:
-    assert await current_auditor(world.store) is None
-    await world.start_autorecovery("a", "b", "c")
-    assert elected(world) == ["a"]
-    assert await current_auditor(world.store) == "a"
-
-
-@simulated
-async def test_next_vote_takes_over_when_the_auditor_dies(world: World) -> None:
-    await world.start_autorecovery("a", "b", "c")
-    world.metadata.crash("a")
-    await asyncio.sleep(10)
-    assert elected(world) == ["a", "b"]
-    assert await current_auditor(world.store) == "b"
-
-
-@simulated
-async def test_death_of_a_candidate_changes_no_auditor(world: World) -> None:
-    await world.start_autorecovery("a", "b", "c")
-    world.metadata.crash("b")
-    await asyncio.sleep(10)
-    assert elected(world) == ["a"]
-    world.metadata.crash("a")
-    await asyncio.sleep(10)
-    assert elected(world) == ["a", "c"]
-
-
-@simulated
-async def test_candidate_without_its_vote_does_not_win(world: World) -> None:
+async def test_a_candidate_whose_vote_was_deleted_does_not_win(world: World) -> None:
     await win_election(world.store, "a")
     store = await world.metadata.session("b")
     waiting = asyncio.ensure_future(win_election(store, "b"))
@@ -56,7 +23,7 @@ async def test_candidate_without_its_vote_does_not_win(world: World) -> None:
 
 
 @simulated
-async def test_candidate_asks_nothing_while_the_auditor_stays(world: World) -> None:
+async def test_a_candidate_sends_no_requests_while_the_auditor_lives(world: World) -> None:
     await win_election(world.store, "a")
     store = await world.metadata.session("b")
     waiting = asyncio.ensure_future(win_election(store, "b"))
@@ -69,7 +36,7 @@ async def test_candidate_asks_nothing_while_the_auditor_stays(world: World) -> N
 
 
 @simulated
-async def test_winner_knows_whether_there_was_an_auditor_before(world: World) -> None:
+async def test_the_election_says_whether_there_was_another_auditor(world: World) -> None:
     assert not await win_election(world.store, "a")
     [vote] = await world.store.children(PATHS.election)
     await world.store.delete(f"{PATHS.election}/{vote}")

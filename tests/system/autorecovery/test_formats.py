@@ -13,19 +13,19 @@ from tests.system.autorecovery.world import PATHS
 TIME_MS = 1_700_000_000_000
 
 
-def test_marks_are_bookkeepers_text() -> None:
+def test_marks_have_bookkeepers_format() -> None:
     mark = UnderreplicatedLedger(("192.0.2.1:3181", "192.0.2.2:3181"), TIME_MS)
     text = b'replica: "192.0.2.1:3181"\nreplica: "192.0.2.2:3181"\nctime: 1700000000000\n'
     assert formats.encode_underreplicated(mark) == text
     assert formats.decode_underreplicated(text, 7) == mark
 
 
-def test_mark_without_time_is_read() -> None:
+def test_a_mark_without_a_time_can_be_read() -> None:
     mark = formats.decode_underreplicated(b'replica: "h:3181"\n', 7)
     assert mark == UnderreplicatedLedger(("h:3181",), 0)
 
 
-def test_other_texts_are_bookkeepers() -> None:
+def test_other_nodes_have_bookkeepers_format() -> None:
     assert formats.encode_layout() == b'type: "BASIC"\nversion: 1\n'
     assert formats.encode_lock("192.0.2.9") == b'bookieId: "192.0.2.9"\n'
     assert formats.encode_vote("192.0.2.1:3181") == b'bookieId: "192.0.2.1:3181"\n'
@@ -33,7 +33,7 @@ def test_other_texts_are_bookkeepers() -> None:
     assert formats.encode_delay(60) == b"60"
 
 
-def test_letters_beyond_ascii_are_escaped_as_java_does() -> None:
+def test_non_ascii_characters_are_escaped_as_in_java() -> None:
     assert formats.encode_lock("ä") == b'bookieId: "\\303\\244"\n'
     assert formats.decode_vote(formats.encode_vote("größe")) == "größe"
 
@@ -55,18 +55,18 @@ def test_times_of_checks_are_binary() -> None:
         (formats.decode_delay, b"-1"),
     ],
 )
-def test_damage_is_said_and_not_guessed(decode: Callable[[bytes], object], data: bytes) -> None:
+def test_malformed_data_raises_an_error(decode: Callable[[bytes], object], data: bytes) -> None:
     with pytest.raises(BKMetadataSerializationException):
         decode(data)
 
 
-def test_another_layout_is_known_for_what_it_is() -> None:
+def test_an_unknown_layout_is_recognized() -> None:
     assert formats.is_known_layout(formats.encode_layout())
     assert not formats.is_known_layout(b'type: "OTHER"\nversion: 1\n')
     assert not formats.is_known_layout(b'type: "BASIC"\nversion: 2\n')
 
 
-def test_paths_have_the_ids_hexadecimal_groups_high_first() -> None:
+def test_paths_contain_the_id_as_four_hexadecimal_groups() -> None:
     base = "/ledgers/underreplication"
     assert PATHS.mark(7) == f"{base}/ledgers/0000/0000/0000/0007/urL0000000007"
     assert PATHS.mark(0x1234_5678_9ABC) == (

@@ -53,7 +53,9 @@ def batches(script: Script, bookie: int) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("first", "second"), [(3, 4), (4, 3)])
-async def test_entry_is_copied_when_each_of_its_targets_has_it(first: int, second: int) -> None:
+async def test_an_entry_is_copied_when_every_target_has_acknowledged_it(
+    first: int, second: int
+) -> None:
     script = script_of()
     running = asyncio.create_task(copy_of(script, 1, 2))
     await until(lambda: all(script.bookies[at].adds == [*ENTRIES] for at in (3, 4)))
@@ -68,7 +70,7 @@ async def test_entry_is_copied_when_each_of_its_targets_has_it(first: int, secon
     await running
 
 
-async def test_entries_are_read_in_batches_and_the_next_ones_while_some_are_stored() -> None:
+async def test_the_next_batch_is_read_while_the_previous_one_is_being_stored() -> None:
     entries = range(15)
     script = script_of(entries)
     running = asyncio.create_task(copy_of(script, 1, 2, entries=entries, window=4))
@@ -89,7 +91,7 @@ async def test_entries_are_read_in_batches_and_the_next_ones_while_some_are_stor
     assert script.bookies[0].reads == []
 
 
-async def test_an_entry_that_the_first_source_lacks_comes_from_another() -> None:
+async def test_an_entry_that_the_first_source_lacks_is_read_from_another_one() -> None:
     script = script_of(range(5), 0, 1)
     del script.bookies[0].entries[2]
     script.bookies[3].serves = True

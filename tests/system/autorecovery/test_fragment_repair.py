@@ -99,7 +99,7 @@ async def test_repair_copies_then_changes_the_metadata_and_records_each_step() -
     ]
 
 
-async def test_bookie_that_is_there_gets_its_own_copies_again_if_there_is_no_other() -> None:
+async def test_a_registered_bookie_gets_its_copies_back_if_there_is_no_spare_bookie() -> None:
     repair = Repair(spares=0)
     await repair.replicate(1)
     assert repair.entries(1) == [0, 1, 2, 3, 4]
@@ -110,32 +110,14 @@ async def test_bookie_that_is_there_gets_its_own_copies_again_if_there_is_no_oth
     ]
 
 
-async def test_a_bookie_gets_its_first_and_last_copies_back_after_all_others() -> None:
-    """A check tests only these, so it notices that a repair was interrupted."""
-    repair = Repair(spares=0)
-    fragment = Fragment(0, 9, ("b1", "b2", "b3"), 3, closed=True)
-    for entry_id in range(5, 10):
-        repair.script.put(entry_id, entry_id - 1, 0, 2)
-    repair.script.bookies[1].serves = False
-    running = asyncio.create_task(repair.copy(repair.short(1, fragment=fragment), {1: "b2"}))
-    bookie = repair.script.bookies[1]
-    await until(lambda: bookie.adds == [3, 4, 5, 6])
-    bookie.ack(3, 4, 5, 6)
-    await until(lambda: bookie.adds[4:] == [0, 1, 2])
-    bookie.ack(0, 1, 2)
-    await until(lambda: bookie.adds[7:] == [7, 8, 9])
-    bookie.ack(7, 8, 9)
-    await running
-
-
-async def test_bookie_that_is_there_is_replaced_if_there_is_another() -> None:
+async def test_a_registered_bookie_with_missing_copies_is_replaced_by_a_spare_one() -> None:
     repair = Repair(spares=1)
     await repair.replicate(1)
     assert (repair.entries(1), repair.entries(3)) == ([], [0, 1, 2, 3, 4])
     assert await repair.script.segments() == [(0, "b1 b4 b3")]
 
 
-async def test_places_of_bookies_that_are_gone_are_filled_first_and_the_rest_is_named() -> None:
+async def test_unregistered_bookies_are_replaced_first_and_the_error_names_the_others() -> None:
     repair = Repair(spares=1)
     await repair.unregister("b1", "b2")
     with pytest.raises(BKNotEnoughBookiesException, match="to replace the copies of b2"):
@@ -144,20 +126,20 @@ async def test_places_of_bookies_that_are_gone_are_filled_first_and_the_rest_is_
     assert repair.recorded("fragment.replicated") == [("fragment.replicated", 0, "", "b4")]
 
 
-async def test_new_bookies_are_published_even_if_copies_that_go_back_fail_afterwards() -> None:
+async def test_new_bookies_are_published_even_if_restoring_other_copies_fails() -> None:
     repair = Repair(spares=1)
     await repair.unregister("b1")
     # b2 has lost its copies and does not respond to reads.
     repair.script.bookies[1].serves = False
     replicating = asyncio.ensure_future(repair.replicate(0, 1))
-    await until(lambda: repair.script.bookies[1].adds == [0, 1, 2])
+    await until(lambda: repair.script.bookies[1].adds == [0, 1, 2, 3, 4])
     assert await repair.script.segments() == [(0, "b4 b2 b3")]
     repair.script.bookies[1].refuse(0, Code.IO_ERROR)
     with pytest.raises(LabkitError):
         await replicating
 
 
-async def test_metadata_that_changed_meanwhile_are_changed_once_more() -> None:
+async def test_a_conflicting_change_of_the_metadata_is_retried() -> None:
     repair = Repair()
     await repair.unregister("b2")
     store = repair.script.store
@@ -173,7 +155,7 @@ async def test_metadata_that_changed_meanwhile_are_changed_once_more() -> None:
     assert len(repair.recorded("ensemble.set")) == 1
 
 
-async def test_repair_whose_bookie_was_replaced_by_another_client_says_nothing_of_itself() -> None:
+async def test_nothing_is_recorded_if_another_client_has_replaced_the_bookie() -> None:
     repair = Repair()
     metadata, version = await repair.script.manager.read(LEDGER)
     await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
@@ -185,14 +167,14 @@ async def test_repair_whose_bookie_was_replaced_by_another_client_says_nothing_o
     assert (metadata.segments[0].ensemble, version) == (("b1", "b2", "b3"), 0)
 
 
-async def test_bookie_that_another_client_has_put_there_is_not_put_there_twice() -> None:
+async def test_an_ensemble_cannot_contain_a_bookie_twice() -> None:
     repair = Repair()
     await repair.replicator.publish(LEDGER, repair.short(1), {1: "b4"})
     with pytest.raises(BKMetadataVersionException, match="another client has changed"):
         await repair.replicator.publish(LEDGER, repair.short(2), {2: "b4"})
 
 
-async def test_move_gives_the_copies_of_these_places_away() -> None:
+async def test_a_move_copies_the_entries_and_then_replaces_the_bookie() -> None:
     repair = Repair()
     await repair.replicator.move(repair.ledger, CLOSED, {0: "b5"})
     assert repair.entries(4) == [0, 1, 2, 3, 4]
@@ -203,7 +185,7 @@ async def test_move_gives_the_copies_of_these_places_away() -> None:
 # Reading the copies
 
 
-async def test_entry_is_readable_if_any_bookie_of_its_write_set_has_it() -> None:
+async def test_an_entry_is_readable_if_any_bookie_of_its_write_set_has_it() -> None:
     repair = Repair()
     short = repair.short(1)
     assert await repair.replicator.can_read(repair.ledger, short, 2)
@@ -214,7 +196,7 @@ async def test_entry_is_readable_if_any_bookie_of_its_write_set_has_it() -> None
     assert await repair.replicator.can_read(repair.ledger, short, 3)
 
 
-async def test_each_source_is_asked_in_turn_the_good_ones_first() -> None:
+async def test_sources_without_missing_copies_are_read_first() -> None:
     repair = Repair(striped=True)
     del repair.script.bookies[0].entries[2]
     short = repair.short(1, 0)
@@ -224,7 +206,7 @@ async def test_each_source_is_asked_in_turn_the_good_ones_first() -> None:
     assert repair.script.bookies[2].reads == [0, 1, 2, 3, 4]
 
 
-async def test_entry_that_no_bookie_gives_ends_the_copy_and_is_named() -> None:
+async def test_the_error_about_an_unreadable_entry_names_it() -> None:
     repair = Repair()
     for place in (0, 2):
         del repair.script.bookies[place].entries[3]
@@ -236,7 +218,7 @@ async def test_entry_that_no_bookie_gives_ends_the_copy_and_is_named() -> None:
     assert await repair.script.segments() == [(0, "b1 b2 b3")]
 
 
-async def test_copies_that_are_not_given_are_returned_with_the_reason() -> None:
+async def test_missing_copies_are_returned_with_their_errors() -> None:
     repair = Repair()
     reads = BookieReads(LEDGER, repair.script.metadata, repair.script.client.context)
     del repair.script.bookies[0].entries[2]
@@ -249,7 +231,7 @@ async def test_copies_that_are_not_given_are_returned_with_the_reason() -> None:
     }
 
 
-async def test_all_copies_are_waited_for_however_far_apart_they_come() -> None:
+async def test_all_responses_are_waited_for() -> None:
     repair = Repair()
     source = repair.script.bookies[0]
     source.serves = False
@@ -268,7 +250,7 @@ async def test_all_copies_are_waited_for_however_far_apart_they_come() -> None:
 # Storing the copies
 
 
-async def test_copy_carries_the_newest_confirmed_entry_that_is_known() -> None:
+async def test_copies_contain_the_highest_known_last_add_confirmed() -> None:
     repair = Repair()
     repair.script.put(4, 9, 0, 2)
     await repair.copy(repair.short(1), {1: "b4"})
@@ -279,7 +261,7 @@ async def test_copy_carries_the_newest_confirmed_entry_that_is_known() -> None:
     assert [entry.payload for entry in entries] == [b"entry %04d" % n for n in range(5)]
 
 
-async def test_target_that_refuses_ends_the_copy_and_nothing_more_is_sent() -> None:
+async def test_a_target_that_rejects_an_entry_ends_the_copy() -> None:
     repair = Repair(rereplication_entry_batch_size=2)
     target = repair.script.bookies[3]
     target.serves = False
@@ -300,7 +282,7 @@ async def test_target_that_refuses_ends_the_copy_and_nothing_more_is_sent() -> N
     assert [entry for _, entry, _, _ in repair.recorded("entry.copied")] == [0, 2]
 
 
-async def test_only_the_entries_that_a_target_should_have_are_copied() -> None:
+async def test_only_entries_of_the_targets_write_sets_are_copied() -> None:
     repair = Repair(striped=True)
     striped = Fragment(1, 4, ("b1", "b2", "b3"), 2, closed=True)
     await repair.copy(repair.short(1, fragment=striped), {1: "b4"})
@@ -308,7 +290,7 @@ async def test_only_the_entries_that_a_target_should_have_are_copied() -> None:
     assert repair.script.bookies[4].asked == []
 
 
-async def test_answer_that_comes_after_the_end_changes_nothing() -> None:
+async def test_a_response_after_the_end_of_the_copy_is_ignored() -> None:
     repair = Repair(striped=True)
     source = repair.script.bookies[0]
     source.serves = False
@@ -324,3 +306,20 @@ async def test_answer_that_comes_after_the_end_changes_nothing() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     assert target.adds == [1, 2, 4]
+
+
+async def test_a_bookie_gets_its_first_and_last_copies_back_after_all_others() -> None:
+    """A check tests only these, so it notices that a repair was interrupted."""
+    repair = Repair(spares=0)
+    fragment = Fragment(0, 9, ("b1", "b2", "b3"), 3, closed=True)
+    for entry_id in range(5, 10):
+        repair.script.put(entry_id, entry_id - 1, 0, 2)
+    bookie = repair.script.bookies[1]
+    bookie.serves = False
+    running = asyncio.create_task(repair.copy(repair.short(1, fragment=fragment), {1: "b2"}))
+    for entry_ids in ([3, 4, 5, 6], [0, 1, 2], [7, 8, 9]):
+        sent = len(bookie.adds) + len(entry_ids)
+        await until(lambda sent=sent: len(bookie.adds) == sent)  # type: ignore[misc]
+        assert bookie.adds[-len(entry_ids) :] == entry_ids
+        bookie.ack(*entry_ids)
+    await running

@@ -28,9 +28,7 @@ def first_of_each_part(part: int) -> int:
         (100, list(range(100, 200))),
     ],
 )
-def test_one_entry_of_each_of_as_many_equal_parts_is_tested(
-    percentage: int, tested: list[int]
-) -> None:
+def test_one_entry_of_each_part_is_tested(percentage: int, tested: list[int]) -> None:
     assert entries_to_test(HUNDRED, 0, percentage, first_of_each_part) == tested
 
 
@@ -51,7 +49,7 @@ def test_few_entries_have_few_parts(last: int, percentage: int, tested: list[int
     assert entries_to_test(few, 0, percentage, first_of_each_part) == tested
 
 
-def test_entry_of_each_part_is_drawn_from_all_of_that_part() -> None:
+def test_the_entry_is_drawn_from_the_whole_part() -> None:
     sizes: list[int] = []
 
     def last_of_each_part(part: int) -> int:
@@ -63,7 +61,7 @@ def test_entry_of_each_part_is_drawn_from_all_of_that_part() -> None:
 
 
 @pytest.mark.parametrize("percentage", [1, 4, 30, 75, 99])
-def test_every_entry_may_be_tested(percentage: int) -> None:
+def test_every_entry_can_be_drawn(percentage: int) -> None:
     tested: set[int] = set()
     for at in range(100):
         nth_of_each_part = [min(at, part - 1) for part in range(101)].__getitem__
@@ -80,7 +78,7 @@ def test_every_entry_may_be_tested(percentage: int) -> None:
         (2, 0, [1, 8]),
     ],
 )
-def test_a_bookie_is_asked_for_no_entry_that_it_should_not_have(
+def test_only_entries_that_the_bookie_should_have_are_tested(
     index: int, percentage: int, tested: list[int]
 ) -> None:
     assert entries_to_test(STRIPED, index, percentage, first_of_each_part) == tested

@@ -59,7 +59,7 @@ def settled(silence: MetadataSilence, watch: Watch) -> SettledBookies:
     ("session_timeout_s", "grace_s"), [(0.5, 10), (4, 10), (5, 10), (5.5, 11), (30, 60)]
 )
 @in_virtual_time
-async def test_bookies_have_two_session_times_to_register_again_and_ten_seconds_at_least(
+async def test_the_grace_period_is_two_session_timeouts_but_at_least_ten_seconds(
     session_timeout_s: float, grace_s: float
 ) -> None:
     store, silence = await begun(session_timeout_s)
@@ -69,7 +69,7 @@ async def test_bookies_have_two_session_times_to_register_again_and_ten_seconds_
 
 
 @in_virtual_time
-async def test_new_session_is_settled_from_its_beginning() -> None:
+async def test_a_new_session_is_settled() -> None:
     _, silence = await begun()
     await until_s(9)
     assert silence.is_settled
@@ -80,7 +80,7 @@ async def test_new_session_is_settled_from_its_beginning() -> None:
 
 
 @in_virtual_time
-async def test_each_silence_begins_the_grace_period_again_and_answers_count_from_there() -> None:
+async def test_each_silence_starts_a_new_grace_period() -> None:
     store, silence = await begun()
     for time_s in (20, 27):
         await until_s(time_s)
@@ -95,7 +95,7 @@ async def test_each_silence_begins_the_grace_period_again_and_answers_count_from
 
 
 @in_virtual_time
-async def test_grace_period_may_begin_again_without_a_silence() -> None:
+async def test_a_grace_period_can_start_without_a_silence() -> None:
     _, silence = await begun()
     await until_s(20)
     silence.begin_grace_period()
@@ -104,7 +104,7 @@ async def test_grace_period_may_begin_again_without_a_silence() -> None:
 
 
 @in_virtual_time
-async def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() -> None:
+async def test_a_wait_lasts_until_the_end_of_the_last_grace_period() -> None:
     store, silence = await begun()
     store.falls_silent()
     waiting = asyncio.ensure_future(silence.wait_until_settled())
@@ -115,7 +115,7 @@ async def test_wait_for_the_end_of_the_grace_period_is_one_for_the_last_one() ->
 
 
 @in_virtual_time
-async def test_grace_period_is_waited_for_to_its_end() -> None:
+async def test_a_wait_lasts_until_the_end_of_the_grace_period() -> None:
     store, silence = await begun()
     store.falls_silent()
     await until_s(14.5)
@@ -124,7 +124,7 @@ async def test_grace_period_is_waited_for_to_its_end() -> None:
 
 
 @in_virtual_time
-async def test_list_is_read_when_the_grace_period_is_over() -> None:
+async def test_the_bookies_are_listed_after_the_grace_period() -> None:
     store, silence = await begun()
     watch = Watch()
     bookies = settled(silence, watch)
@@ -135,7 +135,7 @@ async def test_list_is_read_when_the_grace_period_is_over() -> None:
 
 
 @in_virtual_time
-async def test_list_that_was_read_over_a_silence_is_read_again() -> None:
+async def test_a_list_that_was_read_during_a_silence_is_read_again() -> None:
     store, silence = await begun()
     watch = Watch(lasts_s=3)
     bookies = settled(silence, watch)

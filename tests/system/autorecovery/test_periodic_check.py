@@ -37,7 +37,9 @@ async def begun(interval_s: int, last_ms: int | None) -> PeriodicCheck:
     ],
     ids=["never", "lately", "now", "long ago", "by a clock that is fast"],
 )
-async def test_a_new_auditor_goes_on_where_another_one_stopped(last_ms: int, due_at: float) -> None:
+async def test_a_new_auditor_continues_the_schedule_of_the_previous_one(
+    last_ms: int, due_at: float
+) -> None:
     assert (await begun(100, last_ms)).due_at == due_at
 
 
@@ -46,7 +48,7 @@ async def test_a_check_without_an_interval_is_never_due() -> None:
     assert check.due_at == inf
 
 
-async def test_a_check_without_a_stored_time_is_made_once_by_each_auditor() -> None:
+async def test_a_check_without_a_stored_time_runs_once_per_auditor() -> None:
     check = await begun(0, None)
     assert check.due_at == NOW_S
     check.reschedule(NOW_S + 1)

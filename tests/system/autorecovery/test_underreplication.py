@@ -36,7 +36,7 @@ async def is_waiting(waiting: Awaitable[object]) -> bool:
 
 
 @simulated
-async def test_prepare_makes_the_nodes_once(world: World) -> None:
+async def test_prepare_creates_the_nodes_once(world: World) -> None:
     one, other = await two_managers(world)
     await one.mark(7, ["b1"])
     await other.prepare()
@@ -45,14 +45,16 @@ async def test_prepare_makes_the_nodes_once(world: World) -> None:
 
 
 @simulated
-async def test_foreign_layout_is_refused(world: World) -> None:
+async def test_an_unknown_layout_is_rejected(world: World) -> None:
     await world.store.create(f"{PATHS.root}/LAYOUT", b'type: "NEWER"\nversion: 3\n')
     with pytest.raises(CompatibilityException, match="NEWER"):
         await world.manager.prepare()
 
 
 @simulated
-async def test_marking_again_adds_bookies_and_says_whether_that_is_news(world: World) -> None:
+async def test_marking_again_adds_bookies_and_reports_whether_the_mark_changed(
+    world: World,
+) -> None:
     one, other = await two_managers(world)
     assert await one.mark(7, ["b1"])
     assert not await other.mark(7, ["b1"])
@@ -65,7 +67,7 @@ async def test_marking_again_adds_bookies_and_says_whether_that_is_news(world: W
 
 
 @simulated
-async def test_error_about_a_malformed_mark_names_its_ledger(world: World) -> None:
+async def test_an_error_about_a_malformed_mark_names_the_ledger(world: World) -> None:
     one, other = await two_managers(world)
     await one.mark(7, ["b1"])
     await world.store.set(PATHS.mark(7), b"replica: 7", ANY_VERSION)
@@ -75,7 +77,7 @@ async def test_error_about_a_malformed_mark_names_its_ledger(world: World) -> No
 
 
 @simulated
-async def test_mark_of_many_bookies_fits_into_its_node_and_changes_with_each_loss(
+async def test_a_mark_of_many_bookies_fits_into_its_node(
     world: World,
 ) -> None:
     one, other = await two_managers(world)
@@ -88,7 +90,7 @@ async def test_mark_of_many_bookies_fits_into_its_node_and_changes_with_each_los
 
 
 @simulated
-async def test_marks_of_several_at_the_same_moment_are_all_kept(world: World) -> None:
+async def test_concurrent_marks_of_a_ledger_are_merged(world: World) -> None:
     one, other = await two_managers(world)
     names = [f"b{number}" for number in range(8)]
     await asyncio.gather(
@@ -100,7 +102,7 @@ async def test_marks_of_several_at_the_same_moment_are_all_kept(world: World) ->
 
 
 @simulated
-async def test_one_ledger_has_one_holder(world: World) -> None:
+async def test_a_ledger_is_locked_by_one_worker_at_a_time(world: World) -> None:
     one, other = await two_managers(world)
     await one.mark(7, ["b1"])
     assert await one.lock_any() == 7
@@ -112,7 +114,7 @@ async def test_one_ledger_has_one_holder(world: World) -> None:
 
 
 @simulated
-async def test_of_two_workers_that_want_a_ledger_at_the_same_moment_one_gets_it(
+async def test_of_two_concurrent_workers_one_gets_the_lock(
     world: World,
 ) -> None:
     one, other = await two_managers(world)
@@ -126,7 +128,7 @@ async def test_of_two_workers_that_want_a_ledger_at_the_same_moment_one_gets_it(
 
 
 @simulated
-async def test_replicated_ledger_leaves_no_node_behind(world: World) -> None:
+async def test_a_repaired_ledger_leaves_no_nodes_behind(world: World) -> None:
     one, _ = await two_managers(world)
     await one.mark(7, ["b1"])
     await one.lock_any()
@@ -137,7 +139,7 @@ async def test_replicated_ledger_leaves_no_node_behind(world: World) -> None:
 
 
 @simulated
-async def test_folders_of_other_marks_stay(world: World) -> None:
+async def test_parent_nodes_of_other_marks_are_kept(world: World) -> None:
     one, _ = await two_managers(world)
     await one.mark(0x1_0007, ["b1"])
     await one.mark(0x1_0008, ["b1"])
@@ -148,7 +150,7 @@ async def test_folders_of_other_marks_stay(world: World) -> None:
 
 @pytest.mark.promise("A mark is removed only if the ledger was not marked again")
 @simulated
-async def test_ledger_that_was_marked_again_stays_marked(world: World) -> None:
+async def test_a_ledger_that_was_marked_again_stays_marked(world: World) -> None:
     one, other = await two_managers(world)
     await one.mark(7, ["b1"])
     await one.lock_any()
@@ -159,7 +161,7 @@ async def test_ledger_that_was_marked_again_stays_marked(world: World) -> None:
 
 
 @simulated
-async def test_acquire_asks_nothing_while_nothing_changes(world: World) -> None:
+async def test_waiting_for_a_lock_sends_no_requests_while_nothing_changes(world: World) -> None:
     one, _ = await two_managers(world)
     waiting = asyncio.ensure_future(one.lock_any())
     await asyncio.sleep(5)
@@ -176,7 +178,7 @@ async def test_acquire_asks_nothing_while_nothing_changes(world: World) -> None:
 
 
 @simulated
-async def test_ledger_whose_mark_went_during_its_repair_is_released(world: World) -> None:
+async def test_a_ledger_whose_mark_was_deleted_during_the_repair_is_released(world: World) -> None:
     one, other = await two_managers(world)
     await one.mark(7, ["b1"])
     assert await one.lock_any() == 7
@@ -204,7 +206,7 @@ async def test_no_worker_gets_a_ledger_while_autorecovery_is_disabled(world: Wor
 
 
 @simulated
-async def test_delay_of_the_metadata_store_holds(world: World) -> None:
+async def test_the_delay_is_kept_in_the_metadata_store(world: World) -> None:
     one, other = await two_managers(world)
     with pytest.raises(UnavailableException, match="no auditor"):
         await one.lost_bookie_recovery_delay_s()
@@ -217,7 +219,7 @@ async def test_delay_of_the_metadata_store_holds(world: World) -> None:
 
 
 @simulated
-async def test_mark_that_vanished_before_the_lock_is_passed_over(world: World) -> None:
+async def test_a_mark_that_was_deleted_before_the_lock_is_skipped(world: World) -> None:
     one, _ = await two_managers(world)
     await one.mark(7, ["b1"])
     create = one.store.create
@@ -236,7 +238,7 @@ async def test_mark_that_vanished_before_the_lock_is_passed_over(world: World) -
 
 
 @simulated
-async def test_ledger_that_was_locked_by_its_id_cannot_be_unmarked(world: World) -> None:
+async def test_a_ledger_that_was_locked_by_its_id_cannot_be_unmarked(world: World) -> None:
     """Its mark was not read under the lock, so another client may have written it since."""
     one, other = await two_managers(world)
     assert await one.lock(7)
@@ -250,7 +252,7 @@ async def test_ledger_that_was_locked_by_its_id_cannot_be_unmarked(world: World)
 
 
 @simulated
-async def test_release_of_what_is_not_held_frees_nobodys_lock(world: World) -> None:
+async def test_releasing_another_workers_lock_does_nothing(world: World) -> None:
     one, other = await two_managers(world)
     assert await one.lock(7)
     await other.release(7)
@@ -261,7 +263,7 @@ async def test_release_of_what_is_not_held_frees_nobodys_lock(world: World) -> N
 
 
 @simulated
-async def test_mark_of_a_ledger_that_is_short_for_another_reason_names_no_bookie(
+async def test_a_mark_need_not_list_any_bookie(
     world: World,
 ) -> None:
     one, _ = await two_managers(world)
@@ -275,7 +277,7 @@ async def test_mark_of_a_ledger_that_is_short_for_another_reason_names_no_bookie
 
 
 @simulated
-async def test_nodes_other_than_marks_are_passed_over(world: World) -> None:
+async def test_nodes_other_than_marks_are_ignored(world: World) -> None:
     one, _ = await two_managers(world)
     await one.mark(7, ["b1"])
     folder = PATHS.mark(7).rpartition("/")[0]
@@ -289,7 +291,7 @@ async def test_nodes_other_than_marks_are_passed_over(world: World) -> None:
 
 
 @simulated
-async def test_marks_of_all_ids_are_listed_in_their_order(world: World) -> None:
+async def test_marks_are_listed_in_the_order_of_their_ids(world: World) -> None:
     one, _ = await two_managers(world)
     ids = [2**63 - 1, 0, 0x1_0000, 7, 0x1_0000_0000]
     for ledger_id in ids:
@@ -298,7 +300,7 @@ async def test_marks_of_all_ids_are_listed_in_their_order(world: World) -> None:
 
 
 @simulated
-async def test_times_of_checks_are_kept_apart(world: World) -> None:
+async def test_each_check_has_its_own_time(world: World) -> None:
     one, other = await two_managers(world)
     for path in (PATHS.ledgers_checked, PATHS.replicas_checked, PATHS.placement_checked):
         assert await one.last_check_ms(path) == NEVER_MS

@@ -59,7 +59,7 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_each_question_is_asked_once_until_its_answer_changes(store: Store) -> None:
+async def test_a_node_is_read_once_until_it_changes(store: Store) -> None:
     nodes = WatchedNodes(store)
     for _ in range(3):
         assert await nodes.children("/a") == []
@@ -71,7 +71,7 @@ async def test_each_question_is_asked_once_until_its_answer_changes(store: Store
 
 
 @pytest.mark.parametrize("question", ["children", "data", "exists"])
-async def test_change_is_noticed_and_the_next_look_asks_again(store: Store, question: str) -> None:
+async def test_a_change_is_reported_and_the_node_is_read_again(store: Store, question: str) -> None:
     nodes = WatchedNodes(store)
     ask = getattr(nodes, question)
     path = "/b" if question == "exists" else "/a"
@@ -92,7 +92,7 @@ async def test_change_is_noticed_and_the_next_look_asks_again(store: Store, ques
     assert sum(store.asked.values()) == 4
 
 
-async def test_change_of_one_answer_leaves_the_others_remembered(store: Store) -> None:
+async def test_a_change_of_one_value_leaves_the_others_cached(store: Store) -> None:
     nodes = WatchedNodes(store)
     await nodes.children("/a")
     await nodes.data("/a")
@@ -103,7 +103,7 @@ async def test_change_of_one_answer_leaves_the_others_remembered(store: Store) -
     assert store.asked == {"children": 1, "get": 2}
 
 
-async def test_answer_that_is_old_when_it_comes_is_not_remembered(store: Store) -> None:
+async def test_a_value_that_changed_during_the_read_is_not_cached(store: Store) -> None:
     nodes = WatchedNodes(store)
     store.change_before_answer = True
     assert await nodes.data("/a") == (b"1", 0)
@@ -111,7 +111,7 @@ async def test_answer_that_is_old_when_it_comes_is_not_remembered(store: Store) 
     assert await nodes.data("/a") == (b"changed", 1)
 
 
-async def test_node_that_is_not_there_has_no_children_and_no_data_and_is_asked_for_each_time(
+async def test_a_missing_node_is_not_cached(
     store: Store,
 ) -> None:
     nodes = WatchedNodes(store)
@@ -122,7 +122,7 @@ async def test_node_that_is_not_there_has_no_children_and_no_data_and_is_asked_f
     assert store.asked == {"children": 2, "get": 2}
 
 
-async def test_question_that_fails_is_asked_again(store: Store) -> None:
+async def test_a_failed_read_is_not_cached(store: Store) -> None:
     nodes, ask = WatchedNodes(store), store.children
 
     async def fails(*_: object) -> list[str]:

@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +15,6 @@ from labkit.system.metadata.bookie_watch import RegisteredBookies
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.loop import SimLoop
-from tests.system.autorecovery.test_placement_check import MOVED, ensembles, put_racks
-from tests.system.autorecovery.world import World, payload, run, simulated
 from tests.virtual_time import in_world
 
 CONFIG = AutoRecoveryConfig(lock_release_of_failed_ledger_grace_period_ms=32_000)
@@ -104,7 +100,7 @@ def run_alone(rule: Callable[[Alone], Awaitable[None]]) -> None:
 
 
 @in_world(run_alone)
-async def test_ledger_whose_copies_are_missing_is_kept_locked_twice_as_long_each_time(
+async def test_the_pause_doubles_with_each_failed_repair(
     alone: Alone,
 ) -> None:
     for _ in range(7):
@@ -117,7 +113,7 @@ async def test_ledger_whose_copies_are_missing_is_kept_locked_twice_as_long_each
 
 
 @in_world(run_alone)
-async def test_repair_that_succeeds_makes_the_next_wait_short_again(alone: Alone) -> None:
+async def test_a_successful_repair_resets_the_pause(alone: Alone) -> None:
     for _ in range(3):
         await alone.worker.release_later(5, "why")
     await alone.worker.finish(5)
@@ -137,7 +133,7 @@ async def test_repair_that_succeeds_makes_the_next_wait_short_again(alone: Alone
     ],
 )
 @in_world(run_alone)
-async def test_bookie_that_registers_ends_the_pause(
+async def test_a_bookie_that_registers_ends_the_pause(
     alone: Alone, at_s: int, registered: list[tuple[str, ...]], released_at_s: int
 ) -> None:
     async def later() -> None:
@@ -170,7 +166,7 @@ async def test_one_new_bookie_ends_the_pauses_of_all_ledgers(alone: Alone) -> No
 
 
 @in_world(run_alone)
-async def test_ledger_that_was_marked_again_during_its_repair_is_said_to_be_put_off(
+async def test_a_ledger_that_was_marked_again_during_its_repair_is_postponed(
     alone: Alone,
 ) -> None:
     alone.is_marked_again = True
@@ -179,7 +175,7 @@ async def test_ledger_that_was_marked_again_during_its_repair_is_said_to_be_put_
 
 
 @in_world(run_alone)
-async def test_failures_of_two_thousand_ledgers_are_remembered_and_the_oldest_is_forgotten(
+async def test_the_failures_of_two_thousand_ledgers_are_remembered(
     alone: Alone,
 ) -> None:
     async def waits_s(ledger_id: int) -> float:
@@ -195,126 +191,3 @@ async def test_failures_of_two_thousand_ledgers_are_remembered_and_the_oldest_is
     assert await waits_s(0) == 4
     assert await waits_s(2) == 2
     assert await waits_s(1) == 1
-
-
-# In a simulated world
-
-
-@simulated
-async def test_entry_that_stays_unreadable_is_asked_for_alone_and_named(world: World) -> None:
-    ledger_id = await world.closed_ledger(9, (3, 2, 2))
-    for name in ("b2", "b3"):
-        world.bookies[name].lose(ledger_id, 1)
-    await world.start_autorecovery("a")
-    await world.manager.mark(ledger_id, ["b2"])
-    await asyncio.sleep(30)
-    first, second, *_ = world.events("replication.deferred")
-    assert "; retry in 9.375 s" in first.explanation
-    assert second.explanation == "entry 1 still cannot be read; retry in 18.75 s"
-
-
-@simulated
-async def test_entry_that_comes_back_lets_the_repair_go_on(world: World) -> None:
-    ledger_id = await world.closed_ledger(9, (3, 2, 2))
-    kept = world.bookies["b2"].entries[ledger_id, 1]
-    for name in ("b2", "b3"):
-        world.bookies[name].lose(ledger_id, 1)
-    await world.start_autorecovery("a")
-    await world.manager.mark(ledger_id, ["b2"])
-    await asyncio.sleep(5)
-    world.bookies["b2"].entries[ledger_id, 1] = kept
-    await world.until_replicated()
-    assert await world.missing(ledger_id) == []
-    # The earlier failure is not remembered: if the entry is lost again, only the next attempt
-    # to copy it discovers that.
-    for bookie in world.bookies.values():
-        bookie.entries.pop((ledger_id, 1), None)
-    await world.manager.mark(ledger_id, ["b3"])
-    await asyncio.sleep(5)
-    first, second = (row.explanation for row in world.events("replication.deferred"))
-    assert first == second
-    assert "still cannot be read" not in second
-
-
-@simulated
-async def test_ledger_that_is_repaired_while_others_wait_is_not_put_off_with_them(
-    world: World,
-) -> None:
-    stuck = await world.closed_ledger(3)
-    for name in ("b1", "b2", "b3"):
-        world.bookies[name].lose(stuck, 0)
-    sound = await world.closed_ledger(3)
-    await world.start_autorecovery("a")
-    await world.manager.mark(stuck, ["b2"])
-    await world.manager.mark(sound, ["b2"])
-    await asyncio.sleep(2)
-    assert [row.ledger for row in world.events("replication.done")] == [sound]
-    assert [row.ledger for row in world.events("replication.deferred")] == [stuck]
-
-
-@simulated
-async def test_open_ledger_that_cannot_be_recovered_is_released_with_the_reason(
-    world: World,
-) -> None:
-    writer = await world.open_ledger_that_loses_a_bookie()
-    await asyncio.sleep(20)
-    for name in ("b1", "b3"):
-        world.bookies[name].is_silent = True
-    await asyncio.sleep(60)
-    cases = [row.detail for row in world.events("replication.deferred")]
-    assert cases[:2] == ["open", "failed"]
-    for name in ("b1", "b3"):
-        world.bookies[name].is_silent = False
-    await world.until_replicated()
-    assert await world.missing(writer.ledger_id) == []
-
-
-@simulated
-async def test_ledger_that_is_deleted_during_its_writers_grace_period_is_left_alone(
-    world: World,
-) -> None:
-    writer = await world.open_ledger_that_loses_a_bookie()
-    await asyncio.sleep(10)
-    await world.client.delete_ledger(writer.ledger_id)
-    await world.until_replicated()
-    assert not world.instances["a"].done()
-    assert [row.node for row in world.events("ledger.deleted")] == ["client", "a"]
-
-
-@simulated
-async def test_fragment_that_fails_keeps_no_other_fragment_from_its_repair(world: World) -> None:
-    writer = await world.client.create_ledger(3, 3, 2)
-    await writer.add(payload(0))
-    world.bookies["b3"].is_up = False
-    await writer.add(payload(1))  # changes the ensemble
-    await asyncio.sleep(1)
-    await writer.close()
-    await world.start_bookie("b3")
-    for name in ("b1", "b2", "b3"):
-        with_entry = world.bookies[name]
-        if 0 in with_entry.stored(writer.ledger_id):
-            with_entry.lose(writer.ledger_id, 0)
-    await world.start_autorecovery("a")
-    await world.stop_bookie("b2")
-    await asyncio.sleep(15)
-    segments = (await world.ledger(writer.ledger_id)).segments
-    assert "b2" in segments[0].ensemble
-    assert "b2" not in segments[1].ensemble
-    assert await world.manager.ledgers() == [writer.ledger_id]
-
-
-@in_world(partial(run, bookie_count=3))
-async def test_copies_that_cannot_be_moved_to_another_rack_put_the_ledger_off(world: World) -> None:
-    await put_racks(world, left="12", right="3")
-    bad = await world.closed_ledger(3, (2, 2, 2))
-    world.bookies["b3"].refuses_adds = True
-    world.config = replace(MOVED, auditor_periodic_placement_policy_check_interval_s=1000)
-    await world.start_autorecovery("a")
-    await asyncio.sleep(5)
-    assert await ensembles(world, bad) == ["b1 b2"]
-    [row] = world.events("replication.deferred")
-    assert "retry in 9.375 s" in row.explanation
-    assert await world.manager.ledgers() == [bad]
-    world.bookies["b3"].refuses_adds = False
-    await world.until_replicated()
-    assert await ensembles(world, bad) == ["b3 b2"]

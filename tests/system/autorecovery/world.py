@@ -8,7 +8,7 @@ bookies behind the real client and the real wire protocol.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
@@ -19,7 +19,6 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.placement.placement import in_name_order
 from labkit.system.client.striping import write_set
-from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.cluster import init_cluster
 from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
@@ -52,8 +51,6 @@ from tests.worlds.sim.metadata_world import MetadataWorld
 TIME_LIMIT_S = 7200
 LATENCY_S = 0.001
 PATHS = AutoRecoveryPaths(MetadataLocation("any"))
-SLOW = AutoRecoveryConfig(replication_rate_by_bytes=100, rereplication_entry_batch_size=5)
-"""Copies so slowly that other events can happen during a repair."""
 
 
 @dataclass
@@ -63,11 +60,12 @@ class MemoryBookie:
     name: str
     entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
     fenced: dict[int, None] = field(default_factory=dict)
-    is_up: bool = True
+    is_down: bool = False
     is_silent: bool = False
     refuses_adds: bool = False
-    gives_lists: bool = True
-    adds: list[tuple[int, int]] = field(default_factory=list)
+    gives_no_lists: bool = False
+    list_count: int = 0
+    """How often the bookie was asked for the list of a ledger's entries."""
     session: SimMetadataStore | None = None
 
     def stored(self, ledger_id: int) -> list[int]:
@@ -81,8 +79,9 @@ class MemoryBookie:
         """Answer a request for the list of a ledger's entries, the only version 3 request supported
         here.
         """
+        self.list_count += 1
         request = wire_v3.decode_request(body)
-        if not self.gives_lists:
+        if self.gives_no_lists:
             return [wire_v3.encode_response(request.header, pb.EBADREQ)]
         ledger_id = request.getListOfEntriesOfLedgerRequest.ledgerId
         if not self.stored(ledger_id):
@@ -109,7 +108,6 @@ class MemoryBookie:
             return Code.IO_ERROR
         for ledger_id, entry_id, entry in zip(*columns, strict=True):
             self.entries[ledger_id, entry_id] = entry
-            self.adds.append((ledger_id, entry_id))
         return Code.OK
 
     def _read(self, request: ReadRequest) -> bytes:
@@ -147,7 +145,7 @@ class _Pipe(ReadyConnection):
         self._loop.call_later(LATENCY_S, self._arrive, bodies)
 
     def _arrive(self, bodies: Sequence[bytes]) -> None:
-        if not self._bookie.is_up:
+        if self._bookie.is_down:
             self.close()
         elif not self._bookie.is_silent:
             if wire_v3.is_version_3(bodies[0]):
@@ -167,13 +165,12 @@ class _Pipe(ReadyConnection):
 
 
 class World:
-    """Bookies b1, b2, ..., a client, and the autorecovery instances that the test starts."""
+    """Bookies b1 to b5, a client, and the autorecovery instances that the test starts."""
 
-    def __init__(self, metadata: MetadataWorld, bookie_count: int) -> None:
+    def __init__(self, metadata: MetadataWorld) -> None:
         self.metadata = metadata
         self.rows: list[Event] = []
-        names = [f"b{number}" for number in range(1, bookie_count + 1)]
-        self.bookies = {name: MemoryBookie(name) for name in names}
+        self.bookies: dict[str, MemoryBookie] = {}
         self.instances: dict[str, asyncio.Task[None]] = {}
         self.config = AutoRecoveryConfig()
         self.rules = Rules()
@@ -182,7 +179,7 @@ class World:
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
         await asyncio.sleep(LATENCY_S)
-        if not self.bookies[host].is_up:
+        if self.bookies[host].is_down:
             raise ConnectionRefusedError(111, "Connection refused")
         return _Pipe(self.bookies[host], on_bodies, on_close)
 
@@ -191,9 +188,8 @@ class World:
         await init_cluster(self.store, "instance")
         self.client = self.new_client("client", self.store)
         self.manager = self.new_manager(self.store)
-        for name in self.bookies:
-            await self.store.create(f"/ledgers/cookies/{name}", b"")
-            await self.start_bookie(name)
+        for number in range(1, 6):
+            await self.add_bookie(f"b{number}")
 
     def new_client(
         self, node: str, store: SimMetadataStore, config: ClientConfig | None = None
@@ -211,11 +207,16 @@ class World:
 
     # Bookies
 
+    async def add_bookie(self, name: str) -> None:
+        self.bookies[name] = MemoryBookie(name)
+        await self.store.create(f"/ledgers/cookies/{name}", b"")
+        await self.start_bookie(name)
+
     async def start_bookie(self, name: str, *, read_only: bool = False) -> None:
         bookie = self.bookies[name]
-        if bookie.session is None or not bookie.is_up:
+        if bookie.session is None or bookie.is_down:
             bookie.session = await self.metadata.session(name)
-        bookie.is_up = True
+        bookie.is_down = False
         endpoint = Endpoint(BOOKIE_RPC, name, 1)
         await register_bookie(bookie.session, name, [endpoint], read_only=read_only)
 
@@ -223,33 +224,31 @@ class World:
         """Stop the bookie and end its session."""
         bookie = self.bookies[name]
         assert bookie.session is not None
-        bookie.is_up = False
+        bookie.is_down = True
         await bookie.session.stop()
 
     # Autorecovery
 
-    async def start_autorecovery(self, *nodes: str, own_bookie: str = "") -> None:
+    async def start_autorecovery(
+        self, *nodes: str, own_bookie: str = "", follows_silence: bool = False
+    ) -> None:
         """Start instances, each in a separate process, and return after all of them have voted."""
         for node in nodes:
             store = await self.metadata.session(node)
             client = self.new_client(node, store, self.config.client_config)
             daemon = AutoRecovery(
-                node, client, self.config, lambda n: 0, self.rules, own_bookie=own_bookie
+                node,
+                client,
+                self.config,
+                lambda n: 0,
+                self.rules,
+                own_bookie=own_bookie,
+                follows_silence=follows_silence,
             )
             self.instances[node] = self.metadata.processes[node].spawn(daemon.run())
             await asyncio.sleep(1)
 
     # Ledgers
-
-    async def open_ledger_that_loses_a_bookie(self) -> LedgerWriter:
-        """Write one entry to b1, b2 and b3, start instance `a`, then stop b2; return the open
-        writer.
-        """
-        writer = await self.client.create_ledger(3, 3, 2)
-        await writer.add(payload(0))
-        await self.start_autorecovery("a")
-        await self.stop_bookie("b2")
-        return writer
 
     async def closed_ledger(self, entry_count: int, sizes: tuple[int, int, int] = (3, 3, 2)) -> int:
         writer = await self.client.create_ledger(*sizes)
@@ -272,7 +271,7 @@ class World:
             for place in write_set(entry_id, metadata.ensemble_size, metadata.write_quorum):
                 bookie = self.bookies[ensemble[place]]
                 data = bookie.entries.get((ledger_id, entry_id))
-                if not bookie.is_up or data is None:
+                if bookie.is_down or data is None:
                     missing.append((entry_id, bookie.name))
                     continue
                 entry = decode_entry(data, digest, ledger_id, entry_id)
@@ -289,36 +288,24 @@ class World:
     async def _all_is_well(self) -> bool:
         for ledger_id in await self.client.list_ledgers():
             for segment in (await self.ledger(ledger_id)).segments:
-                if not all(self.bookies[name].is_up for name in segment.ensemble):
+                if any(self.bookies[name].is_down for name in segment.ensemble):
                     return False
         return not await self.manager.ledgers()
 
-    # Recorded events
-
-    def events(self, *kinds: str, ledger_id: int | None = None) -> list[Event]:
-        of_ledger = (row for row in self.rows if ledger_id in (None, row.ledger))
-        return [row for row in of_ledger if row.kind in kinds]
-
-    def kinds(self, ledger_id: int, among: Iterable[str]) -> list[str]:
-        return [row.kind for row in self.events(*among, ledger_id=ledger_id)]
-
-
-async def lose(world: World, name: str) -> None:
-    """Stop the bookie for good, and wait until all ledgers are repaired."""
-    await world.stop_bookie(name)
-    await world.until_replicated()
+    def events(self, *kinds: str) -> list[Event]:
+        return [row for row in self.rows if row.kind in kinds]
 
 
 def payload(entry_id: int) -> bytes:
     return b"payload of entry %d" % entry_id
 
 
-def run(rule: Callable[[World], Awaitable[None]], bookie_count: int = 5) -> None:
+def run(rule: Callable[[World], Awaitable[None]]) -> None:
     """Run the body of a test in a new world."""
     loop = SimLoop(time_limit_s=TIME_LIMIT_S)
 
     async def main() -> None:
-        world = World(MetadataWorld(loop), bookie_count)
+        world = World(MetadataWorld(loop))
         await world.begin()
         await rule(world)
 

@@ -90,6 +90,8 @@ def repair(rules: Rules) -> dict[str, Verdict]:
     log = TraceLog()
 
     async def body(world: World) -> None:
+        await world.add_bookie("b6")
+        await world.add_bookie("b7")
         for sizes in ((3, 3, 2), (5, 3, 2)):
             await world.closed_ledger(13, sizes)
         world.rules = rules
@@ -98,7 +100,7 @@ def repair(rules: Rules) -> dict[str, Verdict]:
         await world.until_replicated()
         log.add(world.rows)
 
-    autorecovery.run(body, bookie_count=7)
+    autorecovery.run(body)
     log.settle()
     return {verdict.name: verdict for verdict in check_all(log)}
 

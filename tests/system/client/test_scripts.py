@@ -1,0 +1,22 @@
+"""Test the writer with scripts: conversations with bookies that respond only on command."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.scripts import Scenario, scenarios_of
+from tests.system.client.commands import WriterCommands
+from tests.virtual_time import in_virtual_time
+
+SCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
+SCENARIOS = [each for path in SCRIPTS for each in scenarios_of(path)]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.path.stem}-{each.name}")
+@in_virtual_time
+async def test_script(scenario: Scenario, request: pytest.FixtureRequest) -> None:
+    lines = await scenario.played(WriterCommands())
+    if request.config.getoption("record"):
+        scenario.record(lines)
+    else:
+        assert lines == scenario.lines
