@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from labkit.course.checking.card import CardState, Note
+from labkit.course.checking.card import Note
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.definitions import Definition, definitions_in
@@ -66,4 +66,5 @@ def overview(name: str, file: str | Path | None = None) -> Note:
 def _line_of(step: Step, written: list[Definition]) -> str:
     missing = set(step.parts) - {each.name for each in written}
     state = "labkit's, for now" if missing else "yours"
-    return f"{CardState.OPEN if missing else CardState.PASSED} {step.number} {step.name}: {state}"
+    # Written is not the same as passed, so this is not the sign of a passed step.
+    return f"{'○' if missing else '●'} {step.number} {step.name}: {state}"

@@ -25,14 +25,14 @@ def test_a_lost_file_is_reported_with_what_to_do(tmp_path: Path) -> None:
 def test_a_new_file_has_no_lines_of_the_learner(tmp_path: Path) -> None:
     said = repr(overview("bookie", begin("bookie", tmp_path / "mybookie.py")))
     assert "mybookie.py: 0 lines are yours" in said
-    assert "✔" not in said
+    assert "●" not in said
 
 
 @pytest.mark.parametrize("name", ["bookie", "client"])
 def test_the_solution_is_the_learners_in_every_step(name: str) -> None:
     said = repr(overview(name, track(name).solution))
     assert "○" not in said
-    assert "✔ 1 " in said
+    assert "● 1 " in said
 
 
 def test_a_crash_of_your_bookie_loses_nothing_if_every_part_is_right() -> None:
