@@ -3,9 +3,9 @@
 #
 # A bookie acknowledges thousands of adds per second, and a power cut must not lose a single one of them. The bookie keeps that promise with one kind of file: the **journal**, its write-ahead log.
 #
-# **At the end you can** read a journal byte by byte, explain why a bookie pads (fills up) the blocks of its journal, write this padding yourself, explain the costs and benefits of syncing many adds at once, find the end of a journal whose last record was torn by a crash, and decide which journals can be deleted.
+# **At the end you can** read a journal byte by byte, explain why a bookie pads (fills up) the blocks of its journal, explain the costs and benefits of syncing many adds at once, and find the end of a journal whose last record was torn by a crash. You also have a journal of your own, the first part of a bookie that grows until [lesson 16](16-build-a-bookie.ipynb).
 #
-# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01. Writing your journal takes another 80 minutes, now or at home.
 #
 # > **The rule: ack after sync.** A bookie acknowledges an add only after the sync of the group that contains its journal record has returned. When the bookie starts, it reads the journal (**replay**) and finds everything that it had acknowledged.
 #
@@ -28,11 +28,9 @@ from labkit.course.lessons import (
     OneBookie,
     XRay,
     add_in_groups,
-    check,
     compare,
     crash_map,
     end_of_journal,
-    hint,
     journal_bytes,
     journal_fields,
     journal_files,
@@ -41,6 +39,9 @@ from labkit.course.lessons import (
     predict,
     torn,
 )
+
+# %%
+from labkit.course.workshop import Disk, check, hint, overview, step, your_bookie
 
 parameters("02", globals())
 
@@ -114,37 +115,27 @@ predict("padding where 5 bytes are left", 5 + 512)
 compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 
 # %% [markdown]
-# ### Your turn: the padding rule
+# Why doesn't the bookie simply write zeros? Because zeros mark the *end* of a journal, so replay would lose every acknowledged entry after them.
 #
-# Return the bytes to write at `offset` so that the file continues at a multiple of `alignment`. Your function replaces `labkit.system.storage.journal.padding`. The check writes a real journal with it, crashes the bookie before every disk operation, and replays the padded journal.
+# ### Your turn: the journal
+#
+# In this lesson and the next two, you write the storage of a bookie, one part at a time. Your parts are saved in one file, `mybookie.py`, in the folder of this notebook. This is the **contract** of the first part:
+
+# %%
+step("bookie", 1)
+
+# %% [markdown]
+# Write your code in the next cell. The check saves what the cell defines in `mybookie.py`. It first tests your journal alone. Then your journal replaces the one of a real bookie, which crashes before every disk operation and restarts. Start with the header and `append`: the first test needs nothing else.
 
 
 # %%
-def my_padding(offset, alignment):
-    # solution
-    left = -offset % alignment
-    if left == 0:
-        return b""
-    zeros = left - 8 if left >= 8 else left - 8 + alignment
-    return struct.pack(">ii", -0x100, zeros) + bytes(zeros)
-    # learner
-    # raise NotImplementedError  # return bytes; b"" if the offset is already aligned
-    # end
-
+# part bookie Journal
 
 # %% tags=["exercise"]
-check("journal.padding", my_padding)
+check("bookie", 1, parts=[Journal], seeds=6)
 
 # %% [markdown]
-# *Stuck? Run `hint("journal.padding")` in a new cell for the first of three hints. Every exercise of this course has hints.*
-#
-# Why not simply write zeros? Because zeros already have another meaning, as this wrong answer shows:
-
-# %% tags=["refused"]
-check("journal.padding", lambda offset, alignment: bytes(-offset % alignment), must_pass=False)
-
-# %% [markdown]
-# Zeros mark the *end* of a journal, so replay loses every acknowledged entry after them. The picture is a **crash map**. Each row is a moment at which the machine crashes. Each column is one possible fate of the unsynced data: all of it lost, all of it kept, the last write torn, and so on. You will use crash maps in section 4.
+# *Stuck? Run `hint("bookie", 1)` in a new cell for the first of three hints. Every exercise of this course has hints.*
 #
 # ## 3 · Where does a journal end?
 #
@@ -161,39 +152,25 @@ print(journal_fields(bookie, "entry id", "mask", "preallocated"))
 #
 # ### Your turn: read records until the torn tail
 #
-# `data` holds the bytes of the file, and `start` is the offset of a record or of padding. Return a list with one `(offset, body)` for each complete record, including special records; `offset` is the position of the record's length word. The check first calls your function with journals that end at an arbitrary byte. Then a real bookie uses it for replay.
-
+# The second part of your bookie reads what the first part has written.
 
 # %%
-def my_records(data, start):
-    # solution
-    found, at = [], start
-    while at + 4 <= len(data):
-        (length,) = struct.unpack_from(">i", data, at)
-        if length == -0x100:
-            at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
-        elif length == 0 or at + 4 + length > len(data):
-            break
-        else:
-            found.append((at, data[at + 4 : at + 4 + length]))
-            at += 4 + length
-    return found
-    # learner
-    # raise NotImplementedError  # struct.unpack_from(">i", data, at) reads a length word
-    # end
+step("bookie", 2)
 
+# %%
+# part bookie records
 
 # %% tags=["exercise"]
-check("journal.records", my_records)
+check("bookie", 2, parts=[records])
 
 # %% [markdown]
 # ## 4 · Every possible crash
 #
-# The script below makes four adds in two groups. Each row of the map is a disk operation of the bookie, and the machine crashes just before it. Each column says what happens to the data that has not been synced by then: all of it is *lost* (the power failed), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. For each cell, the bookie is restarted and every acknowledged entry is looked up. Choose a cell.
+# The script below makes four adds in two groups. It runs in a bookie with every part that you have written; the other parts are labkit's. The picture is a **crash map**. Each row is a disk operation of the bookie, and the machine crashes just before it. Each column says what happens to the data that has not been synced by then: all of it is *lost* (the power failed), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. For each cell, the bookie is restarted and every acknowledged entry is looked up. Choose a cell.
 
 # %%
 script = [Add(5, 0), Add(5, 1), Commit(), Add(5, 2), Add(5, 3), Commit()]
-CrashMapView(crash_map(script))
+CrashMapView(crash_map(script, store_factory=your_bookie()))
 
 # %% [markdown]
 # ### Break something: acknowledge before the sync
@@ -267,33 +244,12 @@ for name, entries in journal_files(big).items():
 print("LastLogMark points into", big.store.marks[0].file_name)
 
 # %% [markdown]
-# ### Your turn: clean up
+# In [lesson 04](04-last-log-mark.ipynb), you write the rule that says which files can be deleted.
 #
-# You are given the ids of all journal files, the id of the file that LastLogMark points into, and `journalMaxBackups`. Return the ids of the files that can be deleted. Of the files that replay does not need, the newest `journalMaxBackups` are kept as backups.
-
+# ## Your bookie so far
 
 # %%
-def my_removable(file_ids, mark_file_id, max_backups):
-    # solution
-    old = [file_id for file_id in file_ids if file_id < mark_file_id]
-    return old[: max(0, len(old) - max_backups)]
-    # learner
-    # raise NotImplementedError  # for example my_removable([1, 2, 3], 3, 1); return a list of ids
-    # end
-
-
-# %% tags=["exercise"]
-check("journal.removable", my_removable)
-
-# %% [markdown]
-# If you delete one file too many, the bookie does not start:
-
-# %% tags=["refused"]
-check(
-    "journal.removable",
-    lambda ids, mark, backups: [i for i in ids if i <= mark],
-    must_pass=False,
-)
+overview("bookie")
 
 # %% [markdown]
 # ## 6 · In the real system

@@ -3,9 +3,9 @@
 #
 # A bookie stores thousands of ledgers at once. If each ledger had its own file, the disk would jump to another file with every write. So a bookie writes all ledgers to **one** file, the entry log. In this lesson, you follow entries from memory into that file. Then you find one of them again, first in an index and then in the log.
 #
-# **At the end you can** say in which order an entry log stores entries, split a location into file and offset, compute where the index stores the location, and tell a tailing read from a catch-up read.
+# **At the end you can** say in which order an entry log stores entries, split a location into file and offset, compute where the index stores the location, and tell a tailing read from a catch-up read. Your own bookie also has a memtable, an entry log and an index.
 #
-# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 02.
+# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 02. Writing the three parts takes another 150 minutes, now or at home.
 #
 # | term | meaning |
 # | --- | --- |
@@ -27,6 +27,8 @@ page_size = 512
 # You run a bookie on a simulated disk. Its clients write several ledgers at the same time, so the entries of these ledgers arrive interleaved. `8/0` means entry 0 of ledger 8.
 
 # %%
+import struct
+
 from labkit.course.lessons import (
     BookieInside,
     NoEntryException,
@@ -34,14 +36,12 @@ from labkit.course.lessons import (
     OneBookie,
     StorageDamagedException,
     XRay,
-    check,
     compare,
     entry_log_bytes,
     entry_log_order,
     entry_log_syncs,
     flush_two_ledgers,
     flushes,
-    hint,
     index_path,
     index_writes,
     journal_order,
@@ -50,6 +50,9 @@ from labkit.course.lessons import (
     predict,
     served_from,
 )
+
+# %%
+from labkit.course.workshop import Disk, File, check, hint, overview, step
 
 parameters("03", globals())
 
@@ -96,22 +99,21 @@ print(f"                  {jumps(entry_log_order(bookie), 7)} jumps in the entry
 # %% [markdown]
 # The journal is written in order of arrival, because writing it must be fast. It is read only after a crash. The entry log is written later, so the bookie can sort it for readers.
 #
-# **Do.** Write the function that determines the order of a flush. It receives the entries in order of arrival, each as `(ledger_id, entry_id)`. `check` puts your function into a real memtable and inspects the file that the flush writes.
+# ### Your turn: the memtable
+#
+# You continue your bookie, in the file `mybookie.py` of lesson 02. If you do not have that file, start one here: labkit provides the parts that you have not written.
 
+# %%
+step("bookie", 3)
+
+# %%
+# part bookie Memtable
 
 # %% tags=["exercise"]
-def flush_order(arrivals):
-    # solution
-    return sorted(arrivals)
-    # learner
-    # raise NotImplementedError  # return the entries in the order in which to write them
-    # end
-
-
-check("storage_path.flush_order", flush_order)
+check("bookie", 3, parts=[Memtable], seeds=6)
 
 # %% [markdown]
-# Stuck? Run `hint("storage_path.flush_order")` in a new cell for the first of three hints.
+# Stuck? Run `hint("bookie", 3)` in a new cell for the first of three hints.
 #
 # ### One log for all ledgers, or one log per ledger?
 #
@@ -140,19 +142,24 @@ XRay(bookie.places(7, 1))
 # %% [markdown]
 # The journal and the entry log contain the same bytes: a length, followed by the entry as its client packed it. The index contains only the 8-byte **location**. Its upper half is the id of the entry log, and its lower half is the offset of the entry, *after* the length. For example, `0x0000000500000404` means offset 1028 in log 5. The value 0 means that this bookie does not have the entry.
 #
-# **Do.** Pack a location.
+# ### Your turn: the entry log
+#
+# Your entry log stores entries, says where they are, and finds them again.
 
+# %%
+step("bookie", 4)
+
+# %%
+# part bookie location_of
+
+
+# part bookie EntryLog
+
+
+# part bookie read_entry
 
 # %% tags=["exercise"]
-def location_of(log_id, offset):
-    # solution
-    return log_id << 32 | offset
-    # learner
-    # raise NotImplementedError  # combine two 32-bit numbers into one 64-bit number
-    # end
-
-
-check("storage_path.location", location_of)
+check("bookie", 4, parts=[location_of, EntryLog, read_entry], seeds=6)
 
 # %% [markdown]
 # ## 4 · Index, then log
@@ -161,10 +168,8 @@ check("storage_path.location", location_of)
 
 # %%
 disk = bookie.machine.ledgers[0]
-slot = disk.open(index_path(7)).read(1024 + 8 * 1, 8)
-location = int.from_bytes(slot, "big")
-print(f"entry 1 of ledger 7: location {location:#018x}")
-print(f"log {location >> 32}, offset {location & 0xFFFFFFFF}")
+location = int.from_bytes(disk.open(index_path(7)).read(1024 + 8 * 1, 8), "big")
+print(f"location {location:#018x}: log {location >> 32}, offset {location & 0xFFFFFFFF}")
 
 # %% [markdown]
 # Then read the entry log at that offset. The first 16 bytes of the entry are its ids. The bookie compares them with the requested ids before it returns the entry.
@@ -182,19 +187,18 @@ print("same bytes as a read from the bookie:", entry == bookie.read(7, 1))
 #
 # The index is read and written in **pages**. A page is simply a sequence of these 8-byte slots, so the page size can change between two starts of the bookie without moving any location.
 #
-# **Do.** Which page contains the location of entry *e*, and at which byte of the page does the location start?
+# ### Your turn: the index
+#
+# This is the longest part of your bookie. Write it from the first test onwards: first the locations in memory, then `flush`, then `load`. The contract says which names a crash could take away.
 
+# %%
+step("bookie", 5)
+
+# %%
+# part bookie Index
 
 # %% tags=["exercise"]
-def index_slot(entry_id, page_size):
-    # solution
-    return divmod(8 * entry_id, page_size)
-    # learner
-    # raise NotImplementedError  # return (page, byte within the page)
-    # end
-
-
-check("storage_path.index_slot", index_slot)
+check("bookie", 5, parts=[Index], seeds=6)
 
 # %% [markdown]
 # ### Changed pages wait in memory
@@ -307,6 +311,14 @@ ask(7, 1)
 # %% [markdown]
 # Suppose the bookie responded to the last read with "no such entry". A client that recovers the ledger would conclude that the ledger ends before entry 1, and would cut off acknowledged entries. BookKeeper once had this bug (issue 2908 in its tracker).
 #
+# ## Your bookie so far
+#
+# Each of your parts has already run in a bookie that crashes before every disk operation.
+
+# %%
+overview("bookie")
+
+# %% [markdown]
 # ## In the real system
 #
 # | here | in BookKeeper |

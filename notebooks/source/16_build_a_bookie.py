@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 16 · How do you build a bookie?
 #
-# So far, you have changed individual decisions of a bookie. Now you write a whole bookie: six components in one file, `mybookie.py`, which grows with each step. labkit provides the components that you have not written yet, so even your first forty lines run inside a complete bookie.
+# In lessons 02 to 04, you wrote the storage of a bookie, part by part, in the file `mybookie.py`. Here you complete this file and put the whole bookie to the test: in storms, with every order of its messages, and finally as a process of a real cluster. If you skipped those parts, you can write all of them here: labkit provides the components that you have not written yet, so even your first forty lines run inside a complete bookie.
 #
 # **At the end you can** write a journal with group commit, a memtable, an entry log, an index, a checkpoint and a replay that never lose an acknowledged entry, in Apache BookKeeper's formats, and demonstrate this for a crash at every disk operation.
 #
-# **Takes** about 360 minutes. **Needs** only Python and also works in a browser tab; the last step needs ZooKeeper and real processes. **After** lesson 04.
+# **Takes** about 360 minutes. **Needs** only Python and also works in a browser tab; the last step needs ZooKeeper and real processes. **After** lesson 04. If you wrote steps 1 to 7 in lessons 02 to 04, it takes about 60 minutes.
 #
 # > **The rule.** *An acknowledgement is a promise: every acknowledged entry survives every crash, no matter which component was at work.*
 
@@ -43,7 +43,7 @@ from labkit.course.lessons import (
 )
 
 # %%
-from labkit.course.workshop import begin, check, hint, play, step
+from labkit.course.workshop import begin, check, hint, overview, play, step
 
 parameters("16", globals())
 
@@ -64,17 +64,18 @@ BookieInside(bookie.trace)
 # | step | component | purpose |
 # | --- | --- | --- |
 # | 1 | `Journal` | makes adds durable, many with one sync |
-# | 2 | `Memtable` | keeps entries sorted until they are flushed |
-# | 3 | `EntryLog` | stores the entries of all ledgers |
-# | 4 | `Index` | stores the location of each entry of a ledger |
-# | 5 | `Checkpoint` | writes the memtable to disk, then advances LastLogMark |
-# | 6 | `replay` | applies the journal records that the other files lack |
+# | 2 | `records` | reads the records of a journal |
+# | 3 | `Memtable` | keeps entries sorted until they are flushed |
+# | 4 | `EntryLog` | stores the entries of all ledgers |
+# | 5 | `Index` | stores the location of each entry of a ledger |
+# | 6 | `Checkpoint` | writes the memtable to disk, then advances LastLogMark |
+# | 7 | `replay` | applies the journal records that the other files lack |
 #
 # Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line of the contract that your code violates. `hint("bookie", 1)` gives up to three hints for step 1. The check first tests your component alone, with hundreds of generated cases. Then it tests the component in a bookie that crashes at every disk operation, then with every order of the messages of one add, and then in storms in the simulated cluster. Finally it counts what your component costs, in disk operations and bytes, and compares that with labkit's own.
 #
 # ## Your file
 #
-# The next cell creates `mybookie.py` in this notebook's directory, with the contract of each component. It never overwrites an existing file. Open the file next to this notebook, and replace each `raise NotImplementedError` with your code. Each check reads the file from disk, so save it before you run the cell again.
+# If `mybookie.py` is already in this notebook's directory, because you wrote parts of it in lessons 02 to 04, you continue with this file. If not, the next cell creates it, with the contract of each component. The cell never overwrites an existing file. Open the file next to this notebook, and replace each `raise NotImplementedError` with your code. Each check reads the file from disk, so save it before you run the cell again.
 
 # %%
 # solution
@@ -82,7 +83,7 @@ my_file = track("bookie").solution
 # learner
 # my_file = begin("bookie")
 # end
-print(my_file.name)
+overview("bookie", my_file)
 
 # %% [markdown]
 # ## Step 1 · The journal
@@ -135,10 +136,24 @@ found = every_order(one_add, crashes=1, stop_at=1, on_progress=lambda states, br
 timeline(found.findings[0].scenario)
 
 # %% [markdown]
-# ## Step 2 · The memtable
+# ## Step 2 · Reading the journal
 
 # %%
 step("bookie", 2)
+
+# %% [markdown]
+# The file of a journal does not say where its records end, and a crash may have torn the last one ([lesson 02](02-journal.ipynb)).
+#
+# Write the function `records`, then run its check:
+
+# %% tags=["exercise"]
+check("bookie", 2, my_file)
+
+# %% [markdown]
+# ## Step 3 · The memtable
+
+# %%
+step("bookie", 3)
 
 # %%
 waiting = OneBookie()
@@ -153,13 +168,13 @@ BookieInside(waiting.trace)
 # Write the class `Memtable`, then run its check:
 
 # %% tags=["exercise"]
-check("bookie", 2, my_file, seeds=seed_count)
+check("bookie", 3, my_file, seeds=seed_count)
 
 # %% [markdown]
-# ## Step 3 · The entry log
+# ## Step 4 · The entry log
 
 # %%
-step("bookie", 3)
+step("bookie", 4)
 
 # %%
 XRay(entry_log_bytes(bookie))
@@ -167,16 +182,16 @@ XRay(entry_log_bytes(bookie))
 # %% [markdown]
 # After the header of 1024 bytes, each entry is preceded by its length. A location points to the entry, not to its length. `read_entry` must not trust the bytes that it reads: a location may point to another entry, and a damaged length field may say two gigabytes.
 #
-# Write the class `EntryLog` and the function `read_entry`, then run their check:
+# Write the class `EntryLog` and the functions `read_entry` and `location_of`, then run their check:
 
 # %% tags=["exercise"]
-check("bookie", 3, my_file, seeds=seed_count)
+check("bookie", 4, my_file, seeds=seed_count)
 
 # %% [markdown]
-# ## Step 4 · The index
+# ## Step 5 · The index
 
 # %%
-step("bookie", 4)
+step("bookie", 5)
 
 # %%
 XRay(index_bytes(bookie, 5, 1024))
@@ -187,13 +202,13 @@ XRay(index_bytes(bookie, 5, 1024))
 # Write the class `Index`, then run its check:
 
 # %% tags=["exercise"]
-check("bookie", 4, my_file, seeds=seed_count)
+check("bookie", 5, my_file, seeds=seed_count)
 
 # %% [markdown]
-# ## Step 5 · The checkpoint and LastLogMark
+# ## Step 6 · The checkpoint and LastLogMark
 
 # %%
-step("bookie", 5)
+step("bookie", 6)
 
 # %% [markdown]
 # A checkpoint takes a long time, and adds continue in the meantime. This is the crash map of labkit's own bookie. Entry 5/1 arrives while the checkpoint is running. No cell is red.
@@ -217,16 +232,16 @@ late = crash_map(busy, store_factory=DEFECTS["mark taken after the flush"].store
 compare("lost when the mark is taken late", entries_lost_first(late))
 
 # %% [markdown]
-# Write the two functions for the mark and the class `Checkpoint`, then run their check:
+# Write the two functions for the mark, `removable_journals` and the class `Checkpoint`, then run their check:
 
 # %% tags=["exercise"]
-check("bookie", 5, my_file, seeds=seed_count)
+check("bookie", 6, my_file, seeds=seed_count)
 
 # %% [markdown]
-# ## Step 6 · Replay
+# ## Step 7 · Replay
 
 # %%
-step("bookie", 6)
+step("bookie", 7)
 
 # %% [markdown]
 # A bookie stores four entries, flushes, stores three more and loses power. Watch what it does when it restarts.
@@ -258,10 +273,10 @@ compare("records replayed", records_replayed(died))
 # %% [markdown]
 # A replay may itself be interrupted by a crash, so applying a record twice or ten times must have the same effect as applying it once.
 #
-# Write `records` and `replay`, then run their check:
+# Write `replay`, then run its check:
 
 # %% tags=["exercise"]
-check("bookie", 6, my_file, seeds=seed_count)
+check("bookie", 7, my_file, seeds=seed_count)
 
 # %% [markdown]
 # ## Play with your bookie
@@ -276,13 +291,13 @@ play("bookie", file=my_file)
 # end
 
 # %% [markdown]
-# ## Step 7 · A real process
+# ## Step 8 · A real process
 #
 # There is no new code to write. This step starts ZooKeeper and other processes, which cannot run in a browser tab. On your own machine or on Binder, run these commands in a terminal, in the directory of your file:
 #
 # ```
 # labkit workshop bookie        every step, each with 200 seeds
-# labkit workshop bookie 7      your bookie as a process of a live cluster
+# labkit workshop bookie 8      your bookie as a process of a live cluster
 # ```
 #
 # A client writes to your bookie, which is killed with SIGKILL in the middle of its adds and then restarted. Your bookie must still have everything that it acknowledged, and labkit's shell must be able to read its files. The files have BookKeeper's own formats, so `bookkeeper shell readjournal` and `readlog` can read them too, and BookKeeper's bookie can continue with your directories. With `labkit bookie --store mybookie.py`, your bookie serves any client.

@@ -11,7 +11,7 @@ from nbformat import NotebookNode
 
 OPEN, PASSED, REFUSED = "○✔✘"
 _CARD = re.compile(r"[○✔✘](?= (\w+\.\w+|\w+, step \d): )")
-"""The name is that of an exercise, such as "journal.padding", or of a workshop step, such as
+"""The name is that of an exercise, such as "entry.pack", or of a workshop step, such as
 "bookie, step 1".
 """
 

@@ -1,11 +1,11 @@
 """Exercises: a name, three hints, and a trial that runs the learner's object in the real system.
 
-    @exercise("journal.padding", hints=(...), like=journal.padding, cases=Cases(...))
-    def padding(learner: Padding) -> str:
-        '''Replay steps over what is between two groups.'''
-        with patch.object(journal, "padding", learner):
-            must_survive("Replay must step over the padding to the next record.", SCRIPT)
-        return "Replay stepped over your padding in 21 crashes."
+    @exercise("garbage.worth", hints=(...), like=garbage.logs_to_compact, cases=Cases(...))
+    def worth(learner: Worth) -> str:
+        '''Compaction copies the logs in which little is still alive.'''
+        with patch.object(garbage, "logs_to_compact", learner):
+            copied = compact(LOGS)
+        return f"With your choice, compaction copied {copied} bytes."
 
 The part of the name before the dot is the module in `labkit/course/exercises/`. A trial returns one
 sentence that says what was tested, or raises `Refused`. It need not catch exceptions from the

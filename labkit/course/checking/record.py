@@ -8,7 +8,7 @@ deletes it, nothing is written unless it exists, and deleting it by hand also wi
     {"event": "consent"}
     {"event": "predicted", "name": "padding", "predicted": "12"}
     {"event": "compared", "name": "padding", "predicted": "12", "truth": "8", "is_right": false}
-    {"event": "hint", "name": "journal.padding", "hint": 1}
+    {"event": "hint", "name": "entry.pack", "hint": 1}
 """
 
 import json

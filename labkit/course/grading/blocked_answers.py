@@ -20,10 +20,6 @@ REAL = {
     "entry.intact": ("labkit.system.model.entry:decode_entry",),
     "entry.pack": ("labkit.system.model.entry:pack_entry",),
     "garbage.dropped": ("labkit.system.storage.garbage:deleted_ledgers",),
-    "journal.records": (
-        "labkit.system.storage.journal_scan:JournalScan.records",
-        "labkit.system.storage.journal_scan:JournalScan.batches",
-    ),
     "quorums.coverage": ("labkit.system.client.quorum:is_covered",),
     "quorums.write_set": ("labkit.system.client.striping:write_set",),
     "repair.fragments": ("labkit.system.autorecovery.fragments:underreplicated_indexes",),

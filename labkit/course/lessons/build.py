@@ -24,7 +24,8 @@ Inside a code cell:
     # raise NotImplementedError
     # end
 
-Either block can be omitted.
+Either block can be omitted. A line `# part bookie Journal` stands for the definition of `Journal`
+in the skeleton of the workshop's track (in the learner's version) or in its solution.
 """
 
 import os
@@ -45,6 +46,8 @@ from nbformat.v4.nbbase import new_code_cell, new_markdown_cell, new_notebook
 from labkit.course.lessons.hide_outputs import fold
 from labkit.course.lessons.opening import open_with_picture
 from labkit.course.lessons.slides import assign_slide_types
+from labkit.course.workshop.definitions import definition_in
+from labkit.course.workshop.step import track
 from labkit.shipped_files import shipped
 
 NOTEBOOKS = shipped("notebooks")
@@ -109,12 +112,21 @@ def _lines_of(version: str, body: str) -> Iterator[str]:
         word = line.strip().removeprefix("# ")
         if word in ("solution", "learner", "end") and line.strip().startswith("# "):
             block = "" if word == "end" else word
+        elif word.startswith("part ") and line.startswith("# "):
+            yield from _part(version, *word.split()[1:])
         elif block == "learner" == version:
             yield line.replace("# " if "# " in line else "#", "", 1)
         elif block in ("", version):
             yield line
     if block:
         raise ValueError(f"a cell's block `# {block}` has no `# end`:\n{body}")
+
+
+def _part(version: str, track_name: str, name: str) -> list[str]:
+    """Return the lines that define a part of the learner's file in this version."""
+    found = track(track_name)
+    file = found.skeleton if version == "learner" else found.solution
+    return definition_in(file.read_text(encoding="utf-8"), name).splitlines()
 
 
 def _with_comparison(tags: list[str]) -> list[str]:

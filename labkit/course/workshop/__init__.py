@@ -6,21 +6,28 @@
     hint("bookie", 1)   gives the next of three hints
     check("bookie", 1)  tests the current mybookie.py; for "client", myclient.py
     play("bookie")      lets the learner choose the order of messages around their own code
+    overview("bookie")  says which steps the learner has written
+    your_bookie()       returns a bookie's store with the learner's parts
 
-`begin`, or the first `check`, copies the skeleton into the learner's folder; the file is never
-overwritten. After each step, the parts written so far run inside labkit, which uses its own parts
-for the later steps. The learner's parts are tested with every crash of a bookie's disk, with every
-order of a few messages, with hundreds of seeds of the simulated cluster and, in the last step, in
-processes of a live cluster. If a step is refused, the learner can step through the run that failed.
-Notebooks 16 and 17 walk the learner through the two tracks.
+`begin`, or the first `check`, copies the skeleton into the learner's folder, unless the file
+exists. Learners write their code in the file, or in cells of lessons 02 to 04, whose `check` saves
+it in the file. After each step, the parts written so far run inside labkit, which uses its own
+parts for the later steps. The learner's parts are tested with every crash of a bookie's disk, with
+every order of a few messages, with hundreds of seeds of the simulated cluster and, in the last
+step, in processes of a live cluster. If a step is refused, the learner can step through the run
+that failed.
+
+Notebooks 02 to 04 and 16 walk the learner through the first track, notebook 17 through the second.
 
     step               defines steps and tracks
     learner            calls the learner's parts and keeps their first error
     files              the learner's file: created once, loaded for each check
+    definitions        copies what a notebook cell defines into the learner's file
     generated_cases    hundreds of generated cases for a part; the smallest failing one is shown
     simulated_cluster  the simulated cluster with the learner's parts
     processes          trials that need processes, and the message where processes are unavailable
     check              runs the trials of a step and returns a card
+    working_parts      the parts that the learner has written
     play               plays a scenario with the learner's parts, move by move
     command            `labkit workshop`
     bookie/            the track "build a bookie"; the learner's file starts as a copy of `skeleton`
@@ -29,11 +36,23 @@ Notebooks 16 and 17 walk the learner through the two tracks.
 Each track has a module `track` with the value `TRACK`, a `skeleton`, and a `solution`, which only
 tests and the solutions notebook use.
 
-Read in this order: `step`, `learner`, `files`, `check`, `generated_cases`, `simulated_cluster`,
-`play`, `processes`, and then one of the tracks.
+Read in this order: `step`, `learner`, `files`, `definitions`, `check`, `generated_cases`,
+`simulated_cluster`, `working_parts`, `play`, `processes`, and then one of the tracks.
 """
 
 from labkit.course.workshop.check import begin, check, hint, step
 from labkit.course.workshop.play import play
+from labkit.course.workshop.working_parts import overview, your_bookie
+from labkit.system.storage.disk import Disk, File
 
-__all__ = ["begin", "check", "hint", "play", "step"]
+__all__ = [
+    "Disk",
+    "File",
+    "begin",
+    "check",
+    "hint",
+    "overview",
+    "play",
+    "step",
+    "your_bookie",
+]

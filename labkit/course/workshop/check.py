@@ -5,10 +5,11 @@ The trials run in a forked copy of this process, which can be killed
 the learner's code (`labkit.course.checking.check.instruction_limit`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from labkit.course.checking.card import Card, CardState, Note
 from labkit.course.checking.check import (
@@ -26,8 +27,10 @@ from labkit.course.checking.hints_and_predictions import next_hint
 from labkit.course.checking.progress import progress_line
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.runs.trial import CrashCounterexample
+from labkit.course.workshop.definitions import save
 from labkit.course.workshop.files import (
     NotLoadedError,
+    add_stand_ins,
     create_if_missing,
     last_line_in,
     load,
@@ -52,13 +55,16 @@ def check(
     number: int,
     file: str | Path | None = None,
     *,
+    parts: Sequence[Any] = (),
     seeds: int = SEEDS,
     must_pass: bool | None = None,
 ) -> Card:
     """Test step `number` of the track `name` ("bookie" or "client") with the learner's file.
 
     file: the learner's file; by default `mybookie.py` or `myclient.py` in the current folder. If
-    it does not exist, it is copied from the skeleton; it is never overwritten.
+    it does not exist, it is copied from the skeleton.
+    parts: functions and classes from cells of the notebook, which are first saved in the file
+    (`labkit.course.workshop.definitions`).
 
     Raises `NotPassedError` if the step is not passed and `must_pass` is true or the environment
     variable LABKIT_CHECKS is "must-pass". Raises `NoSuchStepError` for an unknown track or step,
@@ -68,10 +74,18 @@ def check(
     requested = found.step(number)
     path = Path(file or found.file_name)
     is_new = create_if_missing(found.skeleton, path)
-    with progress_line(f"{name}, step {number}"):
-        card = _run_step(found, requested, path, seeds)
+    saved = ""
+    try:
+        saved = save(path, parts)
+    except NotLoadedError as error:
+        card = Card(_title(found, requested), CardState.REFUSED, f"{error}.")
+    else:
+        with progress_line(f"{name}, step {number}"):
+            card = _run_step(found, requested, path, seeds)
     if is_new:
-        card = replace(card, message=f"Created {path} for your code.\n{card.message}")
+        saved = f"Created {path} for your code. {saved}".strip()
+    if saved:
+        card = replace(card, message=f"{saved}\n{card.message}")
     if must_pass is None:
         must_pass = must_pass_by_default()
     if must_pass and not card.passed:
@@ -187,8 +201,8 @@ def _title(found: Track, step: Step) -> str:
 
 
 def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
-    """Return the parts of this step, and those of the earlier steps that the learner has
-    started.
+    """Return the parts of this step, and those of the earlier steps that the learner has started.
+    For the others, add the functions that later parts call.
     """
     parts: tuple[str, ...] = step.parts
     for earlier in found.steps:
@@ -197,6 +211,7 @@ def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]
                 earlier.first_test.run(learner)
             except NotImplementedError:
                 learner.error = None
+                add_stand_ins(learner, found, earlier)
                 continue
             parts += earlier.parts
     return parts
@@ -241,7 +256,7 @@ def _with_broken_line(step: Step, refused: Refused) -> str:
 
 def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
     """Unless all seeds were run, return a note about the command that runs them."""
-    if step.is_live or seeds >= SEEDS:
+    if not step.has_storms or seeds >= SEEDS:
         return []
     command = f"labkit workshop {found.name} {step.number}"
     return [f"This check ran {seeds} seeds; `{command}` in a terminal runs {SEEDS}."]

@@ -27,6 +27,7 @@ from labkit.course.workshop.client.runs import ONE_IS_TAKEN
 from labkit.course.workshop.files import last_line_in, load, words_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Track, track
+from labkit.course.workshop.working_parts import working_parts
 from labkit.views.widgets.play import Remark
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.machine.loop import SimulationError
@@ -54,22 +55,10 @@ def play(
     found = track(name)
     learner = load(Path(file or found.file_name), seeds=0)
     with instruction_limit(learner.module.__name__):
-        learner.parts = _parts_that_work(found, learner)
+        learner.parts = working_parts(found, learner)
     if not learner.parts:
         raise Refused(f"No first test of {learner.file.name} passes yet: start with step 1.")
     return LearnersPlay(found, learner, scenario or _SCENARIOS[name])
-
-
-def _parts_that_work(found: Track, learner: Learner) -> tuple[str, ...]:
-    parts = dict[str, None]()
-    for step in found.steps:
-        try:
-            if not step.is_live:
-                step.first_test.run(learner)
-                parts.update(dict.fromkeys(step.parts))
-        except (NotImplementedError, Refused):
-            learner.error = None
-    return tuple(parts)
 
 
 class LearnersPlay(Play):

@@ -82,6 +82,8 @@ class Step:
     trials: quick tests, in which the instructions of the learner's code are counted
     slow_trials: tests that take seconds; the first one that fails ends the check
     challenges: open-ended tasks that are not checked
+    stand_ins: parts that later parts call; until they are written, the solution's are used
+    has_storms: whether a trial runs the simulated cluster with many seeds
     is_live: whether the trials start processes, which have time limits of their own
     """
 
@@ -97,6 +99,8 @@ class Step:
     costs: tuple[Cost, ...]
     challenges: tuple[str, ...]
     milestones: tuple[Milestone, ...] = ()
+    stand_ins: tuple[str, ...] = ()
+    has_storms: bool = True
     is_live: bool = False
 
     def line_broken_by(self, promise: str) -> ContractLine | None:

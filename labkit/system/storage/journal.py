@@ -133,13 +133,13 @@ class Journal:
         """
         self.synced = synced
         self.version = config.journal_format_version_to_write
-        self._disk = disk
+        self.disk = disk
         self._alignment = config.journal_alignment_size
         self._max_size = config.journal_max_size_mb * MIB
         self._pre_alloc = config.journal_pre_alloc_size_mb * MIB
         # Preallocation writes the last block, which must start at a multiple of the alignment.
         self._pre_alloc -= self._pre_alloc % self._alignment
-        self._max_backups = config.journal_max_backups
+        self.max_backups = config.journal_max_backups
         # Never append to an existing file: it may have a torn tail.
         existing = journal_ids(disk)
         self._file_id = existing[-1] + 1 if existing else first_file_id
@@ -238,23 +238,23 @@ class Journal:
 
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
-        old = [file_id for file_id in journal_ids(self._disk) if file_id < mark.file_id]
+        old = [file_id for file_id in journal_ids(self.disk) if file_id < mark.file_id]
         # Keep the newest files, for anyone who has to examine a damaged bookie.
-        for file_id in old[: max(0, len(old) - self._max_backups)]:
-            self._disk.remove(_path(file_id))
+        for file_id in old[: max(0, len(old) - self.max_backups)]:
+            self.disk.remove(_path(file_id))
 
     def close(self) -> None:
         """Close the file; records that have not been committed are lost."""
         self._file.close()
 
     def _open_file(self, file_id: int) -> None:
-        file: File = self._disk.create(_path(file_id))
+        file: File = self.disk.create(_path(file_id))
         file.write(0, JOURNAL_HEADER.struct.pack(MAGIC, self.version)[: self._header_size])
         self._allocated = self._pre_alloc
         file.write(self._allocated - self._alignment, bytes(self._alignment))
         # Without this, the file's name might not survive a power failure.
         file.sync()
-        self._disk.sync_folder("current")
+        self.disk.sync_folder("current")
         self._file = file
         self._written_file_id = file_id
 

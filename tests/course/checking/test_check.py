@@ -14,10 +14,17 @@ import pytest
 from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.check import NotPassedError
 from labkit.course.checking.exercise import NoSuchExerciseError, Refused, exercise
-from labkit.course.exercises.entry import lengths_of
+from labkit.course.exercises.entry import is_intact, lengths_of
 from labkit.course.exercises.repair import missing_copies
 from labkit.course.lessons import check, compare, hint, predict
 from labkit.system.storage.journal import padding
+
+
+@exercise("entry.padding", hints=("", "", ""), like=padding)
+def pads(learner: Callable[[int, int], bytes]) -> str:
+    if learner(896, 512) != padding(896, 512):
+        raise Refused("wrong padding")
+    return "right"
 
 
 def test_what_is_not_done_yet_is_open() -> None:
@@ -25,7 +32,7 @@ def test_what_is_not_done_yet_is_open() -> None:
         raise NotImplementedError
 
     for nothing in (None, later):
-        card = check("journal.padding", nothing)
+        card = check("entry.padding", nothing)
         assert (card.outcome, card.passed) == (CardState.OPEN, False)
 
 
@@ -36,7 +43,7 @@ def test_an_error_is_shown_with_the_learners_line() -> None:
     def answer(offset: int, alignment: int) -> bytes:
         return helper(offset)
 
-    message = check("journal.padding", answer).message
+    message = check("entry.padding", answer).message
     assert message.startswith("Your code raised KeyError: 896 in helper, line ")
     assert message.endswith(': return {0: b""}[offset].')
 
@@ -57,7 +64,7 @@ def that_catches(offset: int, alignment: int) -> bytes:
 def test_code_without_an_end_is_stopped(endless: object, monkeypatch: pytest.MonkeyPatch) -> None:
     # Import the module by its name, because the package attribute of that name is the function.
     monkeypatch.setattr(import_module("labkit.course.checking.check"), "STEPS", 10_000)
-    assert "does not come to an end; it was last in" in check("journal.padding", endless).message
+    assert "does not come to an end; it was last in" in check("entry.padding", endless).message
 
 
 def sleeps(offset: int, alignment: int) -> bytes:
@@ -74,18 +81,18 @@ def test_what_takes_no_steps_is_stopped_by_the_clock(
     endless: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_module("labkit.course.checking.check"), "LIMIT_S", 0.1)
-    message = check("journal.padding", endless).message
+    message = check("entry.padding", endless).message
     assert f"s it was last in {endless.__name__}, line " in message
 
 
 def test_what_waits_beside_spark_is_stopped_by_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("labkit.course.checking.check"), "SPARK_LIMIT_S", 0.1)
 
-    @exercise("journal.waiting", hints=("", "", ""), needs_spark=True)
+    @exercise("entry.waiting", hints=("", "", ""), needs_spark=True)
     def waiting(learner: Callable[[int, int], bytes]) -> str:
         return repr(learner(512, 512))
 
-    assert "it was last in sleeps, line " in check("journal.waiting", sleeps).message
+    assert "it was last in sleeps, line " in check("entry.waiting", sleeps).message
 
 
 @pytest.mark.parametrize("leave", [sys.exit, os._exit])
@@ -93,7 +100,7 @@ def test_what_waits_beside_spark_is_stopped_by_an_alarm(monkeypatch: pytest.Monk
 def test_code_that_ends_the_program_does_not_leave_the_notebook(
     leave: Callable[[int], object], status: int
 ) -> None:
-    card = check("journal.padding", lambda offset, alignment: leave(status))
+    card = check("entry.padding", lambda offset, alignment: leave(status))
     assert card.outcome is CardState.REFUSED
     assert "Your code ends the whole program" in card.message
 
@@ -104,18 +111,18 @@ def test_what_a_function_prints_is_seen_once(capsys: pytest.CaptureFixture[str])
             print("at the first block")  # noqa: T201
         return padding(offset, alignment)
 
-    assert check("journal.padding", talks).passed
+    assert check("entry.padding", talks).passed
     said = capsys.readouterr().out
     assert said
     assert set(said.splitlines()) == {"at the first block"}
 
 
 def test_a_refusal_that_cannot_be_sent_is_made_again_here() -> None:
-    @exercise("journal.refusing_with_code", hints=("", "", ""))
+    @exercise("entry.refusing_with_code", hints=("", "", ""))
     def refusing(learner: object) -> str:
         raise Refused("rule", lambda: 7)
 
-    counterexample: Any = check("journal.refusing_with_code", padding).counterexample
+    counterexample: Any = check("entry.refusing_with_code", padding).counterexample
     assert counterexample() == 7
 
 
@@ -133,7 +140,7 @@ def test_a_refusal_that_cannot_be_sent_is_made_again_here() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(answer: object, reason: str) -> None:
-    assert check("journal.padding", answer) == Card("journal.padding", CardState.REFUSED, reason)
+    assert check("entry.padding", answer) == Card("entry.padding", CardState.REFUSED, reason)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +148,8 @@ def test_what_does_not_fit_is_refused_in_words(answer: object, reason: str) -> N
     [
         ("entry.length", lambda sizes: list(map(str, sizes)), "list[int]; yours returned ['5']"),
         ("entry.length", lambda sizes: [True], "list[int]; yours returned [True]"),
-        ("journal.records", lambda data, start: [(1,)], "bytes]]; yours returned [(1,)]"),
-        ("storage_path.location", lambda log_id, offset: True, "int; yours returned True (bool)"),
+        ("garbage.worth", lambda logs, threshold: [(1,)], "list[int]; yours returned [(1,)]"),
+        ("garbage.worth", lambda logs, threshold: 1, "list[int]; yours returned 1 (int)"),
     ],
 )
 def test_what_is_in_a_list_must_fit_too_and_no_bool_counts(
@@ -154,14 +161,14 @@ def test_what_is_in_a_list_must_fit_too_and_no_bool_counts(
 @pytest.mark.slow
 def test_numpys_truth_values_and_numbers_are_as_good_as_pythons() -> None:
     for name, answer in (
-        ("last_log_mark.replay", lambda mark, record: np.bool_(record >= mark)),
+        ("entry.intact", lambda data, digest: np.bool_(is_intact(data, digest))),
         ("entry.length", lambda sizes: list(np.cumsum(sizes))),
     ):
         assert check(name, answer).passed
 
 
 def test_what_a_function_does_to_its_arguments_it_does_to_copies() -> None:
-    @exercise("journal.keeping", hints=("", "", ""), like=missing_copies)
+    @exercise("entry.keeping", hints=("", "", ""), like=missing_copies)
     def keeping(learner: Callable[..., list[int]]) -> str:
         ensemble, failures = ["b0", "b1"], {0: ["BKReadException"]}
         learner(ensemble, {"b1"}, failures)
@@ -175,28 +182,26 @@ def test_what_a_function_does_to_its_arguments_it_does_to_copies() -> None:
             each.clear()
         return []
 
-    kept = check("journal.keeping", empties).message
+    kept = check("entry.keeping", empties).message
     assert kept == "['b0', 'b1'] {0: ['BKReadException']}"
 
 
 def test_an_error_in_a_function_of_pythons_own_is_the_learners_too() -> None:
-    assert check("journal.padding", int).message.startswith("Your code raised ValueError: ")
+    assert check("entry.padding", int).message.startswith("Your code raised ValueError: ")
 
 
 def test_an_error_of_the_trial_itself_is_not_blamed_on_the_learner() -> None:
-    @exercise("journal.broken", hints=("", "", ""))
+    @exercise("entry.broken", hints=("", "", ""))
     def broken(learner: object) -> str:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        check("journal.broken", padding)
+        check("entry.broken", padding)
 
 
-@pytest.mark.parametrize("name", ["nothing.here", "journal.nothing"])
+@pytest.mark.parametrize("name", ["nothing.here", "entry.nothing"])
 def test_an_unknown_name_says_what_there_is(name: str) -> None:
-    with pytest.raises(
-        NoSuchExerciseError, match=r"no lesson with .*nothing|are .*journal\.padding"
-    ):
+    with pytest.raises(NoSuchExerciseError, match=r"no lesson with .*nothing|are .*entry\.pack"):
         check(name, None)
 
 
@@ -256,7 +261,7 @@ def test_a_card_says_the_same_in_text_and_html(card: Card) -> None:
 
 
 def test_hints_come_one_by_one_and_the_last_stays() -> None:
-    titles = [hint("journal.removable").title for _ in range(4)]
+    titles = [hint("entry.pack").title for _ in range(4)]
     assert [title[:11] for title in titles] == [f"Hint {n} of 3" for n in (1, 2, 3, 3)]
 
 
@@ -276,8 +281,8 @@ def test_a_prediction_may_be_a_list_where_labkit_has_a_tuple() -> None:
 
 
 def test_a_refusal_carries_its_counterexample() -> None:
-    @exercise("journal.refusing", hints=("", "", ""))
+    @exercise("entry.refusing", hints=("", "", ""))
     def refusing(learner: object) -> str:
         raise Refused("rule", 7)
 
-    assert check("journal.refusing", padding).counterexample == 7
+    assert check("entry.refusing", padding).counterexample == 7

@@ -25,18 +25,18 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
 def test_a_long_check_shows_one_line_that_counts_and_is_cleared(
     shown: list[tuple[str, bool]],
 ) -> None:
-    with progress.progress_line("journal.records"):
+    with progress.progress_line("bookie, step 1"):
         while len(shown) < 3:
             time.sleep(0.001)
-    assert shown[0] == ("Checking journal.records: 1 s", False)
-    assert shown[1] == ("Checking journal.records: 2 s", True)
+    assert shown[0] == ("Checking bookie, step 1: 1 s", False)
+    assert shown[1] == ("Checking bookie, step 1: 2 s", True)
     assert shown[-1] == ("", True)
     assert [update for _, update in shown[1:]] == [True] * (len(shown) - 1)
 
 
 def test_the_line_is_cleared_even_if_the_check_raises(shown: list[tuple[str, bool]]) -> None:
     def check() -> None:
-        with progress.progress_line("journal.records"):
+        with progress.progress_line("bookie, step 1"):
             while not shown:
                 time.sleep(0.001)
             raise ValueError("wrong")
@@ -50,7 +50,7 @@ def test_a_short_check_shows_no_line(
     shown: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "AFTER_S", 60)
-    with progress.progress_line("journal.records"):
+    with progress.progress_line("bookie, step 1"):
         pass
     assert not shown
 
@@ -59,6 +59,6 @@ def test_a_notebook_that_nobody_reads_shows_no_line(
     shown: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(progress.READER)
-    with progress.progress_line("journal.records"):
+    with progress.progress_line("bookie, step 1"):
         time.sleep(0.05)
     assert not shown

@@ -1,4 +1,4 @@
-"""Wrong answers to lessons 01 to 04 and 10, each of which is correct in the most obvious cases."""
+"""Wrong answers to lessons 01 and 10, each of which is correct in the most obvious cases."""
 
 import struct
 from collections.abc import Callable
@@ -7,12 +7,8 @@ from itertools import accumulate
 from typing import Any
 
 from labkit.course.exercises.entry import is_intact
-from labkit.course.exercises.journal import records_of, removable_journals
-from labkit.course.exercises.storage_path import slot_of
 from labkit.system.model.entry import encode_entry
-from labkit.system.storage.entry_log import location_of
 from labkit.system.storage.garbage import logs_to_compact
-from labkit.system.storage.journal import padding
 
 Answer = Callable[..., Any]
 
@@ -82,152 +78,6 @@ INTACT = {
     "digest at the end": lambda data, digest: (
         data[-digest.size :] == digest.compute(data[:32], data[32 : -digest.size])
     ),
-}
-
-
-def zeros(offset: int, alignment: int) -> bytes:
-    return bytes(-offset % alignment)
-
-
-PADDING = {
-    "blocks of 512": lambda offset, alignment: padding(offset, 512),
-    "offsets of 31 bits": lambda offset, alignment: padding(offset % 2**16 + 3, alignment),
-    "zeros": zeros,
-    "one block more": lambda offset, alignment: (
-        (struct.pack(">ii", -0x100, n := -offset % alignment + alignment - 8) + bytes(n))
-        if offset % alignment
-        else b""
-    ),
-    "none below eight": lambda offset, alignment: (
-        padding(offset, alignment) if -offset % alignment >= 8 else b""
-    ),
-    "more than eight": lambda offset, alignment: (
-        padding(offset, alignment)
-        if -offset % alignment != 8
-        else struct.pack(">ii", -0x100, alignment) + bytes(alignment)
-    ),
-    "where it is aligned too": lambda offset, alignment: (
-        padding(offset, alignment)
-        or struct.pack(">ii", -0x100, alignment - 8) + bytes(alignment - 8)
-    ),
-    "positive mask": lambda offset, alignment: (
-        struct.pack(">i", 0x100) + padding(offset, alignment)[4:] if offset % alignment else b""
-    ),
-    "the count counts the header": lambda offset, alignment: (
-        padding(offset, alignment)[:4]
-        + struct.pack(">i", len(padding(offset, alignment)))
-        + padding(offset, alignment)[8:]
-        if offset % alignment
-        else b""
-    ),
-}
-
-
-def first_ones(count: int) -> Answer:
-    return lambda data, start: records_of(data, start)[:count]
-
-
-RECORDS = {
-    "from the first": lambda data, start: records_of(data, 512),
-    "behind start": lambda data, start: records_of(data, start)[1:],
-    "five at most": first_ones(5),
-    "bodies are text": lambda data, start: [
-        (at, body.decode(errors="ignore").encode()) for at, body in records_of(data, start)
-    ],
-    "bodies of 512 bytes": lambda data, start: [
-        (at, body[:512]) for at, body in records_of(data, start)
-    ],
-    "no records behind padding": lambda data, start: records_of(
-        data[: start + 512 - start % 512], start
-    ),
-    "bodies without ids": lambda data, start: [
-        (at, body[16:]) for at, body in records_of(data, start)
-    ],
-    "offset behind the length": lambda data, start: [
-        (at + 4, body) for at, body in records_of(data, start)
-    ],
-    "zeros cut from the body": lambda data, start: [
-        (at, body.rstrip(b"\0")) for at, body in records_of(data, start)
-    ],
-}
-
-
-def old(ids: list[int], mark: int) -> list[int]:
-    return [each for each in ids if each < mark]
-
-
-REMOVABLE = {
-    "the marked one too": lambda ids, mark, kept: [i for i in ids if i <= mark][: -kept or None],
-    "minus zero": lambda ids, mark, kept: old(ids, mark)[:-kept],
-    "ids without gaps": lambda ids, mark, kept: [i for i in ids if i < mark - kept],
-    "newest first": lambda ids, mark, kept: old(ids, mark)[kept:],
-    "no backups": lambda ids, mark, kept: old(ids, mark),
-    "backups of all": lambda ids, mark, kept: ids[: max(0, len(ids) - kept)],
-    "one backup": lambda ids, mark, kept: old(ids, mark)[: -min(kept, 1) or None],
-    "as text": lambda ids, mark, kept: removable_journals(
-        [i for i in ids if str(i) < str(mark)], mark, kept
-    ),
-    "31 bits": lambda ids, mark, kept: removable_journals(
-        [i for i in ids if i < 2**31], mark, kept
-    ),
-    "one place too few": lambda ids, mark, kept: removable_journals(ids, mark, kept)[1:],
-}
-REPLAY = {
-    "behind the mark": lambda mark, record: record > mark,
-    "offsets alone": lambda mark, record: record.offset >= mark.offset,
-    "files alone": lambda mark, record: record.file_id >= mark.file_id,
-    "later files": lambda mark, record: record.file_id > mark.file_id,
-    "both at least": lambda mark, record: (
-        record.file_id >= mark.file_id and record.offset >= mark.offset
-    ),
-    "either": lambda mark, record: record.file_id > mark.file_id or record.offset >= mark.offset,
-    "as text": lambda mark, record: str(record.file_id) > str(mark.file_id) or record >= mark,
-    "the next file": lambda mark, record: (
-        record.file_id == mark.file_id + 1
-        or (record.file_id == mark.file_id and record.offset >= mark.offset)
-    ),
-    "a whole block": lambda mark, record: (
-        (record.file_id, record.offset // 512) >= (mark.file_id, mark.offset // 512)
-    ),
-    "files of 31 bits": lambda mark, record: (
-        (record.file_id % 2**31, record.offset) >= (mark.file_id % 2**31, mark.offset)
-    ),
-}
-FLUSH_ORDER = {
-    "arrival": list,
-    "as text": lambda keys: sorted(keys, key=str),
-    "ledgers alone": lambda keys: sorted(keys, key=lambda key: key[0]),
-    "entries first": lambda keys: sorted(keys, key=lambda key: key[::-1]),
-    "backwards": lambda keys: sorted(keys, reverse=True),
-    "ledgers as they come": lambda keys: sorted(
-        keys, key=lambda key: ([each[0] for each in keys].index(key[0]), key[1])
-    ),
-    "31 bits": lambda keys: sorted(keys, key=lambda key: (key[0] % 2**31, key[1] % 2**31)),
-    "eight at most": lambda keys: sorted(keys)[:8],
-    "ten entries of a ledger": lambda keys: sorted(keys, key=lambda key: (key[0], key[1] % 10)),
-    "ids below a thousand": lambda keys: sorted(keys, key=lambda key: 1000 * key[0] + key[1]),
-}
-LOCATION = {
-    "offset alone": lambda log, offset: offset,
-    "31 bits": lambda log, offset: log << 31 | offset,
-    "16 bits": lambda log, offset: log << 16 | offset,
-    "halves swapped": lambda log, offset: offset << 32 | log,
-    "at the length word": lambda log, offset: log << 32 | offset - 4,
-    "offsets of 20 bits": lambda log, offset: log << 32 | offset % 2**20,
-    "decimal": lambda log, offset: log * 10**10 + offset,
-    "one byte of log id": lambda log, offset: (log & 0xFF) << 32 | offset,
-    "from log 1 on": lambda log, offset: location_of(log + 1, offset),
-}
-INDEX_SLOT = {
-    "bytes for slots": divmod,
-    "header in the page": lambda entry, size: divmod(8 * entry + 1024, size),
-    "8192": lambda entry, size: divmod(8 * entry, 8192),
-    "swapped": lambda entry, size: divmod(8 * entry, size)[::-1],
-    "from 1": lambda entry, size: divmod(8 * entry + 8, size),
-    "places, not bytes": lambda entry, size: (entry // (size // 8), entry % (size // 8)),
-    "31 bits": lambda entry, size: slot_of(entry % 2**31, size),
-    "as a float": lambda entry, size: (int(entry / (size / 8) + 1e-3), 8 * entry % size),
-    "pages of 64": lambda entry, size: (entry // 64, 8 * entry % size),
 }
 
 
@@ -311,13 +161,6 @@ WRONG: dict[str, dict[str, Answer]] = {
     "entry.pack": PACK,
     "entry.length": LENGTH,
     "entry.intact": INTACT,
-    "journal.padding": PADDING,
-    "journal.records": RECORDS,
-    "journal.removable": REMOVABLE,
-    "last_log_mark.replay": REPLAY,
-    "storage_path.flush_order": FLUSH_ORDER,
-    "storage_path.location": LOCATION,
-    "storage_path.index_slot": INDEX_SLOT,
     "garbage.dropped": DROPPED,
     "garbage.worth": WORTH,
 }

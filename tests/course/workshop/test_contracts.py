@@ -76,6 +76,11 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
         ),
     ),
     ("bookie", 2): (
+        (("length == -0x100 and at + 8", "length == 0x7FFFFFFF and at + 8"),),
+        ((" or at + 4 + length > len(data)", ""),),
+        (("    found, at = [], start\n", "    found, at = [], 512\n"),),
+    ),
+    ("bookie", 3): (
         (("return self.ledgers.get(ledger_id, {}).get(entry_id)", "return None"),),
         (
             (
@@ -88,7 +93,7 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
         (("        self.size += len(data)\n", "        self.size += len(data) + 1\n"),),
         (("in sorted(self.ledgers[ledger_id])", "in self.ledgers[ledger_id]"),),
     ),
-    ("bookie", 3): (
+    ("bookie", 4): (
         (("        return self.size() - len(entry)\n", "        return self.written\n"),),
         (
             (
@@ -119,8 +124,9 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
                 "    return data if len(data) == length >= 16 else None\n",
             ),
         ),
+        (("return log_id << 32 | offset", "return log_id << 31 | offset"),),
     ),
-    ("bookie", 4): (
+    ("bookie", 5): (
         ((_FLUSH_NEW, "self.disk.create(self.path) if is_new"), (_RENAME, "            pass")),
         (("range(len(folders), 0, -1)", "range(len(folders), len(folders) - 1, -1)"),),
         (("int(self.fenced)", "0"),),
@@ -131,7 +137,7 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
         (("slots[: len(slots) // 8 * 8]", 'slots.ljust(-(-len(slots) // 8) * 8, b"\\1")'),),
         (('if magic != b"BKLE" or version != 1 or key_size < 0:', "if len(head) < 12:"),),
     ),
-    ("bookie", 5): (
+    ("bookie", 6): (
         (
             ('disk.create("current/lastMark.new")', 'disk.create("current/lastMark")'),
             ('    disk.rename("current/lastMark.new", "current/lastMark")\n', ""),
@@ -152,11 +158,12 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
         ),
         ((_MOVE, ""), (_REMOVE, _REMOVE + _MOVE)),
         ((_REMOVE, ""),),
+        (("old[: max(0, len(old) - max_backups)]", "old[:-max_backups]"),),
     ),
-    ("bookie", 6): (
-        (("length == -0x100 and at + 8", "length == 0x7FFFFFFF and at + 8"),),
+    ("bookie", 7): (
         (("if file_id and file_id not in needed:", "if file_id < 0:"),),
         (("        bookie.fence(ledger_id)", "        pass"),),
+        (("offset if each == file_id else 0", "0"),),
         ((_KEY, _KEY + "        bookie.create_ledger(ledger_id, body[20:])\n"),),
         (
             (

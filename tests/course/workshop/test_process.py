@@ -1,4 +1,4 @@
-"""Tests step 7: the learner's bookie as a process of a live cluster."""
+"""Tests step 8: the learner's bookie as a process of a live cluster."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.course.workshop.wrong import with_changes
 @pytest.mark.java
 @pytest.mark.slow
 def test_what_the_solution_acknowledged_is_there_after_sigkill() -> None:
-    card = check("bookie", 7, track("bookie").solution)
+    card = check("bookie", 8, track("bookie").solution)
     assert card.passed, card
     assert "survived SIGKILL" in card.message
 
@@ -43,7 +43,7 @@ def test_a_wrong_bookie_is_refused_by_a_real_client(name: str, tmp_path: Path) -
 
 
 def test_step_7_is_open_until_all_parts_are_written(tmp_path: Path) -> None:
-    card = check("bookie", 7, tmp_path / "mybookie.py", must_pass=False)
+    card = check("bookie", 8, tmp_path / "mybookie.py", must_pass=False)
     assert "gives up to three hints" in card.message
 
 

@@ -90,8 +90,9 @@ sys.modules |= dict.fromkeys({absent!r})  # importing one of them fails
 
 import labkit.views.widgets
 from labkit.course.lessons import {names}
+from labkit.course.workshop import check, overview, your_bookie
 from labkit.course.checking.exercise import find
-from labkit.course.exercises import break_protocol, garbage, journal, last_log_mark, quorums
+from labkit.course.exercises import break_protocol, garbage, quorums
 """
 
 

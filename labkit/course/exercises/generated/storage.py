@@ -14,7 +14,6 @@ from labkit.system.model.entry import (
 )
 from labkit.system.storage.garbage import EntryLogMetadata
 from labkit.system.storage.journal import JOURNAL_HEADER, MAGIC, VERSION, padding
-from labkit.system.storage.log_mark import LogMark
 
 DIGESTS = tuple(make_digest(digest_type, b"pw") for digest_type in DigestType)
 COVERING = tuple(digest for digest in DIGESTS if digest.size)
@@ -62,14 +61,6 @@ def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
     return bytes(data), digest
 
 
-def offset_to_pad(draw: Draw) -> tuple[int, int]:
-    """An offset near the end of a journal block, and journalAlignmentSize."""
-    alignment = draw.one_of((512, 1024, 4096))
-    block = draw.one_of((1, 2, 3, 100, 2**17, MAX_OFFSET // 4096 - 1))
-    near = draw.one_of((0, 1, 4, 7, 8, 9, 12, alignment - 1, alignment // 2))
-    return block * 4096 + alignment - near, alignment
-
-
 def journal(draw: Draw) -> tuple[bytes, int]:
     """A journal of records and padding that is truncated near its end, and the offset at which to
     start reading.
@@ -97,30 +88,9 @@ def journals(draw: Draw) -> tuple[list[int], int, int]:
     return ids, mark, draw.number(0, 6)
 
 
-def marks(draw: Draw) -> tuple[LogMark, LogMark]:
-    """LastLogMark and the position of a record, in the same journal or in different ones."""
-    files, offsets = [draw.id(1), draw.id(1)], [0, BLOCK, BLOCK + 1, 2 * BLOCK, MAX_OFFSET]
-    mark, record = (
-        LogMark(draw.one_of(files), draw.one_of([*offsets, draw.number(BLOCK, 5000)]))
-        for _ in range(2)
-    )
-    return mark, record
-
-
-def arrivals(draw: Draw) -> tuple[list[tuple[int, int]]]:
-    """Distinct entries of several ledgers, in the order in which they arrive."""
-    ledgers = draw.ids(4) or [7]
-    keys = {(draw.one_of(ledgers), draw.id()) for _ in range(draw.number(1, 9))}
-    return (draw.shuffled(sorted(keys)),)
-
-
 def log_and_offset(draw: Draw) -> tuple[int, int]:
     log_id = draw.one_of((0, 1, 9, 10, 255, 256, 2**16, 2**31 - 1))
     return log_id, draw.one_of((1028, 1024 + 4, 2**16, 2**20 + 4, 2**30, MAX_OFFSET))
-
-
-def slot(draw: Draw) -> tuple[int, int]:
-    return draw.id(), draw.one_of((512, 1024, 4096, 8192, 65536))
 
 
 def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:

@@ -2,10 +2,10 @@
 
     skeleton       the initial contents of the learner's file: the contract of each part
     track          the steps in order
-    steps/         the seven steps
-    contract       the contract of step 7, shared with the tests that start processes
+    steps/         the eight steps
+    contract       the contract of step 8, shared with the tests that start processes
     process        the learner's store as a process: `labkit bookie --store mybookie.py`
-    live_trial     tests of step 7: SIGKILL, a restart, and the files on disk
+    live_trial     tests of step 8: SIGKILL, a restart, and the files on disk
     store          the learner's parts as labkit sees them, and a store built with them
     common_trials  crashes, message orders and storms, the same for every step
     solution       passes every step; only tests and the solutions notebook use it

@@ -1,4 +1,4 @@
-"""Tests step 7, which runs the learner's bookie as a process of a live cluster.
+"""Tests step 8, which runs the learner's bookie as a process of a live cluster.
 
 This is a separate module because a browser can load the steps but not start processes.
 """

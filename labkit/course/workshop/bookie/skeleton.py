@@ -21,8 +21,10 @@ What you can do with `disk`, and with the `file` that it returns:
     file.sync()                             makes everything written to the file durable
 """
 
+import struct
 from typing import Any
 
+from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.disk import Disk, File
 
 # Step 1: the journal
@@ -71,7 +73,19 @@ class Journal:
         raise NotImplementedError
 
 
-# Step 2: the memtable
+# Step 2: reading the journal
+
+
+def records(data: bytes, start: int) -> list[tuple[int, bytes]]:
+    """Return the records in a journal file's bytes from the offset `start` on, as (offset, body).
+
+    A length of 0 ends the file, and so does an incomplete record (a torn tail). A length of -0x100
+    marks padding.
+    """
+    raise NotImplementedError
+
+
+# Step 3: the memtable
 
 
 class Memtable:
@@ -106,7 +120,16 @@ class Memtable:
         raise NotImplementedError
 
 
-# Step 3: the entry log
+# Step 4: the entry log
+
+
+def location_of(log_id: int, offset: int) -> int:
+    """Return the location of an entry as one number, which is stored in the ledger's index.
+
+    The upper 32 bits are the id of the entry log, the lower 32 bits are the offset that `append`
+    returned.
+    """
+    raise NotImplementedError
 
 
 class EntryLog:
@@ -146,7 +169,7 @@ def read_entry(file: File, offset: int, ledger_id: int, entry_id: int) -> bytes 
     raise NotImplementedError
 
 
-# Step 4: the index
+# Step 5: the index
 
 
 class Index:
@@ -203,7 +226,7 @@ class Index:
         raise NotImplementedError
 
 
-# Step 5: the checkpoint, and LastLogMark
+# Step 6: the checkpoint, and LastLogMark
 
 
 def write_last_mark(disk: Disk, file_id: int, offset: int) -> None:
@@ -224,6 +247,16 @@ def read_last_mark(disk: Disk) -> tuple[int, int]:
     raise NotImplementedError
 
 
+def removable_journals(file_ids: list[int], mark_file_id: int, max_backups: int) -> list[int]:
+    """Return the ids of the journal files that can be deleted.
+
+    file_ids: the existing files, oldest first
+    mark_file_id: the file that LastLogMark points into
+    max_backups: how many of the files that replay does not need are kept, newest first
+    """
+    raise NotImplementedError
+
+
 class Checkpoint:
     """Writes the memtable to disk, then advances LastLogMark.
 
@@ -237,8 +270,8 @@ class Checkpoint:
         bookie.set_location(ledger_id, entry_id, location)      in the index, in memory
         bookie.flush_indexes()
         bookie.move_mark(file_id, offset)   persists LastLogMark, with your write_last_mark
-        bookie.remove_journals(file_id)     deletes the files before that one, which replay no
-                                            longer needs
+        bookie.remove_journals(file_id)     deletes the files that your removable_journals returns
+                                            if LastLogMark points into this one
     """
 
     def __init__(self, bookie: Any) -> None:
@@ -254,16 +287,7 @@ class Checkpoint:
         raise NotImplementedError
 
 
-# Step 6: replay
-
-
-def records(data: bytes, start: int) -> list[tuple[int, bytes]]:
-    """Return the records in a journal file's bytes from the offset `start` on, as (offset, body).
-
-    A length of 0 ends the file, and so does an incomplete record (a torn tail). A length of -0x100
-    marks padding.
-    """
-    raise NotImplementedError
+# Step 7: replay
 
 
 def replay(bookie: Any, disk: Disk, file_id: int, offset: int) -> tuple[int, int]:

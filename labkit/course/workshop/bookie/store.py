@@ -14,7 +14,7 @@ from labkit.system.model.errors import StorageDamagedException
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk, File
-from labkit.system.storage.entry_log import EntryLogger, OpenLog, location_of, log_name
+from labkit.system.storage.entry_log import EntryLogger, OpenLog, log_name
 from labkit.system.storage.flush_events import WrittenEntry, record_flush
 from labkit.system.storage.index.ledger_cache import LedgerCache
 from labkit.system.storage.index.ledger_descriptor import LedgerDescriptor
@@ -48,8 +48,8 @@ class LearnersJournal(Journal):
         self.version = JOURNAL_VERSION
         existing = journal_ids(disk)
         self.file_id = existing[-1] + 1 if existing else first_file_id
-        self.directory = disk
-        self.backup_count = config.journal_max_backups
+        self.disk = disk
+        self.max_backups = config.journal_max_backups
         self.group_size = self.record_count = 0
         self.yours = self.learner.make("Journal", disk, self.file_id)
 
@@ -84,16 +84,11 @@ class LearnersJournal(Journal):
     def sync(self) -> None:
         """Do nothing, because the learner's `write` has already synced."""
 
-    def trim(self, mark: LogMark) -> None:
-        old = [file_id for file_id in journal_ids(self.directory) if file_id < mark.file_id]
-        for file_id in old[: max(0, len(old) - self.backup_count)]:
-            self.directory.remove(f"current/{LogMark(file_id, 0).file_name}")
-
     def close(self) -> None:
         """Do nothing: the operating system closes the learner's file when the process exits."""
 
 
-# Step 2: a memtable whose entries are kept by the learner's `Memtable`
+# Step 3: a memtable whose entries are kept by the learner's `Memtable`
 
 
 class LearnersMemtable(Memtable):
@@ -128,7 +123,7 @@ class LearnersMemtable(Memtable):
         return iter(self.yours.call("entries", list[tuple[int, int, bytes]]))
 
 
-# Step 3: logs written by the learner's `EntryLog` and read by `read_entry`
+# Step 4: logs written by the learner's `EntryLog` and read by `read_entry`
 
 
 class LearnersLog(OpenLog):
@@ -138,13 +133,14 @@ class LearnersLog(OpenLog):
         self.log_id = log_id
         self.file = file
         self.has_durable_entries = False
+        self.learner = learner
         self.yours = learner.make("EntryLog", file)
         self.end = self.yours.call("size", int)
 
     def append(self, ledger_id: int, entries: Iterable[bytes]) -> list[int]:
-        locations = [location_of(self.log_id, self.yours.call("append", int, e)) for e in entries]
+        offsets = [self.yours.call("append", int, entry) for entry in entries]
         self.end = self.yours.call("size", int)
-        return locations
+        return [self.learner.call("location_of", int, self.log_id, each) for each in offsets]
 
     def append_ledgers_map(self) -> None: ...
 
@@ -180,7 +176,7 @@ class LearnersEntryLogger(EntryLogger):
         return [], 0
 
 
-# Step 4: a ledger's index whose locations are kept by the learner's `Index`
+# Step 5: a ledger's index whose locations are kept by the learner's `Index`
 
 
 UNREADABLE = (ValueError, struct.error)
@@ -265,13 +261,13 @@ class LearnersIndex(LedgerIndex):
         """Do nothing, because the learner's index opens its file when needed."""
 
 
-# Step 5: a store whose checkpoints are made by the learner's `Checkpoint`
+# Step 6: a store whose checkpoints are made by the learner's `Checkpoint`
 
 
 class CheckpointView:
     """The bookie as the learner's checkpoint sees it."""
 
-    def __init__(self, store: LedgerStore) -> None:
+    def __init__(self, store: "CheckpointingStore") -> None:
         self._store = store
         self._sizes: dict[int, int] = {}
         self._written: list[WrittenEntry] = []
@@ -316,9 +312,15 @@ class CheckpointView:
 
     def remove_journals(self, file_id: int) -> None:
         """Delete the journal files before the given one, except for the configured number of
-        backups.
+        backups, as the learner's `removable_journals` says.
         """
-        self._store.journals[0].trim(LogMark(file_id, 0))
+        journal = self._store.journals[0]
+        existing = journal_ids(journal.disk)
+        removable: list[int] = self._store.learner.call(
+            "removable_journals", list[int], existing, file_id, journal.max_backups
+        )
+        for each in removable:
+            journal.disk.remove(f"current/{LogMark(each, 0).file_name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +358,7 @@ def mark_functions(learner: Learner) -> dict[str, object]:
     }
 
 
-# Step 6: a store whose journal is read by the learner's `replay` at startup
+# Step 7: a store whose journal is read by the learner's `replay` at startup
 
 
 class ReplayView:

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import AsyncIterable, Callable
 from dataclasses import dataclass, field
 
-from labkit.course.workshop.client.api import (  # noqa: F401 - the steps use them one after the other
+from labkit.course.workshop.client.api import (
     NO_ENTRY_ID,
     PROVES_ABSENCE,
     BKException,

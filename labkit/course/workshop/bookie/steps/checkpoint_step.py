@@ -1,9 +1,12 @@
-"""Step 5: the checkpoint, and LastLogMark."""
+"""Step 6: the checkpoint, and LastLogMark."""
 
 import struct
+from functools import partial
 from typing import NoReturn
 
+from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused
+from labkit.course.exercises.generated import storage as generated
 from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.learner import Learner
@@ -212,6 +215,42 @@ _LATER = "A journal file is removed only after LastLogMark, on disk, points to a
 _ENDS = "A checkpoint ends with the mark where the journal was durable when the checkpoint started."
 
 
+_REMOVABLE = (
+    "`removable_journals` returns the files before the one that LastLogMark points into, except the"
+    " newest `max_backups` of these, which are kept as backups."
+)
+
+
+def removable_journals(file_ids: list[int], mark_file_id: int, max_backups: int) -> list[int]:
+    old = [file_id for file_id in file_ids if file_id < mark_file_id]
+    return old[: max(0, len(old) - max_backups)]
+
+
+def _removable_rule_of(case: Arguments, removed: list[int]) -> str:
+    expected = removable_journals(*case)
+    if any(file_id >= case[1] for file_id in removed):
+        return f"{_REMOVABLE} Replay needs the file that LastLogMark points into and later ones."
+    if set(expected) - set(removed) and len(removed) >= len(expected):
+        return f"{_REMOVABLE} The oldest journals must be deleted first."
+    if len(removed) < len(expected):
+        return f"{_REMOVABLE} A journal that is neither needed nor a backup must be deleted."
+    return f"{_REMOVABLE} Yours keeps too few backups."
+
+
+_REMOVALS = Cases(
+    generated.journals, removable_journals, _removable_rule_of, comparable=in_any_order
+)
+
+
+def journals_that_replay_needs_are_kept(learner: Learner) -> str:
+    """Check that `removable_journals` returns neither journals that replay needs nor backups."""
+    removable = partial(learner.call, "removable_journals", list[int])
+    wrong = _REMOVALS.wrong(removable, "removable_journals")
+    if wrong is not None:
+        raise Refused(*wrong)
+    return f"Right for {_REMOVALS.count} generated lists of journal files."
+
+
 def _operations(learner: Learner | None) -> float:
     return len(_written_by(learner)) / (_LEDGERS * _ENTRIES)
 
@@ -236,9 +275,9 @@ def _written_by(learner: Learner | None) -> list[Operation]:
 
 
 STEP = Step(
-    number=5,
+    number=6,
     name="the checkpoint and LastLogMark",
-    parts=("Checkpoint", "write_last_mark", "read_last_mark"),
+    parts=("Checkpoint", "write_last_mark", "read_last_mark", "removable_journals"),
     contract=(
         ContractLine(_WHOLE),
         ContractLine(_DURABLE),
@@ -249,8 +288,12 @@ STEP = Step(
         ContractLine(_MEANWHILE),
         ContractLine(_LATER),
         ContractLine(_ENDS),
+        ContractLine(_REMOVABLE),
     ),
-    write="write_last_mark, read_last_mark and the class Checkpoint in about 35 lines.",
+    write=(
+        "write_last_mark, read_last_mark, removable_journals and the class Checkpoint in about 40"
+        " lines."
+    ),
     hints=(
         "A new file that is synced and then renamed over the old one is never half written. The new"
         " name is durable only after `sync_folder`.",
@@ -263,7 +306,10 @@ STEP = Step(
         "    write_last_mark(disk, 10, 512)\n    assert read_last_mark(disk) == (10, 512)\n",
         _first_test,
     ),
-    trials=(mark_is_old_or_new, corrupt_marks_count_as_missing, each_call_is_in_order),
+    trials=(
+        *(mark_is_old_or_new, corrupt_marks_count_as_missing, each_call_is_in_order),
+        journals_that_replay_needs_are_kept,
+    ),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost("disk operations of a checkpoint per entry", 1.5, _operations),

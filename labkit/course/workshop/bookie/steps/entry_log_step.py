@@ -1,17 +1,19 @@
-"""Step 3: the entry log."""
+"""Step 4: the entry log."""
 
 import struct
 from dataclasses import dataclass
 from functools import partial
 
+from labkit.course.checking.cases import Cases
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.exercises.generated import storage as generated
 from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
-from labkit.system.storage.entry_log import LOG_HEADER, EntryLogger
+from labkit.system.storage.entry_log import LOG_HEADER, EntryLogger, location_of
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
 from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import CONFIG, entry_bytes
@@ -72,6 +74,7 @@ _NOT_THERE = (
     "For an incomplete entry or another entry, `read_entry` returns None, because an index may"
     " point to bytes that were lost in a crash."
 )
+_LOCATION = "The upper 32 bits of a location are the log id, the lower 32 bits the offset."
 _BOUNDED = "A corrupt length does not make `read_entry` ask for more bytes than the file has."
 
 
@@ -167,6 +170,17 @@ def missing_entries_are_none(learner: Learner) -> str:
     return f"Right for {len(cases)} locations that do not lead to the entry."
 
 
+_LOCATIONS = Cases(generated.log_and_offset, location_of, _LOCATION)
+
+
+def a_location_names_log_and_offset(learner: Learner) -> str:
+    """Check that `location_of` packs both numbers, so that a read finds the log and the offset."""
+    wrong = _LOCATIONS.wrong(partial(learner.call, "location_of", int), "location_of")
+    if wrong is not None:
+        raise Refused(*wrong)
+    return f"Right for {_LOCATIONS.count} generated locations."
+
+
 def _operations(learner: Learner | None) -> float:
     return len(_written_by(learner)) / _ADDS
 
@@ -189,9 +203,9 @@ def _written_by(learner: Learner | None) -> list[Operation]:
 
 
 STEP = Step(
-    number=3,
+    number=4,
     name="the entry log",
-    parts=("EntryLog", "read_entry"),
+    parts=("EntryLog", "read_entry", "location_of"),
     contract=(
         ContractLine(_PLACES),
         ContractLine(_ONCE),
@@ -200,8 +214,9 @@ STEP = Step(
         ContractLine(_FOUND),
         ContractLine(_NOT_THERE),
         ContractLine(_BOUNDED),
+        ContractLine(_LOCATION),
     ),
-    write="the class EntryLog and the function read_entry in about 35 lines.",
+    write="the class EntryLog and the functions read_entry and location_of in about 35 lines.",
     hints=(
         "Keep two things: how many bytes are in the file, and a bytearray of what comes next. The"
         " header is the first thing in the bytearray.",
@@ -214,7 +229,7 @@ STEP = Step(
         "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n",
         _first_test,
     ),
-    trials=(log_matches_the_format, missing_entries_are_none),
+    trials=(log_matches_the_format, missing_entries_are_none, a_location_names_log_and_offset),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost("disk operations of the log per flushed entry", 1.5, _operations),

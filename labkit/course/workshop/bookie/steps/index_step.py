@@ -1,4 +1,4 @@
-"""Step 4: the index."""
+"""Step 5: the index."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -60,7 +60,8 @@ def _first_test(learner: Learner) -> None:
 
 def _changes(draw: Draw) -> Changes:
     def change() -> Change:
-        entry_id, location = draw.number(0, 70), draw.number(1, 9) << 32 | 1028
+        entry_id = draw.number(0, 70) + draw.one_of((0, 0, 0, 256))
+        location = draw.number(1, 9) << 32 | 1028
         return draw.one_of(("", "", "", FLUSH, FENCE, LAC, AGAIN)), entry_id, location
 
     return tuple(change() for _ in range(draw.number(0, 8)))
@@ -231,7 +232,7 @@ def _bytes_written(learner: Learner | None) -> float:
 
 
 STEP = Step(
-    number=4,
+    number=5,
     name="the index",
     parts=("Index",),
     contract=(

@@ -1,4 +1,4 @@
-"""Step 2: the memtable."""
+"""Step 3: the memtable."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +39,7 @@ def _first_test(learner: Learner) -> None:
 
 
 def _puts(draw: Draw) -> Puts:
-    count = draw.number(1, 6)
+    count = draw.number(1, 10)
     return tuple(
         (draw.id() if draw.chance(30) else draw.number(5, 6), draw.id(), draw.data(3))
         for _ in range(count)
@@ -136,7 +136,7 @@ def _comparisons(learner: Learner | None) -> float:
 
 
 STEP = Step(
-    number=2,
+    number=3,
     name="the memtable",
     parts=("Memtable",),
     contract=(

@@ -1,4 +1,4 @@
-"""Step 7: all parts in one process of a live cluster."""
+"""Step 8: all parts in one process of a live cluster."""
 
 from labkit.course.workshop.bookie.contract import READABLE, SURVIVES
 from labkit.course.workshop.bookie.steps import (
@@ -7,6 +7,7 @@ from labkit.course.workshop.bookie.steps import (
     index_step,
     journal_step,
     memtable_step,
+    records_step,
     replay_step,
 )
 from labkit.course.workshop.learner import Learner
@@ -14,7 +15,7 @@ from labkit.course.workshop.processes import in_processes
 from labkit.course.workshop.step import ContractLine, FirstTest, Step
 
 BEFORE = (
-    *(journal_step.STEP, memtable_step.STEP, entry_log_step.STEP),
+    *(journal_step.STEP, records_step.STEP, memtable_step.STEP, entry_log_step.STEP),
     *(index_step.STEP, checkpoint_step.STEP, replay_step.STEP),
 )
 
@@ -25,13 +26,13 @@ def _run_earlier_first_tests(learner: Learner) -> None:
 
 
 STEP = Step(
-    number=7,
+    number=8,
     name="a real process",
     parts=(),
     contract=(ContractLine(SURVIVES), ContractLine(READABLE)),
-    write="nothing new: all six parts become one process of a live cluster.",
+    write="nothing new: all parts become one process of a live cluster.",
     hints=(
-        "Run `labkit workshop bookie` first: steps 1 to 6 find most mistakes faster than a process"
+        "Run `labkit workshop bookie` first: steps 1 to 7 find most mistakes faster than a process"
         " can.",
         "The card shows the end of the bookie's log. A traceback in it names a line of your file.",
         "If entries are missing after SIGKILL, look at what is synced before `write` and"
@@ -46,7 +47,7 @@ STEP = Step(
         in_processes(
             "labkit.course.workshop.bookie.live_trial",
             "serves_a_cluster",
-            "labkit workshop bookie 7",
+            "labkit workshop bookie 8",
         ),
     ),
     costs=(),
@@ -57,5 +58,6 @@ STEP = Step(
         " `ledger`.",
         "Serve the same directories with Apache BookKeeper's bookie, then with yours again.",
     ),
+    has_storms=False,
     is_live=True,
 )

@@ -1,4 +1,4 @@
-"""Step 6: replay."""
+"""Step 7: replay."""
 
 import struct
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from functools import partial
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.exercises.journal import RECORD_CASES
 from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.bookie.store import ReplayView, store_of
 from labkit.course.workshop.generated_cases import Problem, try_generated
@@ -27,22 +26,10 @@ _KEY = b"a key"
 
 
 def _first_test(learner: Learner) -> None:
-    data = bytes(512) + b"\0\0\0\5hello" + bytes(8)
-    found = learner.call("records", list[tuple[int, bytes]], data, 512)
-    if found != [(512, b"hello")]:
-        raise Refused(
-            f"The data contains one record at offset 512, then zeros; yours returned {found}."
-        )
-
-
-def every_complete_record_is_found(learner: Learner) -> str:
-    """Check that replay reads every complete record, and stops at zeros or a torn record."""
-    records = partial(learner.call, "records", list[tuple[int, bytes]])
-    wrong = RECORD_CASES.wrong(records, "records")
-    if wrong is not None:
-        rule, case = wrong
-        raise Refused(f"{_COMPLETE} {rule}", case)
-    return f"Right for {RECORD_CASES.count} generated journals, many of them torn."
+    bookie = ReplayView(new_machine(DiskController()).open(LedgerStore, CONFIG))
+    found = learner.call("replay", tuple, bookie, SimDisk(), 0, 0)
+    if found != (0, 0):
+        raise Refused(f"{_END} Without files, return the mark (0, 0); yours returned {found}.")
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
@@ -64,6 +51,10 @@ def a_missing_journal_stops_the_start(learner: Learner) -> str:
 _KEYED, _UNKNOWN, _INDEXED = 6, 7, 5
 """Ledgers: with a key record but no index, with neither, and with an index."""
 _KINDS = ("entry", "fence", "LAC")
+_ENTRY, _FILE = ("entry", _INDEXED), ("file", 0)
+_BEFORE_MARK = ((), (_ENTRY,), (_ENTRY, _ENTRY), (_ENTRY, _FILE), (_ENTRY, _ENTRY, _FILE, _ENTRY))
+_FILE_IDS = (10, 9, 2**31 - 1)
+"""Ids of the first journal file; the next ones have one more digit, or more than 31 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +64,14 @@ class ReplayCase:
     A record ("file", 0) starts the next journal file.
     """
 
+    first_file_id: int
     records: tuple[tuple[str, int], ...]
     before_mark: int
     problem: str
 
     def __str__(self) -> str:
-        lines = [f"ledger {_INDEXED} has an index; the journal contains:"]
+        start = f"journal file {self.first_file_id} contains:"
+        lines = [f"ledger {_INDEXED} has an index; {start}"]
         for number, (kind, ledger_id) in enumerate(self.records):
             mark = "<- LastLogMark: replay starts here" if number == self.before_mark else ""
             what = "the next file starts" if kind == "file" else f"{kind} of ledger {ledger_id}"
@@ -125,9 +118,8 @@ def _replay_case(draw: Draw) -> ReplayCase:
         kind = draw.one_of((*_KINDS, "key", "file"))
         ledger_id = _KEYED if kind == "key" else 0 if kind == "file" else draw.one_of(ledgers)
         records.append((kind, ledger_id))
-    before_mark = draw.number(0, 2)
-    indexed = [("entry", _INDEXED)] * before_mark
-    return ReplayCase((*indexed, *records), before_mark, "")
+    before = draw.one_of(_BEFORE_MARK)
+    return ReplayCase(draw.one_of(_FILE_IDS), (*before, *records), len(before), "")
 
 
 def records_after_the_mark_are_applied(learner: Learner) -> str:
@@ -142,10 +134,11 @@ def records_after_the_mark_are_applied(learner: Learner) -> str:
 
 
 def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
-    disk, file_id = SimDisk(), 10
+    disk, file_id = SimDisk(), case.first_file_id
     mark = end = file_id, _HEADER
     data = bytearray(_HEADER)
     must: list[tuple[str, int, bytes]] = []
+    earlier: list[tuple[str, int, bytes]] = []
     is_keyed = False
     for number, (kind, ledger_id) in enumerate(case.records):
         if number == case.before_mark:
@@ -163,16 +156,18 @@ def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
             }[kind]
             data += struct.pack(">i", len(body)) + body
             shown = {"entry": body, "LAC": payload}.get(kind, b"")
-            if number >= case.before_mark and kind == "key":
+            if number < case.before_mark:
+                earlier.append((kind, ledger_id, shown))
+            elif kind == "key":
                 is_keyed = True
-            elif number >= case.before_mark and (
-                ledger_id == _INDEXED or (ledger_id == _KEYED and is_keyed)
-            ):
+            elif ledger_id == _INDEXED or (ledger_id == _KEYED and is_keyed):
                 must.append((kind, ledger_id, shown))
         end = file_id, len(data)
     disk.create(f"current/{file_id:x}.txn").write(0, bytes(data) + bytes(8))
     bookie = _Applied()
     found = tuple(learner.call("replay", tuple, bookie, disk, *mark))
+    if any(effect in bookie.effects for effect in earlier):
+        return _EARLIER, "an entry that was stored before LastLogMark was applied again"
     wrong = _check_applied(bookie, must, is_keyed)
     if wrong is None and found != end:
         return _END, f"replay must return {end}; yours returned {found}"
@@ -198,10 +193,6 @@ def _check_applied(
     return None
 
 
-_COMPLETE = (
-    "`records` returns every complete record; a torn tail, or a length of 0, ends the file without"
-    " an error."
-)
 _MISSING = (
     "If the journal file of LastLogMark is missing, the bookie does not start, because it would"
     " deny having entries that it has acknowledged."
@@ -209,6 +200,10 @@ _MISSING = (
 _ALL = (
     "After a start, everything that was acknowledged is available: entries, fences and explicit"
     " LACs from every journal file, from LastLogMark on."
+)
+_EARLIER = (
+    "Records before LastLogMark are not applied: their entries are on disk, and their ledger may"
+    " have been deleted since."
 )
 _KEY_ALONE = (
     "A key record alone creates nothing: the ledger is recreated, with that key, by its first"
@@ -234,44 +229,41 @@ def _replayed(learner: Learner | None) -> float:
 
 
 STEP = Step(
-    number=6,
+    number=7,
     name="replay",
-    parts=("records", "replay"),
+    parts=("replay",),
     contract=(
-        ContractLine(_COMPLETE),
         ContractLine(_MISSING),
         ContractLine(
             _ALL, broken_by=("lost", "refused", "EveryCopyIsDurable", "AcknowledgedIsDurable")
         ),
+        ContractLine(_EARLIER),
         ContractLine(_KEY_ALONE),
         ContractLine(_SKIPPED, broken_by=("invented",)),
         ContractLine(_END),
     ),
-    write="the functions records and replay in about 50 lines.",
+    write="the function replay in about 35 lines; it reads each file with your `records`.",
     hints=(
-        "`records` is one loop over an offset. Each turn reads a length, and then ends, skips"
-        " padding, or takes a record and moves past it.",
+        "LastLogMark and the position of a record are both a file id and an offset in that file."
+        " The record that starts exactly at the mark is the first one to apply.",
         "The mark's offset counts only in the mark's own file. Every later file starts at 512.",
         "Keep the keys of key records in a dictionary. For a record of another kind, first ask"
         " `has_ledger`; if there is none, create it with the key from the dictionary, or skip the"
         " record if the dictionary has no key.",
     ),
     first_test=FirstTest(
-        '    data = bytes(512) + b"\\0\\0\\0\\5hello" + bytes(8)\n'
-        '    assert records(data, 512) == [(512, b"hello")]\n',
+        "    # there are no journal files on this disk\n"
+        "    assert replay(bookie, disk, 0, 0) == (0, 0)\n",
         _first_test,
     ),
     trials=(
-        *(every_complete_record_is_found, a_missing_journal_stops_the_start),
+        a_missing_journal_stops_the_start,
         records_after_the_mark_are_applied,
     ),
     slow_trials=(crashes, orders, storms),
     costs=(Cost("records replayed per unflushed entry", 1.0, _replayed),),
     challenges=(
-        "A journal file may have 2 GiB. Read it in pieces.",
         "Flush during the replay, as soon as the memtable is full, so that a start needs no more"
         " memory than normal operation.",
-        "A record that no writer produces (for example, with a length of 3) is corrupt. Fail the"
-        " start, report file and offset, and do not confuse such a record with a torn tail.",
     ),
 )

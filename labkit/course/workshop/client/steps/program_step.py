@@ -94,5 +94,6 @@ PROGRAM = Step(
         "Write while `labkit autorecovery` repairs the ledger. Which of its changes can your writer"
         " accept, and which one must end it?",
     ),
+    has_storms=False,
     is_live=True,
 )
