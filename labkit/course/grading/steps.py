@@ -153,9 +153,7 @@ def _judged(
         return {"outcome": REFUSED, "message": f"The step cannot be tested: {verdict}"}
     fields = {field: str(verdict[field]) for field in _FIELDS}
     fields["outcome"] = _OUTCOMES.get(fields["outcome"], OPEN)
-    if fields["picture"]:
-        # The picture comes from the process that ran the student's code: run no scripts in it.
-        fields["picture"] = _FRAME.format(escape(fields["picture"]))
+    fields["picture"] = safe_picture(fields["picture"], fields["counterexample"])
     if fields["outcome"] == REFUSED and isinstance(lines := ask(_LINES), list):
         others = [
             line.words
@@ -168,7 +166,9 @@ def _judged(
 
 
 _FIELDS = ("outcome", "message", "counterexample", "picture")
-_FRAME = '<iframe sandbox style="width:100%;height:40em;border:0" srcdoc="{}"></iframe>'
+_FRAME = (
+    '<iframe sandbox style="width:100%;height:45em;border:0;resize:vertical" srcdoc="{}"></iframe>'
+)
 _STEP, _LINES = "workshop.step", "workshop.broken_lines"
 _JUDGE = [
     "from labkit.course.grading.steps import judge_step, list_broken_lines",
@@ -176,6 +176,16 @@ _JUDGE = [
     f"check({_STEP!r}, judge_step)\ncheck({_LINES!r}, list_broken_lines)",
 ]
 """Cells that the sandbox runs in place of a notebook."""
+
+
+def safe_picture(picture: str, counterexample: str) -> str:
+    """Return the counterexample as HTML that runs no scripts.
+
+    picture: HTML from the process that ran the student's code; counterexample: the same as text
+    """
+    if "<img" in picture:
+        return _FRAME.format(escape(picture))
+    return f"<pre>{escape(counterexample)}</pre>" if counterexample else ""
 
 
 def _response(arguments: tuple[str, int, str], judge: Any) -> Any:

@@ -8,7 +8,7 @@ from labkit.course.grading.gradebook import Gradebook, read_points
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.processes import grade
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
-from labkit.course.grading.steps import step_names
+from labkit.course.grading.steps import safe_picture, step_names
 from labkit.course.grading.submissions import submissions_of
 from labkit.course.workshop.check import broken_lines
 from labkit.course.workshop.step import TRACK_FILES, track
@@ -42,8 +42,7 @@ def test_each_step_of_a_file_beside_a_notebook_is_an_exercise(tmp_path: Path) ->
     contract = track("bookie").step(1).contract
     named = [line.words for line in contract if line.words in results["bookie.1"].message]
     assert named == [contract[4].words, contract[5].words]
-    # The counterexample comes from the process that ran the student's code.
-    assert results["bookie.1"].picture.startswith("<iframe sandbox style")
+    assert results["bookie.1"].picture.startswith("<pre>journal = Journal(disk, 10)")
 
 
 def test_a_new_file_is_open_at_every_step(tmp_path: Path) -> None:
@@ -102,6 +101,15 @@ def test_every_broken_line_of_a_contract_is_listed(
     file = with_changes(tmp_path, name, *BROKEN[name, number][line - 1])
     broken = broken_lines(found, found.step(number), file, seeds=6)
     assert found.step(number).contract[line - 1].words in broken
+
+
+def test_no_script_from_the_sandbox_runs_on_a_students_page() -> None:
+    script = "<script>alert(1)</script>"
+    for picture in (safe_picture(f"<img>{script}", ""), safe_picture(script, script)):
+        assert "alert" in picture
+        assert "<script>" not in picture
+    assert safe_picture("<img>", "").startswith("<iframe sandbox ")
+    assert safe_picture("", "") == ""
 
 
 def test_a_step_is_worth_the_points_of_the_list(tmp_path: Path) -> None:
