@@ -140,4 +140,4 @@ def test_the_notebook_about_the_class_shows_who_made_the_same_mistake(tmp_path: 
         if output.output_type == "execute_result"
     ]
     assert same_mistake.count("[ada, bob]") == 2
-    assert same_students.split()[-4:] == ["0", HOLES_NAME, SINK_NAME, "2"]
+    assert same_students.split()[-4:] == ["0", SINK_NAME, HOLES_NAME, "2"]
