@@ -486,7 +486,7 @@ print(repair_of(trace, 2, *late, "ensemble.set", "replication.done"))
 # | no delay if more than one bookie is missing | the same (`Auditor.submitAuditTask`) |
 # | marks, locks, votes | the same znodes and contents (`ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`), except that a lock contains the host instead of the bookie id |
 # | checks the first and last entry, and `auditorLedgerVerificationPercentage` of the rest | the same (`LedgerChecker`), but it looks only at the result code and does not verify digests |
-# | a new bookie receives only the entries of its stripes | every entry of the range is copied to every new bookie, even to bookies outside its write set (proposed change #3067) |
+# | a new bookie receives only the entries whose write sets include it | every entry of the range is copied to every new bookie, even to bookies outside its write set (proposed change #3067) |
 # | `openLedgerRereplicationGracePeriod`, 30 s | the same, but a bookie that is only read-only counts as missing there, so a healthy writer can be fenced |
 # | every bookie runs autorecovery | `autoRecoveryDaemonEnabled`, off by default, or a separate process: `bookkeeper autorecovery` (`AutoRecoveryMain`) |
 # | auditor, worker | `replication/Auditor`, `ReplicationWorker`, `LedgerFragmentReplicator` |

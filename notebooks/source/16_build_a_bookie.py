@@ -11,7 +11,7 @@
 
 # %% tags=["parameters"]
 entry_count = 4  # entries in the pictures
-seed_count = 6  # storms per check; `labkit workshop` runs 200
+seed_count = 6  # runs with random faults per check; `labkit workshop` does 200
 payload_size = 20
 
 # %%
@@ -71,7 +71,7 @@ BookieInside(bookie.trace)
 # | 6 | `Checkpoint` | writes the memtable to disk, then advances LastLogMark |
 # | 7 | `replay` | applies the journal records that the other files lack |
 #
-# Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line of the contract that your code violates. `hint("bookie", 1)` gives up to three hints for step 1. The check first tests your component alone, with hundreds of generated cases. Then it tests the component in a bookie that crashes at every disk operation, then with every order of the messages of one add, and then in storms in the simulated cluster. Finally it counts what your component costs, in disk operations and bytes, and compares that with labkit's own.
+# Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line of the contract that your code violates. `hint("bookie", 1)` gives up to three hints for step 1. The check first tests your component alone, with hundreds of generated cases. Then it tests the component in a bookie that crashes at every disk operation, then with every order of the messages of one add, and then in **storms**: runs of the simulated cluster with random faults, such as crashes and lost messages. Finally it counts what your component costs, in disk operations and bytes, and compares that with labkit's own.
 #
 # ## Your file
 #

@@ -4,6 +4,7 @@
     check                  runs the trial on an answer and returns a card
     card                   the feedback that a learner sees, as text and HTML
     cases                  hundreds of generated test cases; the smallest failing one is shown
+    plain_values           turns NumPy's numbers in an answer into Python's
     generated_cases        generates the cases from a seed, and shrinks a failing one
     forked_check           runs a trial in a forked copy of the process that can be killed
     progress               says how long a check has been running, if it takes over a second

@@ -24,6 +24,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, format_call, shown
+from labkit.course.checking.plain_values import without_numpy
 
 Trial = Callable[[Any], str]
 Listener = Callable[[tuple[Any, ...], Any], None]
@@ -275,14 +276,6 @@ def _copied(value: Any) -> Any:
     if type(value) in (list, set):
         return type(value)(map(_copied, value))
     return value
-
-
-def without_numpy(value: Any) -> Any:
-    """Replace NumPy scalars with Python's own numbers and booleans."""
-    if type(value) in (list, tuple):
-        return type(value)(map(without_numpy, value))
-    is_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
-    return value.item() if is_numpy else value
 
 
 def _must_take(wanted: Signature, learner: Callable[..., Any]) -> None:

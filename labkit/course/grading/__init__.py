@@ -12,6 +12,7 @@ that affects how the trial judges them.
     slices       the statements of a notebook that its answers need
     frames       tables sent to a Spark job, and its results
     submissions  finds and reads students' files, within limits
+    steps        grades `mybookie.py` and `myclient.py`: a result for each step
     grade        grades one submission: a result for each exercise
     processes    runs the grading process of each submission
     results      the result of an answer, as strings of limited length
@@ -25,6 +26,8 @@ that affects how the trial judges them.
     variants     derives a lesson's parameters and the seed of its generated cases from a seed
     nbgrader_cells, handout   the notebooks that a teacher hands out
     arguments, command   `labkit grade` and `labkit handout`
+
+The steps of the workshop are the exception: their trials run in the sandbox, too (see `steps`).
 
 A Spark job runs in the sandbox, in a Spark session of its own: it receives tables and returns rows
 or files. Only functions and the values listed in `values` can be sent through the pipe.

@@ -14,7 +14,8 @@ def add_grade(
     parser = verbs.add_parser(
         "grade",
         help="grade a class's notebooks, each in a sandbox",
-        description="Grade the exercises in students' notebooks. Each submission runs in a sandbox"
+        description="Grade the exercises in students' notebooks, and the steps in their mybookie.py"
+        " and myclient.py. Each submission runs in a sandbox"
         " (bubblewrap, on Linux) without network access. Prints a line for each exercise, and"
         " writes a page for each student, the class's grades (CSV and a page), Parquet files and a"
         " notebook about the class. Earlier results in the folder of the reports are kept, except"
@@ -25,7 +26,7 @@ def add_grade(
         type=Path,
         nargs="+",
         metavar="FOLDER",
-        help="folder or notebook of one student; its name is the student's name",
+        help="folder, or a single notebook, of one student; its name is the student's name",
     )
     parser.add_argument(
         "--out",

@@ -22,7 +22,7 @@ from labkit.course import exercises as lessons
 from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.check import card_of
 from labkit.course.checking.exercise import Exercise, all_exercises, load_lesson
-from labkit.course.checking.forked_check import Reason, Stopped, in_forked_copy
+from labkit.course.checking.forked_check import in_forked_copy
 from labkit.course.grading.blocked_answers import labkits_answers
 from labkit.course.grading.frames import READER, RemoteSession
 from labkit.course.grading.isolation.sandbox import Limits, processor_s_of, require_sandbox
@@ -32,8 +32,17 @@ from labkit.course.grading.isolation.sandbox_rpc import (
     SubmissionConnection,
     UnsupportedAnswer,
 )
-from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result, storable
+from labkit.course.grading.results import (
+    NOT_GRADED,
+    OPEN,
+    PASSED,
+    REFUSED,
+    Result,
+    storable,
+    without_verdict,
+)
 from labkit.course.grading.slices import CHECKS, code_cells
+from labkit.course.grading.steps import grade_steps
 from labkit.course.grading.submissions import Submission, read_regular
 from labkit.course.grading.values import EncodingError
 from labkit.course.grading.variants import variant_of
@@ -43,7 +52,7 @@ from labkit.system.model.missing_part import MissingPart
 _OUTCOMES = {CardState.PASSED: PASSED, CardState.REFUSED: REFUSED, CardState.OPEN: OPEN}
 _MAX_NOTEBOOK_BYTES, _MAX_CODE_BYTES = 32 << 20, 1 << 20
 Judged = tuple[str, ...] | Result
-"""The exercise names of a notebook, in order, and then the result of each exercise."""
+"""The exercise names of a file, in order, and then the result of each exercise."""
 
 
 class OldFormatError(Exception):
@@ -51,14 +60,17 @@ class OldFormatError(Exception):
 
 
 def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) -> Iterator[Judged]:
-    """Yield the names of each notebook's exercises, and then the result of each exercise."""
+    """Yield the names of each file's exercises, and then the result of each exercise.
+
+    Raises `MissingPart` if no process can be started for a workshop file.
+    """
     result = partial(Result.bounded, student=submission.student)
-    if submission.problem or not submission.notebooks:
-        why = submission.problem or "There is no notebook to grade."
+    if submission.problem or not submission.answers:
+        why = submission.problem or "There is no notebook and no workshop file to grade."
         yield ("-",)
         yield result(exercise="-", outcome=NOT_GRADED, message=why)
         return
-    has_exercises = False
+    has_exercises = bool(submission.workshop_files)
     for notebook in submission.notebooks:
         try:
             cells, variant = _read(notebook)
@@ -83,6 +95,8 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
         name = storable(notebook.stem)
         yield (name,)
         yield result(exercise=name, outcome=outcome, message=problem)
+    for file in submission.workshop_files:
+        yield from grade_steps(submission.student, file, limits, is_sandboxed)
     if not has_exercises:
         message = "This submission checks no exercise."
         yield ("-",)
@@ -208,19 +222,8 @@ def _grade_one(
     )
     if isinstance(ended, Result):
         return ended
-    why = "The trial ended without a verdict."
-    if isinstance(ended, Stopped) and ended.reason is Reason.UNFINISHED:
-        # Either the code sleeps, or the machine is too busy; labkit cannot tell which.
-        why = (
-            f"The trial did not end within {limits.elapsed_s:g} s, although the code used less than"
-            f" {limits.exercise_s:g} s of processor time. Grade it again on an idle machine."
-        )
-        return _not_graded(student, exercise.name, why)
-    if isinstance(ended, Stopped) and ended.reason is Reason.LATE:
-        why = f"The code does not come to an end within {limits.exercise_s:g} s of processor time."
-    if isinstance(ended, Stopped) and ended.reason is Reason.MEMORY:
-        why = "With this answer, the trial needs more memory than it may use."
-    return result(outcome=REFUSED, message=why)
+    outcome, why = without_verdict(ended, limits)
+    return result(outcome=outcome, message=why)
 
 
 def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer: Any) -> Result:

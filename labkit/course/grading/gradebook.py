@@ -17,6 +17,7 @@ from pathlib import Path
 from labkit.course.checking.exercise import NoSuchExerciseError, find
 from labkit.course.grading.class_list import Student
 from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result
+from labkit.course.grading.steps import step_names
 
 GRADES = "grades.csv"
 _NONE = "-"
@@ -47,7 +48,7 @@ def read_points(file: Path) -> dict[str, Worth]:
             if reader.fieldnames is None or {"exercise", "points"} - set(reader.fieldnames):
                 raise ValueError(f"its first line has the columns {reader.fieldnames}")
             for row in reader:
-                name = find(row["exercise"]).name
+                name = _known(row["exercise"])
                 worth = Worth(float(row["points"]), float(row.get("attempted") or 0))
                 if name in points:
                     raise ValueError(f"{name} is listed twice")
@@ -64,6 +65,11 @@ def read_points(file: Path) -> dict[str, Worth]:
             " example `quorums.write_set,2`"
         ) from None
     return points
+
+
+def _known(name: str) -> str:
+    """Return the name of an exercise or a step. Raises `NoSuchExerciseError`."""
+    return name if name in step_names() else find(name).name
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """Reports results: a table on the terminal, Parquet files, a page for each student, and a notebook
-that uses Spark to show which exercises the class is stuck on.
+in which teachers can query the Parquet files with Spark.
 """
 
 import re
@@ -28,7 +28,7 @@ from labkit.worlds.live.host.printable import printable
 SIGNS = {PASSED: "✔", REFUSED: "✘", OPEN: "○", NOT_GRADED: "-", NOT_HANDED_IN: "·"}
 STYLE = (
     "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-    "pre{white-space:pre-wrap}:root{color-scheme:light dark}"
+    "pre{white-space:pre-wrap}.message{white-space:pre-line}:root{color-scheme:light dark}"
 )
 RESULTS, RECORDS, CLASS = "results.parquet", "records.parquet", "class.ipynb"
 _SCHEMA = pa.schema(
@@ -144,7 +144,8 @@ def _section(result: Result) -> str:
     asked = f"<pre>{escape(result.asked)}</pre>" if result.asked else ""
     return (
         f"<h2>{SIGNS[result.outcome]} {escape(result.exercise)}: {result.outcome}</h2>"
-        f"<p>{escape(result.message)}</p>{asked}{result.picture}{_link(result.link)}"
+        f'<p class="message">{escape(result.message)}</p>{asked}{result.picture}'
+        f"{_link(result.link)}"
     )
 
 
@@ -164,51 +165,30 @@ def _link(link: str) -> str:
 
 
 _CELLS = (
-    "# The class\n\nEach row of `results.parquet` is one exercise of one student.",
+    "# Questions about the class\n\n`class.html` answers the usual questions. This notebook is for"
+    " your own questions, and for classes with thousands of students. `results` has a row for each"
+    " exercise of each student, and `records` has a row for each prediction, hint and answer to the"
+    " concept inventory that students handed in.",
     """from labkit import spark_session
 
 spark = spark_session("class")
-results = spark.read.parquet("results.parquet")
-results.createOrReplaceTempView("results")""",
-    "## Who is stuck where\n\nHow many students passed each exercise, hardest exercise first.",
-    """by_exercise = spark.sql(\"\"\"
-    select exercise,
-           count_if(outcome = 'passed') as passed,
-           count_if(outcome = 'refused') as refused,
-           count_if(outcome = 'open') as open,
-           count_if(outcome = 'not graded') as not_graded
-    from results group by exercise order by passed, exercise
-\"\"\")
-by_exercise.toPandas()""",
+for name in ("results", "records"):
+    spark.read.parquet(f"{name}.parquet").createOrReplaceTempView(name)
+    spark.table(name).printSchema()""",
+    "## Who made the same mistake?\n\nThese students could look for it together.",
     """spark.sql(\"\"\"
-    select exercise, outcome, array_sort(collect_list(student)) as students
-    from results where outcome in ('refused', 'open')
-    group by exercise, outcome order by exercise, outcome
-\"\"\").toPandas()""",
-    "## Most frequent counterexamples\n\nStudents whose answers fail on the same case have often"
-    " made the same mistake.",
-    """most_frequent = spark.sql(\"\"\"
-    select exercise, message, first(nullif(asked, '')) as asked,
-           first(nullif(counterexample, '')) as counterexample, count(*) as students
+    select exercise, message, array_sort(collect_set(student)) as students
     from results where outcome = 'refused'
-    group by exercise, message order by students desc, exercise, message
-\"\"\")
-most_frequent.toPandas()""",
-    "## Predictions and hints\n\nFrom the students who saved them (`my-record.jsonl`) and handed"
-    " them in. First, the predictions that were wrong most often, with the most frequent wrong"
-    " value of each; then how many students took each hint.",
-    """spark.read.parquet("records.parquet").createOrReplaceTempView("records")
-spark.sql(\"\"\"
-    select name as prediction, count_if(not is_right) as wrong, count_if(is_right) as right,
-           mode(predicted) filter (where not is_right) as most_frequent_wrong
-    from records where event = 'compared'
-    group by name having wrong > 0 order by wrong desc, name
+    group by exercise, message having size(students) > 1
+    order by size(students) desc, exercise, message
 \"\"\").toPandas()""",
+    "## Which exercises do the same students fail?\n\nIf many students fail both exercises of a"
+    " pair, both may need the same idea.",
     """spark.sql(\"\"\"
-    select name as exercise, count(distinct student) as students,
-           count_if(hint = 1) as first, count_if(hint = 2) as second, count_if(hint = 3) as third
-    from (select distinct student, name, hint from records where event = 'hint')
-    group by name order by third desc, second desc, first desc, name
+    select a.exercise as first, b.exercise as second, count(*) as students
+    from results a join results b on a.student = b.student and a.exercise < b.exercise
+    where a.outcome = 'refused' and b.outcome = 'refused'
+    group by first, second order by students desc, first, second
 \"\"\").toPandas()""",
 )
 

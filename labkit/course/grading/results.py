@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
+from labkit.course.checking.forked_check import Reason, Stopped
+from labkit.course.grading.isolation.sandbox import Limits
+
 PASSED, REFUSED, OPEN, NOT_GRADED = "passed", "refused", "open", "not graded"
 NOT_HANDED_IN = "not handed in"
 _MAX_LENGTHS = {"picture": 1 << 20, "counterexample": 8000, "link": 8000}
@@ -54,3 +57,21 @@ def storable(text: str) -> str:
     cannot.
     """
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def without_verdict(stopped: Stopped | None, limits: Limits) -> tuple[str, str]:
+    """Return the outcome and the message for a trial that returned no verdict."""
+    reason = None if stopped is None else stopped.reason
+    if reason is Reason.UNFINISHED:
+        # Either the code sleeps, or the machine is too busy; labkit cannot tell which.
+        return NOT_GRADED, (
+            f"The trial did not end within {limits.elapsed_s:g} s, although the code used less than"
+            f" {limits.exercise_s:g} s of processor time. Grade it again on an idle machine."
+        )
+    if reason is Reason.LATE:
+        why = f"The code does not come to an end within {limits.exercise_s:g} s of processor time."
+    elif reason is Reason.MEMORY:
+        why = "With this answer, the trial needs more memory than it may use."
+    else:
+        why = "The trial ended without a verdict."
+    return REFUSED, why

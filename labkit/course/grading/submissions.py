@@ -13,11 +13,12 @@ from pathlib import Path
 
 from labkit.course.checking import record
 from labkit.course.inventory import sitting
+from labkit.course.workshop.step import TRACK_FILES
 
 MAX_NAMES = 20_000
 """Limit on the number of files and folders in one submission."""
 MAX_FILES = 100
-"""Limit on the number of notebooks in one submission, and on the number of records."""
+"""Limit on the number of notebooks in one submission, of workshop files, and of records."""
 
 
 class SubmissionsError(Exception):
@@ -26,26 +27,32 @@ class SubmissionsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A student's notebooks, and the records next to them: predictions, hints, and answers to the
-    concept inventory.
+    """A student's notebooks and workshop files, and the records next to them: predictions, hints,
+    and answers to the concept inventory.
 
-    problem: why the folder cannot be graded, or ""; feedback: the path under which the student
-    finds the page about the submission.
+    workshop_files: `mybookie.py` and `myclient.py`; problem: why the folder cannot be graded, or
+    ""; feedback: the path under which the student finds the page about the submission.
     """
 
     student: str
     feedback: Path
     notebooks: tuple[Path, ...] = ()
+    workshop_files: tuple[Path, ...] = ()
     records: tuple[Path, ...] = ()
     problem: str = ""
+
+    @property
+    def answers(self) -> tuple[Path, ...]:
+        """The files that are graded."""
+        return self.notebooks + self.workshop_files
 
 
 def submissions_of(paths: list[Path]) -> list[Submission]:
     """Return the submission in each folder or notebook file, sorted by student.
 
     A student's name is the name of the folder, or of the notebook without its suffix. A folder
-    need not contain a notebook. Raises `SubmissionsError` if a path does not exist, if two
-    submissions have the same name, or if none of the paths contains a notebook.
+    may be empty. Raises `SubmissionsError` if a path does not exist, if two submissions have the
+    same name, or if there is nothing to grade in any of the paths.
     """
     found: dict[str, Submission] = {}
     for path in paths:
@@ -57,14 +64,15 @@ def submissions_of(paths: list[Path]) -> list[Submission]:
                 f"two submissions are named {submission.student!r}: put each in its own folder"
             )
         found[submission.student] = submission
-    if not any(each.notebooks or each.problem for each in found.values()):
-        raise SubmissionsError(f"there is no notebook in {', '.join(map(str, paths))}")
+    if not any(each.answers or each.problem for each in found.values()):
+        names = " or ".join(TRACK_FILES.values())
+        raise SubmissionsError(f"there is no notebook, {names} in {', '.join(map(str, paths))}")
     return [found[student] for student in sorted(found)]
 
 
 def handed_in_at(submission: Submission) -> datetime:
-    """Return the time at which a notebook was last changed, or 1970 if there are no notebooks."""
-    changed_s = [each.lstat().st_mtime for each in submission.notebooks if os.path.lexists(each)]
+    """Return the time at which an answer was last changed, or 1970 if there are no answers."""
+    changed_s = [each.lstat().st_mtime for each in submission.answers if os.path.lexists(each)]
     return datetime.fromtimestamp(max(changed_s, default=0), UTC)
 
 
@@ -77,19 +85,28 @@ def _submission_in(path: Path) -> Submission:
     empty = Submission(student, path / "feedback.html")
     if not path.is_dir():
         feedback = path.with_name(f"{path.stem}-feedback.html")
+        if path.name in TRACK_FILES.values():
+            return replace(empty, feedback=feedback, workshop_files=(path,))
         return replace(empty, feedback=feedback, notebooks=(path,))
-    notebooks, records = [], []
+    notebooks, workshop_files, records = [], [], []
     try:
         for file in _files_below(path):
             if file.suffix == ".ipynb":
                 notebooks.append(file)
+            elif file.name in TRACK_FILES.values():
+                workshop_files.append(file)
             elif file.name in (record.FILE, sitting.FILE):
                 records.append(file)
     except (OSError, ValueError) as error:
         return replace(empty, problem=f"The folder cannot be read: {error}.")
-    if max(len(notebooks), len(records)) > MAX_FILES:
-        return replace(empty, problem=f"There are more than {MAX_FILES} notebooks or records.")
-    return replace(empty, notebooks=tuple(sorted(notebooks)), records=tuple(sorted(records)))
+    if max(map(len, (notebooks, workshop_files, records))) > MAX_FILES:
+        return replace(empty, problem=f"There are more than {MAX_FILES} files of the same kind.")
+    return replace(
+        empty,
+        notebooks=tuple(sorted(notebooks)),
+        workshop_files=tuple(sorted(workshop_files)),
+        records=tuple(sorted(records)),
+    )
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -61,7 +61,7 @@ class UnfinishedRun:
 
     def _state_of(self, submission: Submission) -> list[str]:
         states = [self._settings, submission.problem]
-        for file in (*submission.notebooks, *submission.records):
+        for file in (*submission.answers, *submission.records):
             try:
                 found = file.lstat()
             except OSError as error:

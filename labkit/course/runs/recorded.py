@@ -4,7 +4,7 @@ The scenario can be pasted into a notebook, an exercise or a golden script.
 """
 
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 
 import labkit
@@ -15,17 +15,30 @@ _WIDTH = 92
 _CLASS = re.compile(r"\b([A-Z]\w*)\(")
 
 
-def recorded(
-    trace: Trace, remark: str, again: str = "run(scenario)", imports: Sequence[str] = ()
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """The code that runs a scenario again.
+
+    from_labkit: the names that it needs from `labkit`; imports: its other imports; chooses_variant:
+    whether the code chooses the variant, so that the scenario must not name one.
+    """
+
+    code: str
+    from_labkit: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    chooses_variant: bool = False
+
+
+RUN = Rerun("run(scenario)", from_labkit=("run",))
+
+
+def recorded(trace: Trace, remark: str, again: Rerun = RUN) -> str:
     """Return code that runs the scenario of the trace again and checks that nothing differs.
 
     remark: what the run shows; it becomes the first line.
-    again, imports: the code that runs the scenario, and the imports that it needs. Code other than
-        `run` chooses the variant itself.
     """
     parts = {name: repr(part) for name, part in non_default_fields(trace.scenario).items()}
-    if imports:
+    if again.chooses_variant:
         del parts["variant"]
     used = set(_CLASS.findall(" ".join(parts.values()))) & CLASSES.keys()
     if "decisions" in parts:
@@ -35,15 +48,14 @@ def recorded(
         rows = (f"        {row}\n" for row in wrap(" ".join(items), _WIDTH - 8))
         parts["decisions"] = "{\n" + "".join(rows).replace("\0", " ") + "    }"
     public = sorted(
-        {*(used & {*labkit.__all__}), "Scenario", "broken", "check_all"}
-        | ({"run"} if not imports else set())
+        {*(used & {*labkit.__all__}), *again.from_labkit, "Scenario", "broken", "check_all"}
     )
     others = sorted(used - {*public})
-    lines = [f"from labkit import {', '.join(public)}", *imports]
+    lines = [f"from labkit import {', '.join(public)}", *again.imports]
     lines += [f"from {CLASSES[name].__module__} import {name}" for name in others]
     fields = "".join(f"    {name}={part},\n" for name, part in parts.items())
     return (
         f"# {remark}\n" + "\n".join(lines) + f"\n\nscenario = Scenario(\n{fields})\n"
-        f'trace = {again}\nassert trace.digest == "{trace.digest}"\n'
+        f'trace = {again.code}\nassert trace.digest == "{trace.digest}"\n'
         "print(*(each.name for each in broken(check_all(trace))))\n"
     )

@@ -6,6 +6,7 @@ the learner's code (`labkit.course.checking.check.instruction_limit`).
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -78,7 +79,7 @@ def check(
     try:
         saved = save(path, parts)
     except NotLoadedError as error:
-        card = Card(_title(found, requested), CardState.REFUSED, f"{error}.")
+        card = Card(title_of(found, requested), CardState.REFUSED, f"{error}.")
     else:
         with progress_line(f"{name}, step {number}"):
             card = _run_step(found, requested, path, seeds)
@@ -130,48 +131,84 @@ def hint(name: str, number: int) -> Note:
 
 
 def _run_step(found: Track, step: Step, path: Path, seeds: int) -> Card:
-    title = _title(found, step)
-    try:
-        learner = load(path, seeds)
-    except NotImplementedError:
-        return Card(title, CardState.OPEN, _how_to_begin(found, step))
-    except NotLoadedError as error:
-        return Card(title, CardState.REFUSED, f"{error}.")
-
-    def whole() -> Card | None:
-        return _card_or_none(found, step, learner)
-
     if CAN_FORK and not step.is_live:
         card: Card | Stopped | None = in_forked_copy(
-            lambda timed: timed(), whole, LIMIT_S, str(path)
+            lambda timed: timed(),
+            partial(_card_or_none, found, step, path, seeds),
+            LIMIT_S,
+            str(path),
         )
         if isinstance(card, Stopped):
             problem = _STOPPED[card.reason]
-            return Card(title, CardState.REFUSED, f"{problem} {card.where}".strip() + ".")
+            message = f"{problem} {card.where}".strip() + "."
+            return Card(title_of(found, step), CardState.REFUSED, message)
         if card is not None:
             return card
-        learner = load(path, seeds)
-    return _card(found, step, learner)
+    return card_of(found, step, path, seeds)
 
 
-def _card_or_none(found: Track, step: Step, learner: Learner) -> Card | None:
+def _card_or_none(found: Track, step: Step, path: Path, seeds: int) -> Card | None:
     """Return the step's card, or None if a trial itself raises; the parent process then runs the
     trials again.
     """
     try:
-        return _card(found, step, learner)
+        return card_of(found, step, path, seeds)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001
         return None
 
 
-def _card(found: Track, step: Step, learner: Learner) -> Card:
-    title = _title(found, step)
+def card_of(
+    found: Track, step: Step, path: Path, seeds: int = SEEDS, *, is_alone: bool = False
+) -> Card:
+    """Test the step in this process, in which nothing can stop code that sleeps.
+
+    is_alone: whether to use labkit's own parts even for the steps before this one
+    """
+    title = title_of(found, step)
+    try:
+        learner = load(path, seeds)
+    except NotImplementedError:
+        return Card(title, CardState.OPEN, _how_to_begin(found, step))
+    except NotLoadedError as error:
+        return Card(title, CardState.REFUSED, f"{error}.")
+    return _card(found, step, learner, is_alone)
+
+
+def broken_lines(found: Track, step: Step, path: Path, seeds: int = SEEDS) -> list[str]:
+    """Return the lines of the step's contract that the file breaks, in the contract's order.
+
+    A check stops at the first test that fails; this runs all of them, with labkit's own parts for
+    the other steps. Raises `NotLoadedError` if the file cannot be loaded.
+    """
+    milestones = [milestone.trial for milestone in step.milestones]
+    quick = (step.first_test.run, *milestones, *step.trials)
+    broken = set()
+    for trial in (*quick, *step.slow_trials):
+        # Load the file again, because a learner keeps the first error of its parts.
+        learner = load(path, seeds)
+        learner.parts = step.parts
+        try:
+            with instruction_limit(learner.module.__name__) if trial in quick else nullcontext():
+                trial(learner)
+            if learner.error is not None:
+                raise learner.error
+        except Refused as refused:
+            message = _with_broken_line(step, refused)
+            broken |= {line.words for line in step.contract if line.words in message}
+        except (RanTooLongError, SystemExit, Exception) as error:
+            if not last_line_in(learner.file, error.__traceback__):
+                raise
+    return [line.words for line in step.contract if line.words in broken]
+
+
+def _card(found: Track, step: Step, learner: Learner, is_alone: bool) -> Card:
+    title = title_of(found, step)
     try:
         with instruction_limit(learner.module.__name__):
             _run_in_order(learner, step, 0, step.first_test.run)
-            learner.parts = _parts_so_far(found, step, learner)
+            learner.parts = step.parts if is_alone else _parts_so_far(found, step, learner)
             for number, milestone in enumerate(step.milestones, 1):
                 _run_in_order(learner, step, number, partial(_run_trial, trial=milestone.trial))
             report = [f"{CardState.PASSED} {milestone.name}" for milestone in step.milestones]
@@ -196,7 +233,7 @@ def _card(found: Track, step: Step, learner: Learner) -> Card:
     return Card(title, CardState.PASSED, "\n".join(report))
 
 
-def _title(found: Track, step: Step) -> str:
+def title_of(found: Track, step: Step) -> str:
     return f"{found.name}, step {step.number}: {step.name}"
 
 

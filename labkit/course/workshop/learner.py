@@ -15,8 +15,8 @@ from labkit.course.checking.exercise import (
     Refused,
     annotation_name,
     matches_annotation,
-    without_numpy,
 )
+from labkit.course.checking.plain_values import without_numpy
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.disk import CrashError
 

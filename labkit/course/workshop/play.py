@@ -19,7 +19,7 @@ from labkit.course.checking.check import ENDLESS, RanTooLongError, instruction_l
 from labkit.course.checking.exercise import Refused
 from labkit.course.runs.cluster_trial import LEARNERS_VARIANT
 from labkit.course.runs.play import Play
-from labkit.course.runs.recorded import recorded
+from labkit.course.runs.recorded import Rerun, recorded
 from labkit.course.workshop.bookie.common_trials import ONE_ADD
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.client.adapter import client_of
@@ -129,6 +129,9 @@ class LearnersPlay(Play):
 
     def recorded(self) -> str:
         file = str(self._learner.file)
-        again = f"play({self._track!r}, scenario, {file!r}).continued()"
-        imports = ["from labkit.course.workshop import play"]
-        return recorded(self.continued(), f"with the code in {file}", again, imports)
+        again = Rerun(
+            f"play({self._track!r}, scenario, {file!r}).continued()",
+            imports=("from labkit.course.workshop import play",),
+            chooses_variant=True,
+        )
+        return recorded(self.continued(), f"with the code in {file}", again)

@@ -15,7 +15,9 @@ Trial = Callable[[Learner], str]
 """Tests the learner's parts; returns one sentence that says what was tested, or raises
 `Refused`.
 """
-TRACKS = ("bookie", "client")
+TRACK_FILES = {"bookie": "mybookie.py", "client": "myclient.py"}
+"""By track: the name of the learner's file."""
+TRACKS = tuple(TRACK_FILES)
 
 
 class NoSuchStepError(LookupError):

@@ -1,5 +1,7 @@
 import importlib
 import pkgutil
+import subprocess
+import sys
 from functools import reduce
 from typing import Any
 
@@ -7,7 +9,8 @@ import pytest
 
 from labkit.course import exercises
 from labkit.course.checking.exercise import all_exercises, find
-from labkit.course.grading.blocked_answers import REAL, block_answers, labkits_answers
+from labkit.course.grading.blocked_answers import REAL, labkits_answers
+from labkit.course.grading.isolation.block_answers import block_answers
 from labkit.system.client import striping
 
 for module in pkgutil.iter_modules(exercises.__path__):
@@ -42,3 +45,18 @@ def test_a_withheld_function_raises_under_another_name_too(
     block_answers(["labkit.system.client.striping:write_set"])
     with pytest.raises(RuntimeError, match="write_set is labkit's own answer"):
         known_before(1, 3, 2)
+
+
+def test_a_withheld_function_of_a_module_that_is_imported_later_raises_too() -> None:
+    source = (
+        "import sys\n"
+        "from labkit.course.grading.isolation.block_answers import block_answers\n"
+        "block_answers(['labkit.system.client.striping:write_set'])\n"
+        "assert 'labkit.system.client.striping' not in sys.modules\n"
+        "from labkit.system.client import striping\n"
+        "striping.write_set(0, 3, 2)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=False
+    )
+    assert run.stderr.endswith("RuntimeError: write_set is labkit's own answer: write your own.\n")

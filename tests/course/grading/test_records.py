@@ -45,7 +45,6 @@ def test_comparisons_and_hints_become_rows_of_the_class_report(tmp_path: Path) -
         ("ada", "hint", None, 2),
     ]
     assert problems == []
-    assert "records.parquet" in (tmp_path / "class.ipynb").read_text()
 
 
 def test_lines_that_labkit_did_not_write_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -1,14 +1,18 @@
 """Tests that Spark exercises are graded in the sandbox, like the others."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from labkit.course.checking.exercise import RaisedThereError, Refused
 from labkit.course.grading.frames import READER, Files, RemoteFolder, RemoteFrame, RemoteRows
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection
 from labkit.course.grading.processes import grade
+from labkit.course.grading.report import write
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.submissions import submissions_of
 from tests.course.grading.notebooks import write_notebook
@@ -118,3 +122,22 @@ def test_a_file_that_holds_something_else_is_read_in_the_other_process_and_refus
             folder.rows()
         with pytest.raises(RaisedThereError, match="did not send the folder back"):
             folder.store(lambda *_: None, nothing, 1)
+
+
+def test_the_notebook_about_the_class_shows_who_made_the_same_mistake(tmp_path: Path) -> None:
+    results = [
+        Result(student, exercise, REFUSED, "The same rule.")
+        for student in ("ada", "bob")
+        for exercise in (SINK_NAME, HOLES_NAME)
+    ]
+    write([*results, Result("eve", SINK_NAME, PASSED, "")], [], tmp_path, datetime.now(UTC))
+    notebook = nbformat.read(tmp_path / "class.ipynb", as_version=4)
+    NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}).execute()
+    *_, same_mistake, same_students = [
+        output["data"]["text/plain"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+        if output.output_type == "execute_result"
+    ]
+    assert same_mistake.count("[ada, bob]") == 2
+    assert same_students.split()[-4:] == ["0", SINK_NAME, HOLES_NAME, "2"]

@@ -59,9 +59,10 @@ async def test_a_failed_repair_is_repeated_even_if_a_check_finds_no_copy_missing
     await world.stop_bookie("b2")
     await asyncio.sleep(1)
     await world.until_replicated()
-    assert world.kinds(ledger_id, ["replication.deferred", "replication.done"]) == [
-        "replication.deferred",
-        "replication.done",
+    found = world.events("replication.deferred", "replication.done")
+    assert [(row.kind, row.ledger) for row in found] == [
+        ("replication.deferred", ledger_id),
+        ("replication.done", ledger_id),
     ]
 
 

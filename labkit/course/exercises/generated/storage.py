@@ -45,7 +45,7 @@ def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
     if draw.chance(10):
         return bytes(draw.number(0, ENTRY_HEADER.size + 4)), make_digest(DigestType.DUMMY, b"pw")
     digest = draw.one_of(COVERING)
-    payload = draw.data(12)
+    payload = draw.data(120)
     ids = draw.id(), draw.id()
     data = bytearray(encode_entry(Entry(*ids, NO_ENTRY_ID, len(payload), payload), digest))
     match draw.number(0, 4):

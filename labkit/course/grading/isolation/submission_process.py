@@ -26,8 +26,8 @@ from typing import Any
 
 import labkit.course.lessons
 import labkit.system.model.errors
-from labkit.course.checking.exercise import without_numpy
-from labkit.course.grading.blocked_answers import block_answers
+from labkit.course.checking.plain_values import without_numpy
+from labkit.course.grading.isolation.block_answers import block_answers
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
 from labkit.course.grading.isolation.sandbox import BUSY
 from labkit.course.grading.slices import needed_code, syntax_errors

@@ -9,14 +9,14 @@ from labkit.course.workshop.client.steps.lac_step import LAST_ADD_CONFIRMED
 from labkit.course.workshop.client.steps.program_step import PROGRAM
 from labkit.course.workshop.client.steps.read_step import READ
 from labkit.course.workshop.client.steps.recover_step import RECOVER
-from labkit.course.workshop.step import Track
+from labkit.course.workshop.step import TRACK_FILES, Track
 
 _HERE = Path(__file__).parent
 
 TRACK = Track(
     name="client",
     title="Build a client",
-    file_name="myclient.py",
+    file_name=TRACK_FILES["client"],
     skeleton=_HERE / "skeleton.py",
     solution=_HERE / "solution.py",
     steps=(APPEND, LAST_ADD_CONFIRMED, READ, CHANGE, CLOSE, RECOVER, PROGRAM),

@@ -1,0 +1,69 @@
+"""Makes labkit's own answers to the exercises unavailable in the submission's process.
+
+The code of these functions is replaced: calling one, under any name, raises an error that says that
+the answer is labkit's own. The trials run in the grader's process, where labkit works as usual.
+
+Importing an exercise takes a second of processor time, and most submissions import none. So a
+module that is not imported yet is changed when the submission imports it.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+
+def block_answers(names: Iterable[str]) -> None:
+    """Replace the code of these functions (`module:name`) in this process; this cannot be
+    undone.
+    """
+    waiting: dict[str, list[str]] = {}
+    for name in names:
+        module, _, qualified_name = name.partition(":")
+        waiting.setdefault(module, []).append(qualified_name)
+    for module in waiting.keys() & sys.modules.keys():
+        _block(sys.modules[module], waiting.pop(module))
+    sys.meta_path.insert(0, _BlockingFinder(waiting))
+
+
+class _BlockingFinder:
+    """Finds the modules that define answers, and blocks the answers right after each import."""
+
+    def __init__(self, waiting: dict[str, list[str]]) -> None:
+        self._waiting = waiting
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self._waiting:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        assert spec is not None
+        loader: Any = spec.loader
+        execute = loader.exec_module
+
+        def execute_and_block(module: ModuleType) -> None:
+            execute(module)
+            _block(module, self._waiting[name])
+
+        loader.exec_module = execute_and_block
+        return spec
+
+
+def _block(module: ModuleType, qualified_names: Iterable[str]) -> None:
+    for name in qualified_names:
+        function: Any = reduce(getattr, name.split("."), module)
+        # Replace the code, not the module's attribute: other modules may have imported the
+        # function.
+        function.__code__ = _refusing(name, function)
+
+
+def _refusing(name: str, function: Callable[..., Any]) -> Any:
+    """Return code that raises an error; its function name and file identify it as labkit's."""
+    refusal = f"{name} is labkit's own answer: write your own."
+    names: dict[str, Any] = {}
+    exec(f"def refuse(*_, **__): raise RuntimeError({refusal!r})", names)
+    code = function.__code__
+    return names["refuse"].__code__.replace(co_name=code.co_name, co_filename=code.co_filename)
