@@ -14,6 +14,7 @@ that affects how the trial judges them.
     submissions  finds and reads students' files, within limits
     grade        grades one submission: a result for each exercise
     processes    runs the grading process of each submission
+    on_spark     the same, in Spark tasks
     results      the result of an answer, as strings of limited length
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in
