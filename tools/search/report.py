@@ -51,6 +51,8 @@ def report(variant: str, rows: "DataFrame", branches: Branches) -> str:
 def published(rows: "DataFrame", branches: Branches) -> str:
     """Return a Markdown table of the search, with one row for each version of the code."""
     table = [
+        "These searches ran on Spark:",
+        "",
         "| code of the protocol | seeds | aimed runs | processor hours | broken promises |",
         "| --- | --- | --- | --- | --- |",
     ]
