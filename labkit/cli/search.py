@@ -14,6 +14,7 @@ from labkit.worlds.sim.explore.search import (
 )
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
+from labkit.worlds.sim.scenario.scenario import from_json
 from labkit.worlds.sim.variants.variants import VARIANTS
 
 
@@ -51,17 +52,17 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
 
 def _search_on_spark(seeds: range, variant: str, folder: str) -> Findings:
     """Extend the table in the folder, and return the first finding in it."""
-    # Imported here because importing pandas is slow and most searches do not need it.
+    # Imported here because importing pyarrow is slow and most searches do not need it.
     from labkit.views.spark.search import search as search_on_spark  # noqa: PLC0415
     from labkit.views.spark.session import spark_session  # noqa: PLC0415
 
     started_at = time.monotonic()
     rows = search_on_spark(spark_session("labkit search"), seeds, folder, variant=variant)
-    tried = rows.count()
-    row = rows.where("size(broken) > 0").orderBy("seed").first()
+    tried = rows.where("seed is not null").count()
+    row = rows.where("size(broken) > 0").orderBy(rows["seed"].asc_nulls_last(), "scenario").first()
     found = (
         ()
         if row is None
-        else (Finding(scenario_of_seed(row["seed"], variant), row["broken"][0], row["reasons"][0]),)
+        else (Finding(from_json(row["scenario"]), row["broken"][0], row["reasons"][0]),)
     )
     return Findings(found, tried, time.monotonic() - started_at)

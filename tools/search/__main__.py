@@ -1,4 +1,4 @@
-"""Runs a long search for broken promises, which you can interrupt and resume.
+"""Runs a long search for broken promises on Spark, which you can interrupt and resume.
 
 python -m tools.search --folder search --minutes 60        resume the search in that folder
 python -m tools.search --counterexamples FOLDER            write the smallest counterexamples
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.model.missing_part import MissingPart
 from tools.search.command import run_search
 
 
@@ -16,8 +17,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Search; return 1 if a promise was broken or a counterexample was not found."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.search",
-        description="Search simulated runs for broken promises, for hours if you like. The search"
-        " keeps its state in a folder, so you can interrupt and resume it.",
+        description="Search simulated runs for broken promises on Spark, for hours if you like. The"
+        " search keeps its results in a folder, so you can interrupt and resume it. It runs on all"
+        " processors of this machine, or where SPARK_MASTER or SPARK_REMOTE says.",
     )
     parser.add_argument("--variant", default="", help="name of the bug to plant (default: none)")
     limit = parser.add_mutually_exclusive_group()
@@ -32,14 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="maximum number of seeds to try (default: no limit)",
     )
     parser.add_argument(
-        "--jobs",
-        type=int,
-        default=0,
-        metavar="N",
-        help="number of processes (default: one per processor)",
-    )
-    parser.add_argument(
-        "--folder", type=Path, help="folder with the state of the search (default: search)"
+        "--folder", type=Path, help="folder with the results of the search (default: search)"
     )
     parser.add_argument(
         "--counterexamples",
@@ -49,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     try:
         return 0 if run_search(parser.parse_args(arguments), print) else 1
-    except (BKIncorrectParameterException, OSError) as error:
+    except (BKIncorrectParameterException, MissingPart, OSError) as error:
         print(f"tools.search: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -1,28 +1,54 @@
 """Uses coverage.py to measure which branches of the protocol code the runs have taken.
 
 A branch is a jump from one line to another, so an `if` has two branches. Measured runs are about
-three times slower, so a search measures only a sample of its runs.
+three times slower, so only a sample of a search's runs is measured, after the search.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
 import labkit.system
+from labkit.worlds.sim.explore.code_version import code_version
+from labkit.worlds.sim.explore.search import run_and_check
+from labkit.worlds.sim.scenario.scenario import from_json
 
 if TYPE_CHECKING:
     from coverage import Coverage
+    from pyspark.sql import DataFrame, SparkSession
 
 PACKAGES = ("autorecovery", "bookie", "client", "metadata", "storage", "topic")
 """The packages of the protocol in `labkit.system`."""
 
+MEASURED_EVERY = 31
+"""The branches of one in this many seeds are measured. This must not be a multiple of 5, because
+every fifth seed has brokers.
+"""
+
+_SCHEMA = pa.schema(
+    [
+        *(("seed", pa.int64()), ("code", pa.string()), ("module", pa.string())),
+        *(("line", pa.int32()), ("next_line", pa.int32())),
+    ]
+)
 _ROOT = Path(labkit.system.__file__).parent
 _T = TypeVar("_T")
 
 Taken = Mapping[str, frozenset[tuple[int, int]]]
 """Path of a module in `labkit.system` -> the branches taken, as pairs of line numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The branches that were taken in this number of measured runs."""
+
+    runs: int
+    taken: Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +58,44 @@ class Share:
     package: str
     taken: int
     total: int
+
+
+def measure_branches(spark: "SparkSession", runs: "DataFrame", folder: str) -> Branches:
+    """Measure the sampled runs of the current code that the table in `folder` does not contain yet;
+    return the branches in the whole table.
+    """
+    schema = from_arrow_schema(_SCHEMA)
+    spark.createDataFrame([], schema).write.mode("ignore").parquet(folder)
+
+    def measured() -> "DataFrame":
+        table = spark.read.schema(schema).parquet(folder)
+        return table.where(table["code"] == code_version())
+
+    sample = runs.where(runs["code"] == code_version()).where(f"seed % {MEASURED_EVERY} = 0")
+    sample = sample.select("seed", "code", "scenario").join(
+        measured().select("seed").distinct(), "seed", "left_anti"
+    )
+    sample.mapInArrow(_branches_of, schema).repartition(1).write.mode("append").parquet(folder)
+    taken: dict[str, set[tuple[int, int]]] = {}
+    for row in measured().select("module", "line", "next_line").distinct().collect():
+        taken.setdefault(row["module"], set()).add((row["line"], row["next_line"]))
+    return Branches(
+        measured().select("seed").distinct().count(),
+        {module: frozenset(branches) for module, branches in taken.items()},
+    )
+
+
+def _branches_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for run in batch.to_pylist():
+            _, taken = measure(partial(run_and_check, from_json(run["scenario"])))
+            rows = [
+                {"seed": run["seed"], "code": run["code"], "module": module}
+                | {"line": line, "next_line": next_line}
+                for module, branches in taken.items()
+                for line, next_line in branches
+            ]
+            yield pa.RecordBatch.from_pylist(rows, _SCHEMA)
 
 
 def modules() -> Iterator[str]:

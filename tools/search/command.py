@@ -1,12 +1,14 @@
 """Implements `python -m tools.search`, a long search or a search for small counterexamples."""
 
 import math
+import os
 import signal
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.views.spark.session import spark_session
 from labkit.worlds.sim.variants.variants import VARIANTS
 from tools.search.long_search import REPORT, resume
 from tools.search.new_counterexamples import keep, smallest
@@ -19,8 +21,8 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
     """Search, and print a report.
 
     Return True if no promise was broken, or if all requested counterexamples were found. Raises
-    `BKIncorrectParameterException` if an argument is invalid or the folder belongs to a different
-    search, and `OSError` if the folder cannot be written.
+    `BKIncorrectParameterException` if an argument is invalid, `MissingPart` if Spark cannot be
+    started, and `OSError` if the folder cannot be written.
     """
     if arguments.variant not in VARIANTS:
         raise BKIncorrectParameterException(
@@ -29,18 +31,24 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
         )
     if math.isnan(arguments.minutes):
         raise BKIncorrectParameterException("--minutes must be a number, got nan")
-    if min(arguments.minutes, arguments.seeds, arguments.jobs) < 0:
-        raise BKIncorrectParameterException("--minutes, --seeds and --jobs must not be negative")
+    if min(arguments.minutes, arguments.seeds) < 0:
+        raise BKIncorrectParameterException("--minutes and --seeds must not be negative")
     # Like Ctrl-C, SIGTERM stops the search and keeps its results.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.counterexamples:
         return _keep_counterexamples(arguments, print_line)
     folder = arguments.folder or _FOLDER
-    search = resume(folder, arguments.variant)
-    search.run(seconds=arguments.minutes * 60, seeds=arguments.seeds, jobs=arguments.jobs)
+    # By default, use all processors of this machine.
+    os.environ.setdefault("SPARK_MASTER", "local[*]")
+    spark = spark_session("long search")
+    is_sound = resume(
+        *(spark, folder, arguments.variant),
+        seconds=arguments.minutes * 60,
+        seeds=arguments.seeds,
+    )
     print_line("\n" + (folder / REPORT).read_text(encoding="utf-8"))
-    print_line(f"The state is in folder {folder}; run this command again to resume the search.")
-    return not search.count.broken
+    print_line(f"The runs are in folder {folder}; run this command again to resume the search.")
+    return is_sound
 
 
 def _keep_counterexamples(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
@@ -54,7 +62,7 @@ def _keep_counterexamples(arguments: Namespace, print_line: Callable[[str], None
     for variant in [arguments.variant] if arguments.variant else VARIANTS:
         if not VARIANTS[variant].breaks:
             continue
-        shrunk = smallest(variant, arguments.seeds or _SEEDS_PER_VARIANT, arguments.jobs)
+        shrunk = smallest(variant, arguments.seeds or _SEEDS_PER_VARIANT)
         if shrunk is None:
             missing.append(variant)
         else:

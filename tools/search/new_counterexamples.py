@@ -15,7 +15,7 @@ _SHRUNK_OF = 3
 """How many counterexamples are shrunk before the smallest one is chosen."""
 
 
-def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
+def smallest(variant: str, seed_count: int) -> Shrunk | None:
     """Return the smallest scenario that breaks the variant's promise, or None if none is found.
 
     Searches random scenarios with seeds below `seed_count`, and shrinks the first few that break
@@ -23,7 +23,7 @@ def smallest(variant: str, seed_count: int, jobs: int = 0) -> Shrunk | None:
     """
     promise = VARIANTS[variant].breaks
     checks = [check for check in CHECKS if check.__name__ == promise]
-    found = search(range(seed_count), variant=variant, checks=checks, stop_at=_SHRUNK_OF, jobs=jobs)
+    found = search(range(seed_count), variant=variant, checks=checks, stop_at=_SHRUNK_OF)
     if found.was_interrupted:
         raise KeyboardInterrupt
     shrunk = [shrink(finding.scenario, promise) for finding in found.found]

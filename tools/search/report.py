@@ -1,80 +1,154 @@
 """Formats the report of a long search as text for the terminal and as a table for a web page."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tools.search.branches import Share, shares
-from tools.search.search_state import Count, SearchState
-from tools.search.targeting import RARE
+from pyspark.sql.functions import expr
+
+from labkit.views.spark.search import record
+from labkit.worlds.sim.explore.code_version import code_version
+from labkit.worlds.sim.explore.situations.targeting import RARE, Aim
+from labkit.worlds.sim.scenario.scenario import from_json
+from tools.search.branches import Branches, Share, shares
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _RAREST_SHOWN = 12
 _SEEDS_SHOWN = 10
 
 
-def report(state: SearchState) -> str:
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """The runs of a version of the code, and the promises that they broke."""
+
+    code: str
+    seeds: int
+    aimed: int
+    processor_hours: float
+    broken: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seeds:,} seeds and {self.aimed:,} aimed runs in"
+            f" {self.processor_hours:.3f} processor hours"
+        )
+
+
+def report(variant: str, rows: "DataFrame", branches: Branches) -> str:
+    present = _of_present_code(rows)
     parts = (
-        _counts(state),
-        _broken_promises(state.counts[-1]),
-        _situations(state),
-        _branches(state),
+        (f"Variant: {variant or 'none'}",),
+        _counts(rows),
+        _broken_promises(present),
+        _situations(_aim(present)),
+        _branches(branches),
     )
     return "\n".join(line for lines in parts for line in lines)
 
 
-def published(state: SearchState) -> str:
+def published(rows: "DataFrame", branches: Branches) -> str:
     """Return a Markdown table of the search, with one row for each version of the code."""
-    rows = [
+    table = [
+        "These searches ran on Spark:",
+        "",
         "| code of the protocol | seeds | aimed runs | processor hours | broken promises |",
         "| --- | --- | --- | --- | --- |",
     ]
-    rows += [
-        f"| {each.code.name} ({each.code.digest}) | {each.seeds:,} | {each.aimed:,}"
-        f" | {each.processor_s / 3600:.2f} | {', '.join(each.broken) or 'none'} |"
-        for each in state.counts
+    table += [
+        f"| {each.code} | {each.seeds:,} | {each.aimed:,} | {each.processor_hours:.2f}"
+        f" | {', '.join(each.broken) or 'none'} |"
+        for each in _counts_by_code(rows)
     ]
-    taken, total = _totals(shares(state.taken))
-    never, situations = state.aim.never_reached(), len(state.aim.reached)
+    taken, total = _totals(shares(branches.taken))
+    aim = _aim(_of_present_code(rows))
+    never, situations = aim.never_reached(), len(aim.reached)
     reached = (
-        "The last row is the current version of the code. With its protocol code, and the current"
-        f" or earlier checks, the search ran {_run_counts(*state.same_protocol)}. They reached"
-        f" {situations - len(never)} of {situations} situations and took {taken:,} of {total:,}"
-        f" branches of the protocol's packages (measured in {state.watched:,} runs)."
-        f" Never reached: {', '.join(never) or 'none'}."
+        f"The current code is {code_version()}. Its runs reached {situations - len(never)} of"
+        f" {situations} situations and took {taken:,} of {total:,} branches of the protocol's"
+        f" packages (measured in {branches.runs:,} runs). Never reached:"
+        f" {', '.join(never) or 'none'}."
     )
-    return "\n".join((*rows, "", reached, ""))
+    return "\n".join((*table, "", reached, ""))
 
 
-def _counts(state: SearchState) -> Iterator[str]:
-    yield f"Variant: {state.variant or 'none'}"
-    present, *earlier = reversed(state.counts)
-    yield f"Code: {present.code.name} ({present.code.digest})"
-    yield f"{_run_counts(present)} with this code; the next seed is {state.next_seed:,}"
-    for each in earlier:
-        yield f"Earlier code, {each.code.name} ({each.code.digest}): {_run_counts(each)}"
+def first_broken(rows: "DataFrame") -> dict[str, str]:
+    """Return, for each promise that the current code broke, the first scenario that broke it, as
+    JSON.
+    """
+    first = expr("min_by(scenario, struct(round, seed)) as scenario")
+    found = _broken(_of_present_code(rows)).groupBy("promise").agg(first)
+    return {row["promise"]: row["scenario"] for row in found.orderBy("promise").collect()}
 
 
-def _run_counts(*counts: Count) -> str:
-    seeds, aimed = sum(each.seeds for each in counts), sum(each.aimed for each in counts)
-    hours = sum(each.processor_s for each in counts) / 3600
-    return f"{seeds:,} seeds and {aimed:,} aimed runs in {hours:.3f} processor hours"
+def _of_present_code(rows: "DataFrame") -> "DataFrame":
+    return rows.where(rows["code"] == code_version())
 
 
-def _broken_promises(count: Count) -> Iterator[str]:
-    yield f"Promises that broke: {len(count.broken) or 'none'}"
-    for promise, each in count.broken.items():
-        seeds = ", ".join(map(str, each.seeds[:_SEEDS_SHOWN])) or "none (only in aimed runs)"
-        yield f"\n{promise}: {each.times} times, first seeds: {seeds}"
-        yield each.reason
-        yield repr(each.scenario)
+def _broken(rows: "DataFrame") -> "DataFrame":
+    """Return a row for each promise that a run broke."""
+    each = rows.selectExpr(
+        "code", "seed", "scenario", "round", "inline(arrays_zip(broken, reasons))"
+    )
+    return each.withColumnsRenamed({"broken": "promise", "reasons": "reason"})
 
 
-def _situations(state: SearchState) -> Iterator[str]:
-    reached, never = state.aim.reached, state.aim.never_reached()
+def _aim(rows: "DataFrame") -> Aim:
+    aim = Aim()
+    record(aim, rows)
+    return aim
+
+
+def _counts_by_code(rows: "DataFrame") -> list[_Count]:
+    """Return the counts in the order in which the versions of the code were searched."""
+    counts = rows.groupBy("code").agg(
+        expr("count(seed) as seeds"),
+        expr("count_if(seed is null) as aimed"),
+        expr("sum(seconds) / 3600 as hours"),
+        expr("array_sort(array_distinct(flatten(collect_list(broken)))) as broken"),
+        expr("min(round) as began"),
+    )
+    return [
+        _Count(row["code"], row["seeds"], row["aimed"], row["hours"], tuple(row["broken"]))
+        for row in counts.orderBy("began").collect()
+    ]
+
+
+def _counts(rows: "DataFrame") -> Iterator[str]:
+    for each in reversed(_counts_by_code(rows)):
+        age = "Code" if each.code == code_version() else "Earlier code"
+        yield f"{age} {each.code}: {each}"
+
+
+def _broken_promises(rows: "DataFrame") -> Iterator[str]:
+    found = (
+        _broken(rows)
+        .groupBy("promise")
+        .agg(
+            expr("count(*) as times"),
+            expr(f"slice(array_sort(collect_list(seed)), 1, {_SEEDS_SHOWN}) as seeds"),
+            expr("min_by(reason, struct(round, seed)) as reason"),
+            expr("min_by(scenario, struct(round, seed)) as scenario"),
+        )
+    )
+    promises = found.orderBy("promise").collect()
+    yield f"Promises that broke: {len(promises) or 'none'}"
+    for each in promises:
+        seeds = ", ".join(map(str, each["seeds"])) or "none (only in aimed runs)"
+        yield f"\n{each['promise']}: {each['times']} times, first seeds: {seeds}"
+        yield each["reason"]
+        yield repr(from_json(each["scenario"]))
+
+
+def _situations(aim: Aim) -> Iterator[str]:
+    reached, never = aim.reached, aim.never_reached()
     count, total = len(reached) - len(never), len(reached)
     yield f"\nSituations of the protocol reached: {count} of {total} ({count / total:.0%})"
     if never:
         yield "Never reached:"
         yield from (f"  {name}" for name in never)
-    rare = [name for name in reached if name not in never and state.aim.is_rare(name)]
+    rare = [name for name in reached if name not in never and aim.is_rare(name)]
     rare.sort(key=lambda name: reached[name].by_seeds + reached[name].by_aimed)
     yield f"Rare, in at most {RARE:.0%} of the seeds: {len(rare)}" + (
         f"; the {_RAREST_SHOWN} rarest:" if len(rare) > _RAREST_SHOWN else ":" if rare else ""
@@ -85,13 +159,13 @@ def _situations(state: SearchState) -> Iterator[str]:
         yield f"  {name}: seeds {each.by_seeds:,}{first}, aimed runs {each.by_aimed:,}"
 
 
-def _branches(state: SearchState) -> Iterator[str]:
-    if not state.watched:
+def _branches(branches: Branches) -> Iterator[str]:
+    if not branches.runs:
         yield "\nBranches of the code: not measured yet"
         return
-    packages = shares(state.taken)
+    packages = shares(branches.taken)
     taken, total = _totals(packages)
-    yield f"\nBranches of the code taken in {state.watched:,} measured runs:"
+    yield f"\nBranches of the code taken in {branches.runs:,} measured runs:"
     yield f"  {taken:,} of {total:,} ({taken / total:.0%})"
     for each in packages:
         yield f"  {each.package}: {each.taken:,} of {each.total:,} ({each.taken / each.total:.0%})"

@@ -15,6 +15,7 @@ that affects how the trial judges them.
     steps        grades `mybookie.py` and `myclient.py`: a result for each step
     grade        grades one submission: a result for each exercise
     processes    runs the grading process of each submission
+    on_spark     the same, in Spark tasks
     results      the result of an answer, as strings of limited length
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in

@@ -72,7 +72,14 @@ def add_grade(
         "--jobs",
         type=_jobs,
         metavar="N",
-        help="number of submissions to grade at the same time (default: all processors but one)",
+        help="number of submissions to grade at the same time (default: all processors but one;"
+        " with --spark, two)",
+    )
+    parser.add_argument(
+        "--spark",
+        action="store_true",
+        help="grade on Spark, where SPARK_MASTER or SPARK_REMOTE says (default: two processors of"
+        " this machine)",
     )
     parser.add_argument(
         "--without-sandbox",

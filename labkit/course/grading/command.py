@@ -3,7 +3,7 @@
 import argparse
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,11 +13,13 @@ from labkit.course.grading.class_page import write_class_page
 from labkit.course.grading.gradebook import Gradebook, read_points, write_grades
 from labkit.course.grading.handout import lesson_sources, write_handout, write_nbgrader_handout
 from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
-from labkit.course.grading.processes import grade_all
+from labkit.course.grading.processes import Graded, grade_all
 from labkit.course.grading.report import pages_of, table, write, write_page
-from labkit.course.grading.submissions import handed_in_at, submissions_of
+from labkit.course.grading.submissions import Submission, handed_in_at, submissions_of
 from labkit.course.grading.unfinished import UnfinishedRun
 from labkit.worlds.live.host.printable import printable
+
+_JOBS_ON_SPARK = 2
 
 
 def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
@@ -30,7 +32,7 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     points = read_points(arguments.points) if arguments.points else None
     students = read_class_list(arguments.students) if arguments.students else {}
     is_sandboxed = not arguments.without_sandbox
-    if is_sandboxed:
+    if is_sandboxed and not arguments.spark:
         require_sandbox()
     submissions = submissions_of(arguments.folders)
     limits = Limits(exercise_s=arguments.seconds)
@@ -40,8 +42,7 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     if done:
         say(f"an interrupted run graded {len(done)} of {len(submissions)} submissions; resuming")
     rest = [each for each in submissions if each not in done]
-    jobs = arguments.jobs or max(1, (os.cpu_count() or 1) - 1)
-    for graded in grade_all(rest, limits, is_sandboxed, jobs):
+    for graded in _grade(rest, limits, is_sandboxed, arguments):
         say("\n".join([table(graded.results), *map(printable, graded.problems)]))
         write_page(graded.submission.student, graded.results, pages[graded.submission.student])
         done[graded.submission] = run.keep(graded)
@@ -63,6 +64,25 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
             shutil.copyfile(pages[each.student], each.feedback)
     run.finish()
     say(f"\n{len(submissions)} submissions; the reports are in {arguments.out}")
+
+
+def _grade(
+    submissions: list[Submission],
+    limits: Limits,
+    is_sandboxed: bool,
+    arguments: argparse.Namespace,
+) -> Iterator[Graded]:
+    if arguments.spark:
+        # Imported here because importing Spark is slow.
+        from labkit.views.spark.session import spark_session  # noqa: PLC0415
+
+        spark = spark_session("labkit grade")
+        from labkit.course.grading.on_spark import grade_all_on_spark  # noqa: PLC0415
+
+        jobs = arguments.jobs or _JOBS_ON_SPARK
+        return grade_all_on_spark(spark, submissions, limits, is_sandboxed, jobs)
+    jobs = arguments.jobs or max(1, (os.cpu_count() or 1) - 1)
+    return grade_all(submissions, limits, is_sandboxed, jobs)
 
 
 def run_handout(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:

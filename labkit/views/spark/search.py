@@ -1,47 +1,85 @@
-"""Runs `labkit search` on Spark: each seed becomes a row of a table that later searches extend.
+"""Searches for broken promises on Spark; each run becomes a row of a table that later searches
+extend.
 
     table = search(spark, range(100_000), "/data/runs")
     table.groupBy("broken").count().show()
 
 The executors draw the scenarios, run them and check the promises; a row is as small as a line of
-text. The rows are appended to Parquet files in rounds, so an interrupted search loses only its
-last round.
+text. The search works in rounds, each of which appends a Parquet file to the table, so an
+interrupted search loses only its last round. Each round consists of new seeds, and of scenarios
+that aim at the situations that few rows of the table contain (`situations/targeting`).
 """
 
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
+import pyarrow as pa
 
+from labkit.worlds.sim.explore.code_version import code_version
 from labkit.worlds.sim.explore.progress import ProgressLine
 from labkit.worlds.sim.explore.search import run_and_check, scenario_of_seed
+from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
+from labkit.worlds.sim.explore.situations.situations_reached import Meetings
+from labkit.worlds.sim.explore.situations.targeting import LATEST, Aim, Reached
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
+from labkit.worlds.sim.scenario.scenario import from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-COLUMNS = {
-    "seed": "bigint",
-    "variant": "string",
-    "scenario": "string",
-    "digest": "string",
-    "broken": "array<string>",
-    "reasons": "array<string>",
-    "events": "int",
-    "seconds": "double",
-}
-"""name -> type. `scenario` is JSON, `broken` lists the broken promises with their `reasons`, and
-`digest` identifies the trace, or is null if the run never ended.
+_TEXTS = pa.list_(pa.string())
+SCHEMA = pa.schema(
+    [
+        ("seed", pa.int64()),
+        ("variant", pa.string()),
+        ("code", pa.string()),
+        ("scenario", pa.string()),
+        ("digest", pa.string()),
+        ("broken", _TEXTS),
+        ("reasons", _TEXTS),
+        ("situations", _TEXTS),
+        ("events", pa.int32()),
+        ("seconds", pa.float64()),
+        ("round", pa.timestamp("us", tz="UTC")),
+    ]
+)
+"""One row per run.
+
+    seed        null if the scenario aims at a rare situation
+    variant     the planted bug, or ""
+    code        the version of labkit's code that ran
+    scenario    as JSON
+    digest      identifies the trace; null if the run never ended
+    broken      the broken promises
+    reasons     how each of them was broken
+    situations  the situations that the run reached
+    seconds     processor time for the run, its checks and its situations
+    round       when the round of this run started
 """
 
-_SCHEMA = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
+FIRST_ROUND = 64
 _SEEDS_PER_TASK = 32
 """Spark needs about as much time for a task as for one seed."""
-FIRST_ROUND = 64
 _ROUND_S = 60.0
+_AIMED_EVERY = 3
+_EARLY_SEEDS = 10_000
+_AIMED_EVERY_LATER = 10
+"""After the early seeds, fewer runs aim at rare situations: by then the seeds have reached most
+situations, and an aimed run takes 1.6 times as long as a run with a seed.
+"""
+_MEETINGS = Meetings(SITUATIONS)
+
+
+class Trial(NamedTuple):
+    """A run to make: the scenario of a seed, or a scenario as JSON."""
+
+    seed: int | None
+    scenario: str | None = None
 
 
 def search(
@@ -51,73 +89,158 @@ def search(
     *,
     variant: str = "",
     stop_at: int = 1,
+    seconds: float = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> "DataFrame":
-    """Run the seeds that the table in `folder` does not contain yet; return the rows of all seeds.
+    """Run the seeds that the table in `folder` does not contain yet; return the table's rows for
+    these seeds, and for the scenarios aimed at rare situations.
 
-    Stop after the round in which the number of rows with broken promises reaches `stop_at` (0: run
-    all seeds). Delete the table after changing the code, because seeds that it contains are not
-    run again. `on_progress` is called with the number of seeds run and the number of runs with
-    broken promises.
+    Only rows of this variant and of the current code count. Stop after the round in which the
+    number of rows with broken promises reaches `stop_at` (0: run all seeds), or after the round
+    that ends later than `seconds` (0: no limit). `on_progress` is called with the number of seeds
+    run and the number of runs with broken promises.
     """
-    spark.createDataFrame([], _SCHEMA).write.mode("ignore").parquet(folder)
+    began = time.monotonic()
 
-    def rows() -> "DataFrame":
-        table = spark.read.schema(_SCHEMA).parquet(folder)
-        return table.where(table["variant"] == variant).where(
-            (table["seed"] >= seeds.start) & (table["seed"] < seeds.stop)
-        )
+    def table() -> "DataFrame":
+        return rows_of(spark, folder, variant).where(f"code = '{code_version()}'")
 
-    def broken_count() -> int:
-        return rows().where("size(broken) > 0").count()
-
-    known = {row["seed"] for row in rows().select("seed").collect()}
-    remaining = [seed for seed in seeds if seed not in known]
-    report = on_progress or ProgressLine(len(remaining))
+    asked = f"seed is null or seed between {seeds.start} and {seeds.stop - 1}"
+    earlier = table()
+    known = {
+        row["seed"]
+        for row in earlier.where(asked).where("seed is not null").select("seed").collect()
+    }
+    remaining = (seed for seed in seeds if seed not in known)
+    aim = Aim()
+    record(aim, earlier)
+    broken = earlier.where(asked).where("size(broken) > 0").count()
     done, size = 0, FIRST_ROUND
-    while done < len(remaining) and not 0 < stop_at <= broken_count():
+    report = on_progress or ProgressLine(len(seeds) - len(known), "seeds")
+    while not 0 < stop_at <= broken:
+        some = [Trial(seed) for seed in islice(remaining, size)]
+        if not some:
+            break
         started_at = time.monotonic()
-        some = remaining[done : done + size]
-        _run_round(spark, some, variant).write.mode("append").parquet(folder)
+        ran = run_trials(spark, [*some, *_aimed(aim, len(some))], folder, variant)
+        broken += record(aim, ran)
         done += len(some)
-        report(done, broken_count())
+        report(done, broken)
+        if 0 < seconds <= time.monotonic() - began:
+            break
         # At the end of a round, processors are idle until the last task ends, so rounds should not
         # be short.
         if time.monotonic() - started_at < _ROUND_S:
             size *= 2
-    return rows()
+    return table().where(asked)
 
 
-def _run_round(spark: "SparkSession", seeds: Sequence[int], variant: str) -> "DataFrame":
-    task_count = -(-len(seeds) // _SEEDS_PER_TASK)
-    indexes = spark.range(0, len(seeds), 1, task_count)
+def rows_of(spark: "SparkSession", folder: str, variant: str = "") -> "DataFrame":
+    """Return the rows of a variant, with any version of the code; create the table if needed."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(SCHEMA)
+    spark.createDataFrame([], schema).write.mode("ignore").parquet(folder)
+    table = spark.read.schema(schema).parquet(folder)
+    return table.where(table["variant"] == variant)
+
+
+def run_trials(
+    spark: "SparkSession", trials: Sequence[Trial], folder: str, variant: str
+) -> "DataFrame":
+    """Run the trials, append them to the table in `folder`, and return their rows."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    now = datetime.now(UTC)
+    task_count = -(-len(trials) // _SEEDS_PER_TASK)
+    given = spark.createDataFrame(trials, "seed bigint, scenario string").repartition(task_count)
+    work = partial(judge, variant, code_version(), now)
+    ran = given.mapInArrow(work, from_arrow_schema(SCHEMA))
     # Write one file per round instead of one per task.
-    return indexes.mapInPandas(partial(_judge, seeds, variant), _SCHEMA).repartition(1)
+    ran.repartition(1).write.mode("append").parquet(folder)
+    rows = rows_of(spark, folder, variant)
+    return rows.where(rows["round"] == now)
 
 
-def _judge(
-    seeds: Sequence[int], variant: str, batches: Iterator[pd.DataFrame]
-) -> Iterator[pd.DataFrame]:
+def _aimed(aim: Aim, seed_count: int) -> list[Trial]:
+    every = _AIMED_EVERY if aim.seeds < _EARLY_SEEDS else _AIMED_EVERY_LATER
+    numbers = range(aim.seeds, aim.seeds + seed_count, every)
+    scenarios = (aim.next(number) for number in numbers)
+    return [Trial(None, each.to_json()) for each in scenarios if each is not None]
+
+
+def record(aim: Aim, rows: "DataFrame") -> int:
+    """Record what these runs reached; return how many of them broke a promise."""
+    from pyspark.sql import functions as fn
+
+    runs = rows.select(
+        fn.explode("situations").alias("situation"),
+        "seed",
+        "scenario",
+        fn.struct("round", "scenario").alias("age"),
+        # Spark can find the latest scenario of a group, but not the latest four.
+        fn.pmod(fn.xxhash64("scenario"), fn.lit(LATEST)).alias("part"),
+    )
+    parts = runs.groupBy("situation", "part").agg(
+        fn.count("seed").alias("by_seeds"),
+        fn.count_if(fn.isnull("seed")).alias("by_aimed"),
+        fn.min("seed").alias("first_seed"),
+        fn.max_by("scenario", "age").alias("latest"),
+    )
+    found = parts.groupBy("situation").agg(
+        fn.sum("by_seeds").alias("by_seeds"),
+        fn.sum("by_aimed").alias("by_aimed"),
+        fn.min("first_seed").alias("first_seed"),
+        fn.sort_array(fn.collect_list("latest")).alias("latest"),
+    )
+    reached = {
+        row["situation"]: Reached(
+            row["by_seeds"],
+            row["by_aimed"],
+            row["first_seed"],
+            tuple(map(from_json, row["latest"])),
+        )
+        for row in found.collect()
+    }
+    counts = rows.agg(
+        fn.count("seed").alias("seeds"), fn.count_if(fn.size("broken") > 0).alias("broken")
+    ).collect()[0]
+    aim.add(counts["seeds"], reached)
+    broken: int = counts["broken"]
+    return broken
+
+
+def judge(
+    variant: str, code: str, now: datetime, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Run the trials in these batches on an executor."""
     for batch in batches:
         with without_garbage_collection():
-            rows = [run_seed(seeds[index], variant) for index in batch["id"]]
+            rows = [_row(Trial(**each), variant, code, now) for each in batch.to_pylist()]
         # Collect only young objects: a full collection takes half as long as a run.
         gc.collect(1)
-        yield pd.DataFrame(rows, columns=list(COLUMNS))
+        yield pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
-def run_seed(seed: int, variant: str) -> tuple[object, ...]:
-    """Run the scenario of a seed and check its promises; return a row with `COLUMNS`."""
-    started_at = time.monotonic()
-    scenario = scenario_of_seed(seed, variant)
+def _row(trial: Trial, variant: str, code: str, now: datetime) -> dict[str, object]:
+    """Run a trial and check its promises; return a row with the columns of `SCHEMA`."""
+    began = time.thread_time()
+    if trial.seed is not None:
+        scenario = scenario_of_seed(trial.seed, variant)
+    else:
+        assert trial.scenario is not None
+        scenario = from_json(trial.scenario)
     findings, trace = run_and_check(scenario)
-    return (
-        seed,
-        variant,
-        scenario.to_json(),
-        trace and trace.digest,
-        [each.promise for each in findings],
-        [each.reason for each in findings],
-        len(trace.events) if trace else 0,
-        time.monotonic() - started_at,
-    )
+    return {
+        "seed": trial.seed,
+        "variant": variant,
+        "code": code,
+        "scenario": scenario.to_json(),
+        "digest": trace and trace.digest,
+        "broken": [each.promise for each in findings],
+        "reasons": [each.reason for each in findings],
+        "situations": _MEETINGS.reached(trace) if trace else [],
+        "events": len(trace.events) if trace else 0,
+        "seconds": time.thread_time() - began,
+        "round": now,
+    }

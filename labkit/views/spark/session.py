@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labkit.system.model.missing_part import MissingPart
 from labkit.views.spark.shipping import ship_labkit
 from labkit.worlds.live.host.java import find_java
 from labkit.worlds.live.host.own_python import folder_to_add_to_path
@@ -70,10 +71,15 @@ def spark_session(app_name: str) -> "SparkSession":
     1 GB, runs until this process exits.
 
     Raises:
-        MissingPart: `SPARK_REMOTE` is not set, and this machine has no suitable Java or runs
-            Windows.
+        MissingPart: PySpark is not installed; or `SPARK_REMOTE` is not set, and this machine has
+            no suitable Java or runs Windows.
     """
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise MissingPart(
+            "PySpark", "Spark needs the package pyspark", "run `pip install pyspark`"
+        ) from error
 
     session = SparkSession.getActiveSession() or _start(app_name)
     master = session.conf.get("spark.master") or ""

@@ -374,6 +374,7 @@ def options(tmp_path: Path, *folders: Path) -> Namespace:
         points=None,
         deadline=None,
         feedback=False,
+        spark=False,
     )
 
 

@@ -121,6 +121,7 @@ def test_a_class_gets_its_grades_and_feedback_in_one_command(tmp_path: Path) -> 
         points=written(tmp_path, f"exercise,points\n{SET},3\n"),
         deadline=NOW - timedelta(hours=1),
         feedback=True,
+        spark=False,
     )
     command.run_grade(arguments, lambda _: None)
     rows = grades_in(tmp_path / "grades")

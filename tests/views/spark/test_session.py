@@ -13,6 +13,7 @@ from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
 
 import labkit
+from labkit.system.model.missing_part import MissingPart
 from labkit.views.spark import session
 from labkit.worlds.live.host.java import JavaNotFound
 
@@ -36,6 +37,12 @@ def test_a_running_session_keeps_its_settings(spark: SparkSession) -> None:
         assert session.spark_session("another").conf.get("spark.sql.shuffle.partitions") == "7"
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingPart, match="run `pip install pyspark`"):
+        session.spark_session("without PySpark")
 
 
 def test_session_has_the_heap_that_fits_on_binder(spark: SparkSession) -> None:

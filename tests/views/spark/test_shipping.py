@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import labkit
 from labkit.views.spark.shipping import ship_labkit, write_zip
-from tools.search.code_version import code_version
+from labkit.worlds.sim.explore.code_version import code_version
 
 
 def test_labkit_is_sent_again_as_the_same_file() -> None:
@@ -67,11 +67,5 @@ def test_the_zip_file_has_every_file_of_the_package(archive: Path) -> None:
 
 @pytest.mark.slow
 def test_code_from_a_zip_file_has_the_version_of_the_same_code_in_a_folder(archive: Path) -> None:
-    # `tools` exists only in the checkout; labkit is still imported from the zip file, which comes
-    # first on the path.
-    root = Path(labkit.__file__).parents[1]
-    code = (
-        f"import sys; sys.path.append({str(root)!r});"
-        " from tools.search.code_version import code_version; print(code_version().digest)"
-    )
-    assert run_from(archive, code).strip() == code_version().digest
+    code = "from labkit.worlds.sim.explore.code_version import code_version; print(code_version())"
+    assert run_from(archive, code).strip() == code_version()

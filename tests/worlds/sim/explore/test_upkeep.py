@@ -9,14 +9,14 @@ from labkit.system.check import CHECKS, broken, check_all
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
+from labkit.worlds.sim.explore.situations.situations_reached import Meetings
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import PowerCut
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Write
-from tools.search.covered_situations import SITUATIONS
-from tools.search.situations_reached import Meetings
 
 DROPPED = 55
 """A seed for which a bookie drops copies that other bookies have."""

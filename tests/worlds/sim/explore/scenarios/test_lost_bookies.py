@@ -9,9 +9,9 @@ from labkit.system.check.promises.repair import RepairIsComplete
 from labkit.system.metadata.store import ANY_VERSION
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
+from labkit.worlds.sim.explore.situations.situations_reached import Meetings
 from labkit.worlds.sim.run import run
-from tools.search.covered_situations import SITUATIONS
-from tools.search.situations_reached import Meetings
 
 RECOVERED = 30
 """A seed for which a worker recovers an open ledger."""

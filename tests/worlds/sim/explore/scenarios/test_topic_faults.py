@@ -2,11 +2,11 @@
 
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
+from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
+from labkit.worlds.sim.explore.situations.situations_reached import Meetings
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.machine_faults import ReplacedDisks
 from tests.worlds.sim.test_run import of
-from tools.search.covered_situations import SITUATIONS
-from tools.search.situations_reached import Meetings
 
 FENCED = 55
 """A topic seed for which a worker recovers the ledger of a running broker."""

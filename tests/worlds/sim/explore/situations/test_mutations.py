@@ -6,12 +6,12 @@ import pytest
 
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
+from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
+from labkit.worlds.sim.explore.situations.mutations import can_be_provoked, provoke, variation_of
+from labkit.worlds.sim.explore.situations.situations_reached import Meetings, Situation
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Recover, Write
-from tools.search.covered_situations import SITUATIONS
-from tools.search.mutations import can_be_provoked, provoke, variation_of
-from tools.search.situations_reached import Meetings, Situation
 
 BY_NAME = {each.name: each for each in SITUATIONS}
 LOST, SECOND = BY_NAME["the recoverer loses its session during recovery"], BY_NAME["two recoverers"]

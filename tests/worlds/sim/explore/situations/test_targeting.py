@@ -4,21 +4,25 @@ import pytest
 
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
+from labkit.worlds.sim.explore.situations.targeting import LATEST, Aim, Reached
 from labkit.worlds.sim.scenario.faults import Pause
 from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
 from labkit.worlds.sim.settings.triggers import On
-from tools.search.targeting import Aim
 
 RARE, COMMON = "two recoverers", "an ensemble change"
 
 
 def aim_after(seeds: int, *reached: tuple[int, str]) -> Aim:
     aim = Aim()
-    for seed in range(seeds):
-        names = [name for at, name in reached if at == seed]
-        aim.note(random_scenario(seed) if names else Scenario(), names, seed)
+    aim.add(seeds, {})
+    for seed, name in reached:
+        aim.add(0, {name: Reached(1, 0, seed, (random_scenario(seed),))})
     return aim
+
+
+def reached_by_aimed(scenario: Scenario) -> dict[str, Reached]:
+    return {RARE: Reached(0, 1, None, (scenario,))}
 
 
 def test_there_is_nothing_to_aim_at_before_something_was_reached() -> None:
@@ -48,14 +52,14 @@ def test_it_aims_at_what_is_rare_alone() -> None:
 def test_an_aimed_run_makes_nothing_less_rare() -> None:
     aim = aim_after(100, (3, RARE))
     for _ in range(50):
-        aim.note(random_scenario(3), [RARE], None)
+        aim.add(0, reached_by_aimed(random_scenario(3)))
     assert aim.is_rare(RARE)
     assert (aim.seeds, aim.reached[RARE].by_aimed) == (100, 50)
 
 
 def test_what_aimed_runs_alone_reach_is_an_aim_too() -> None:
     aim = aim_after(10)
-    aim.note(random_scenario(3), [RARE], None)
+    aim.add(0, reached_by_aimed(random_scenario(3)))
     assert aim.reached[RARE].first_seed is None
     assert RARE not in aim.never_reached()
     assert aim.next(1) is not None
@@ -79,7 +83,7 @@ def test_a_situation_that_nothing_reached_is_brought_about_where_its_activity_is
 def test_an_aimed_scenario_is_a_near_relative_and_the_same_again(make: type) -> None:
     scenario: Scenario = make(5)
     aim = aim_after(100)
-    aim.note(scenario, [RARE], 5)
+    aim.add(1, {RARE: Reached(1, 0, 5, (scenario,))})
     for number in range(50):
         aimed = aim.next(number)
         assert aimed is not None
@@ -90,3 +94,15 @@ def test_an_aimed_scenario_is_a_near_relative_and_the_same_again(make: type) -> 
         assert abs(len(aimed.faults) - len(scenario.faults)) <= 1
         assert from_json(aimed.to_json()) == aimed
     assert len({repr(aim.next(number)) for number in range(50)}) == 50
+
+
+def test_only_the_latest_scenarios_and_the_first_seed_are_kept() -> None:
+    aim = aim_after(100, *((seed, RARE) for seed in (7, 6, 5, 4, 3)))
+    latest = tuple(map(random_scenario, (7, 6, 5, 4, 3)))[-LATEST:]
+    assert aim.reached[RARE] == Reached(5, 0, 3, latest)
+
+
+def test_a_situation_that_is_no_longer_counted_is_ignored() -> None:
+    aim = aim_after(100)
+    aim.add(1, {"a situation of earlier code": Reached(1)})
+    assert "a situation of earlier code" not in aim.reached

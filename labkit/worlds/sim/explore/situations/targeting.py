@@ -11,32 +11,30 @@ or no seeds have reached, and mutates one of two kinds of scenarios:
 """
 
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
+from labkit.worlds.sim.explore.situations.mutations import can_be_provoked, provoke, variation_of
+from labkit.worlds.sim.explore.situations.situations_reached import Situation
 from labkit.worlds.sim.scenario.scenario import Scenario
-from tools.search.covered_situations import SITUATIONS
-from tools.search.mutations import can_be_provoked, provoke, variation_of
-from tools.search.situations_reached import Situation
 
 RARE = 0.01
 """A situation is rare if at most this share of the seeds has reached it."""
-_IN_STOCK = 4
+LATEST = 4
 """How many of the latest scenarios are kept for each situation."""
 _PROVOKED = 0.5
 """If both kinds of mutation are possible, this share of them injects the event."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reached:
-    """How often a situation was reached, the first seed that reached it, and the latest scenarios
-    that did.
-    """
+    """How often runs reached a situation, the first seed that did, and the latest scenarios."""
 
     by_seeds: int = 0
     by_aimed: int = 0
     first_seed: int | None = None
-    stock: list[Scenario] = field(default_factory=list)
+    latest: tuple[Scenario, ...] = ()
 
 
 class Aim:
@@ -48,19 +46,19 @@ class Aim:
         """The number of seeds that have been run."""
         self._situations = situations
 
-    def note(self, scenario: Scenario, names: Iterable[str], seed: int | None) -> None:
-        """Record what a run reached; `seed` is None for an aimed scenario."""
-        if seed is not None:
-            self.seeds += 1
-        for name in names:
-            reached = self.reached[name]
-            if seed is None:
-                reached.by_aimed += 1
-            else:
-                reached.by_seeds += 1
-                if reached.first_seed is None:
-                    reached.first_seed = seed
-            reached.stock = [*reached.stock[1 - _IN_STOCK :], scenario]
+    def add(self, seeds: int, reached: Mapping[str, Reached]) -> None:
+        """Record what later runs reached, `seeds` of which had a seed of their own."""
+        self.seeds += seeds
+        for name, new in reached.items():
+            if (old := self.reached.get(name)) is None:
+                continue  # Earlier code may have counted other situations.
+            first_seeds = [each for each in (old.first_seed, new.first_seed) if each is not None]
+            self.reached[name] = Reached(
+                old.by_seeds + new.by_seeds,
+                old.by_aimed + new.by_aimed,
+                min(first_seeds, default=None),
+                (*old.latest, *new.latest)[-LATEST:],
+            )
 
     def is_rare(self, name: str) -> bool:
         return self.reached[name].by_seeds <= RARE * self.seeds
@@ -83,15 +81,15 @@ class Aim:
         counts = [self.reached[each.name] for each in aims]
         weights = [1 / (1 + each.by_seeds + each.by_aimed) for each in counts]
         (aim,) = rng.choices(aims, weights)
-        near, stock = self._near(aim), self.reached[aim.name].stock
-        if near and (not stock or rng.random() < _PROVOKED):
+        near, latest = self._near(aim), self.reached[aim.name].latest
+        if near and (not latest or rng.random() < _PROVOKED):
             return provoke(rng.choice(near), aim, rng)
-        return variation_of(rng.choice(stock), aim, rng)
+        return variation_of(rng.choice(latest), aim, rng)
 
     def _is_possible(self, situation: Situation) -> bool:
         if not self.is_rare(situation.name):
             return False
-        return bool(self.reached[situation.name].stock or self._near(situation))
+        return bool(self.reached[situation.name].latest or self._near(situation))
 
     def _near(self, situation: Situation) -> list[Scenario]:
         """Return scenarios that reached the situation's activity, possibly together with another
@@ -101,6 +99,6 @@ class Aim:
             scenario
             for each in self._situations
             if each.during == situation.during
-            for scenario in self.reached[each.name].stock
+            for scenario in self.reached[each.name].latest
             if can_be_provoked(situation, scenario)
         ]

@@ -6,12 +6,12 @@ import pytest
 
 from labkit.system.trace.kinds import KINDS
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
+from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
+from labkit.worlds.sim.explore.situations.situations_reached import Meetings
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.workload.steps import Write
-from tools.search.covered_situations import SITUATIONS
-from tools.search.situations_reached import Meetings
 
 
 def test_a_name_stands_for_one_situation() -> None:
@@ -48,5 +48,5 @@ def test_a_calm_run_gets_into_no_trouble() -> None:
 
 
 def test_the_page_says_how_many_there_are() -> None:
-    page = Path(__file__).parents[3] / "tools" / "search" / "results.md"
+    page = Path(__file__).parents[5] / "tools" / "search" / "results.md"
     assert f"lists {len(SITUATIONS)} of them" in page.read_text(encoding="utf-8")

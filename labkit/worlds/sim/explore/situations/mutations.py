@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
 from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.explore.situations.situations_reached import Situation
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause
 from labkit.worlds.sim.scenario.metadata_faults import HangingMetadata, SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment, On
 from labkit.worlds.sim.workload.steps import Delete, Recover, Step
-from tools.search.situations_reached import Situation
 
 _HORIZON_MS = 100.0
 _LEDGER = 0

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from labkit.system.trace.events import Event
-from labkit.worlds.sim.machine.disk_work import DiskCall
-from tools.search.situations_reached import (
+from labkit.worlds.sim.explore.situations.situations_reached import (
     Activity,
     Meetings,
     Meets,
@@ -16,6 +15,7 @@ from tools.search.situations_reached import (
     other_node,
     same_ledger,
 )
+from labkit.worlds.sim.machine.disk_work import DiskCall
 
 RECOVERY = Activity(("recovery.started",), ("recovery.ended",))
 STARTED, ENDED, FENCE = "recovery.started", "recovery.ended", "ledger.fenced"

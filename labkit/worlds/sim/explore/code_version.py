@@ -5,52 +5,28 @@ or docstrings change.
 """
 
 import ast
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-import labkit
 import labkit.system
 
-PROTOCOL = (
-    *("autorecovery", "bookie", "client", "metadata", "model", "broker"),
-    *("node", "storage", "topic"),
+PACKAGES = (
+    *("autorecovery", "bookie", "broker", "check", "client"),
+    *("metadata", "model", "node", "storage", "topic"),
 )
-"""The packages that run unchanged in both worlds."""
-PACKAGES = (*PROTOCOL, "check")
-"""`PROTOCOL`, and the package that checks the promises."""
+"""The packages that run unchanged in both worlds, and the one that checks the promises."""
 
 _ROOT: Traversable = files(labkit.system)
 """A directory, or a directory inside the zip file from which labkit is imported."""
-_GIT_LIMIT_S = 30
-
-
-@dataclass(frozen=True, slots=True)
-class CodeVersion:
-    """A version of the code.
-
-    `digest` covers the code of all `PACKAGES`, whereas `protocol` covers only that of `PROTOCOL`
-    ("" if unknown). `name` is human-readable.
-    """
-
-    digest: str
-    name: str
-    protocol: str = ""
 
 
 @cache
-def code_version() -> CodeVersion:
-    code = {package: _code_of(package) for package in sorted(PACKAGES)}
-    protocol = b"".join(code[package] for package in PROTOCOL)
-    name = _commit() or f"labkit {labkit.__version__}"
-    return CodeVersion(_digest(b"".join(code.values())), name, _digest(protocol))
-
-
-def _digest(code: bytes) -> str:
+def code_version() -> str:
+    """Return a digest of the code of all `PACKAGES`."""
+    code = b"".join(_code_of(package) for package in PACKAGES)
     return blake2b(code, digest_size=6).hexdigest()
 
 
@@ -87,20 +63,3 @@ def _is_text(node: ast.AST) -> bool:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     )
-
-
-def _commit() -> str:
-    """Return the last commit that changed the packages, or "" if they are not in a git checkout."""
-    last = _git("log", "-1", "--format=commit %h of %cs")
-    return f"{last}, with later changes" if last and _git("status", "--porcelain") else last
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(_ROOT), *arguments, "--", *PACKAGES]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=_GIT_LIMIT_S
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""  # This is not a checkout, or git is not installed.
-    return done.stdout.strip()

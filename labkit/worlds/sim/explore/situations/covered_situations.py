@@ -6,7 +6,7 @@ it, a repair and the ledger.
 """
 
 from labkit.system.trace.events import Event
-from tools.search.situations_reached import (
+from labkit.worlds.sim.explore.situations.situations_reached import (
     Activity,
     Situation,
     here,

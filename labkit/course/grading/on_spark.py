@@ -1,0 +1,80 @@
+"""Grades submissions on Spark, each in a task of its own, with the same sandbox as locally.
+
+Each task is a Spark job of its own, so the results of a submission arrive as soon as it is graded,
+and an executor or a Python worker that dies affects only the submissions that it was grading.
+"""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict
+from functools import partial
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from labkit.course.grading.isolation.sandbox import Limits
+from labkit.course.grading.processes import Graded, grade
+from labkit.course.grading.results import NOT_GRADED, Result
+from labkit.course.grading.submissions import Submission
+
+_ATTEMPTS = 2
+"""How often a submission is graded if its task fails. A cluster also repeats tasks by itself."""
+
+
+def grade_all_on_spark(
+    spark: SparkSession,
+    submissions: list[Submission],
+    limits: Limits,
+    is_sandboxed: bool,
+    jobs: int,
+) -> Iterator[Graded]:
+    """Yield the outcomes as submissions are graded, `jobs` at a time.
+
+    The executors must find the submissions under the same paths as this process.
+    """
+    work = partial(_grade_in_task, spark, limits=limits, is_sandboxed=is_sandboxed)
+    with ThreadPoolExecutor(jobs) as threads:
+        waiting = [threads.submit(work, each) for each in submissions]
+        try:
+            for done in as_completed(waiting):
+                yield done.result()
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def _grade_in_task(
+    spark: SparkSession, submission: Submission, limits: Limits, is_sandboxed: bool
+) -> Graded:
+    task = partial(_grade, submission, limits, is_sandboxed)
+    job = spark.range(0, 1, 1, 1).mapInArrow(task, "graded string")
+    failure: Exception | None = None
+    for _ in range(_ATTEMPTS):
+        try:
+            [row] = job.collect()
+        except (PySparkException, Py4JError) as error:
+            failure = error
+        else:
+            stored = json.loads(row["graded"])
+            results = [Result(**each) for each in stored["results"]]
+            return Graded(submission, results, stored["rows"], stored["problems"])
+    why = f"The Spark task that graded this submission failed {_ATTEMPTS} times: {failure}"
+    result = Result.bounded(
+        student=submission.student, exercise="-", outcome=NOT_GRADED, message=why
+    )
+    return Graded(submission, [result])
+
+
+def _grade(
+    submission: Submission, limits: Limits, is_sandboxed: bool, _: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    graded = grade(submission, limits, is_sandboxed)
+    stored = {
+        "results": [asdict(each) for each in graded.results],
+        "rows": graded.rows,
+        "problems": graded.problems,
+    }
+    yield pa.RecordBatch.from_pydict({"graded": [json.dumps(stored)]})
