@@ -41,7 +41,7 @@ class Commands:
     """
 
     def __init__(self, rows: list[Event]) -> None:
-        self._rows = rows
+        self.rows = rows
         self._row_count = 0
         self._shown: tuple[str, ...] = ()
         self._printed: list[str] = []
@@ -58,14 +58,14 @@ class Commands:
             try:
                 await getattr(self, name)(*map(_value, words))
             except LabkitError as error:
-                self._print(f"{type(error).__name__}: {error}")
+                self.print_line(f"{type(error).__name__}: {error}")
 
     def output(self) -> list[str]:
         """Return the events and the lines that are new."""
         printed, self._printed = self._printed, []
         return [*self._events(), *printed]
 
-    def _print(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         self._printed.append(line)
 
     async def show(self, *kinds: str) -> None:
@@ -73,7 +73,7 @@ class Commands:
         self._shown = kinds
 
     def _events(self) -> Iterator[str]:
-        rows, self._row_count = self._rows[self._row_count :], len(self._rows)
+        rows, self._row_count = self.rows[self._row_count :], len(self.rows)
         shown = [row for row in rows if row.kind in self._shown]
         for _, some in groupby(shown, _group):
             events = list(some)

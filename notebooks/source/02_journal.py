@@ -39,8 +39,6 @@ from labkit.course.lessons import (
     predict,
     torn,
 )
-
-# %%
 from labkit.course.workshop import Disk, check, hint, overview, step, your_bookie
 
 parameters("02", globals())

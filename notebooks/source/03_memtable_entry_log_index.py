@@ -50,8 +50,6 @@ from labkit.course.lessons import (
     predict,
     served_from,
 )
-
-# %%
 from labkit.course.workshop import Disk, File, check, hint, overview, step
 
 parameters("03", globals())

@@ -47,10 +47,6 @@ from labkit.course.lessons import (
     replayed_at_end,
     where_replay_gets_shorter,
 )
-
-TakeCheckpoint = Checkpoint  # you will write a `Checkpoint` yourself
-
-# %%
 from labkit.course.workshop import Disk, check, hint, overview, step, your_bookie
 
 parameters("04", globals())
@@ -62,6 +58,7 @@ parameters("04", globals())
 # and then starts a checkpoint. While the checkpoint runs, more entries arrive.
 
 # %%
+TakeCheckpoint = Checkpoint  # you will write a `Checkpoint` yourself
 adds = [Add(5, i, payload_size) for i in range(entry_count + inside_count)]
 early = [each for add in adds[:entry_count] for each in (add, Commit())]
 late = [each for add in adds[entry_count:] for each in (add, Commit())]

@@ -71,11 +71,11 @@ BookieInside(bookie.trace)
 # | 6 | `Checkpoint` | writes the memtable to disk, then advances LastLogMark |
 # | 7 | `replay` | applies the journal records that the other files lack |
 #
-# Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line of the contract that your code violates. `hint("bookie", 1)` gives up to three hints for step 1. The check first tests your component alone, with hundreds of generated cases. Then it tests the component in a bookie that crashes at every disk operation, then with every order of the messages of one add, and then in **storms**: runs of the simulated cluster with random faults, such as crashes and lost messages. Finally it counts what your component costs, in disk operations and bytes, and compares that with labkit's own.
+# Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line that your code violates. `hint("bookie", 1)` gives up to three hints for step 1. The check first tests your component alone, with hundreds of generated cases. Then it tests the component in a bookie that crashes at every disk operation, then with every order of the messages of one add, and then in **storms**: runs of the simulated cluster with random faults, such as crashes and lost messages. Finally it compares the disk operations and bytes of your component with those of labkit's own.
 #
 # ## Your file
 #
-# If `mybookie.py` is already in this notebook's directory, because you wrote parts of it in lessons 02 to 04, you continue with this file. If not, the next cell creates it, with the contract of each component. The cell never overwrites an existing file. Open the file next to this notebook, and replace each `raise NotImplementedError` with your code. Each check reads the file from disk, so save it before you run the cell again.
+# If `mybookie.py` is already in this notebook's directory, because you began it in lessons 02 to 04, you continue with this file. If not, the next cell creates it, with the contract of each component. The cell never overwrites an existing file. Open the file next to this notebook, and replace each `raise NotImplementedError` with your code. Each check reads the file from disk, so save it before you run the cell again.
 
 # %%
 # solution

@@ -49,7 +49,7 @@ def grade_all_on_spark(
 def _grade_in_task(
     spark: SparkSession, submission: Submission, limits: Limits, is_sandboxed: bool
 ) -> Graded:
-    task = partial(_grade, submission, limits, is_sandboxed)
+    task = partial(grade_in_executor, submission, limits, is_sandboxed)
     job = spark.range(0, 1, 1, 1).mapInArrow(task, "graded string")
     failure: Exception | None = None
     for _ in range(_ATTEMPTS):
@@ -68,7 +68,7 @@ def _grade_in_task(
     return Graded(submission, [result])
 
 
-def _grade(
+def grade_in_executor(
     submission: Submission, limits: Limits, is_sandboxed: bool, _: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     graded = grade(submission, limits, is_sandboxed)

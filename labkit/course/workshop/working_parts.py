@@ -57,7 +57,7 @@ def overview(name: str, file: str | Path | None = None) -> Note:
                 " cells with your code again, or copy the file into this folder.",
             ),
         )
-    written = [each for each in definitions_in(path.read_text("utf-8")) if each.is_written]
+    written = [each for each in definitions_in(path.read_text(encoding="utf-8")) if each.is_written]
     count = sum(bool(line.strip()) for each in written for line in each.text.splitlines())
     lines = [_line_of(step, written) for step in found.steps if not step.is_live]
     return Note(f"{path.name}: {count} lines are yours", tuple(lines))

@@ -29,6 +29,7 @@ A world runs a scenario:
     epilogue/     repairs all faults and reads everything
     run, trace    runs a scenario and returns the run as an object
     futures       other futures of a run: when did a broken promise become inevitable?
+    future_world  a world that repeats a run up to a moment, and then decides anew
     run_link      describes a run and one of its moments in a link that anyone can open
 
 The whole package follows one rule: every random choice is a named decision. A failing run is

@@ -9,7 +9,9 @@ RIGHT = (
     "    return tuple((entry_id + i) % ensemble_size for i in range(write_quorum))\n"
     "check('quorums.write_set', f)"
 )
-LABKITS = "import labkit\ncheck('quorums.write_set', labkit.system.client.striping.write_set)"
+LABKITS = (
+    "from labkit.system.client import striping\ncheck('quorums.write_set', striping.write_set)"
+)
 WRAPS = (
     "from labkit.system.client import striping\n"
     "def f(entry_id, ensemble_size, write_quorum):\n"

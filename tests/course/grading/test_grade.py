@@ -289,8 +289,13 @@ def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_pa
         each for each in grade_exercises(submission, PATIENT, False) if isinstance(each, Result)
     ]
     assert submission.notebooks == ()
-    assert table(results).split(maxsplit=3) == ["bob", "-", "-", "There is no notebook to grade."]
-    with pytest.raises(SubmissionsError, match=r"no notebook in .*bob"):
+    assert table(results).split(maxsplit=3) == [
+        "bob",
+        "-",
+        "-",
+        "There is no notebook and no workshop file to grade.",
+    ]
+    with pytest.raises(SubmissionsError, match=r"no notebook, mybookie.py or myclient.py in .*bob"):
         submissions_of([tmp_path / "bob"])
     with pytest.raises(SubmissionsError, match=r"bab does not exist"):
         submissions_of([tmp_path / "ada", tmp_path / "bab"])

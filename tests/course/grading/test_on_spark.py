@@ -52,7 +52,7 @@ def test_grades_are_the_same_as_without_spark(tmp_path: Path, folders: list[Path
 def test_a_worker_that_dies_costs_only_its_own_submission(
     spark: SparkSession, tmp_path: Path, folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grade, marker = on_spark._grade, tmp_path / "bob's worker has died"
+    grade, marker = on_spark.grade_in_executor, tmp_path / "bob's worker has died"
 
     def die(
         submission: Submission, limits: Limits, is_sandboxed: bool, batches: Iterator[Any]
@@ -64,7 +64,7 @@ def test_a_worker_that_dies_costs_only_its_own_submission(
             os._exit(1)
         yield from grade(submission, limits, is_sandboxed, batches)
 
-    monkeypatch.setattr(on_spark, "_grade", die)
+    monkeypatch.setattr(on_spark, "grade_in_executor", die)
     graded = {
         each.submission.student: each.results
         for each in grade_all_on_spark(spark, submissions_of(folders), PATIENT, has_sandbox(), 2)

@@ -89,7 +89,9 @@ def test_a_lesson_has_short_cells_and_no_solution_for_the_learner(source: Path) 
     cells = [c for c in parse(source.read_text(), "p", "learner").cells if c.cell_type == "code"]
     # An import counts as one line, however many names it lists; JupyterLab folds its cell.
     sources = [IMPORT.sub("", cell.source) for cell in cells]
-    assert max(len(source.splitlines()) for source in sources) <= 15
+    # The learner fills in the stubs of a part, so its cell may be longer.
+    shown = [source for source in sources if "raise NotImplementedError" not in source]
+    assert max(len(source.splitlines()) for source in shown) <= 15
     assert "# solution" not in "".join(cell.source for cell in cells)
 
 

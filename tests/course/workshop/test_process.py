@@ -54,4 +54,4 @@ def test_a_store_that_lacks_a_part_does_not_start(
     mine.write_text("class Journal:\n    pass\n")
     options = ["--id", "b0", "--data", str(tmp_path / "data"), "--zookeeper", "127.0.0.1:1"]
     assert main(["bookie", *options, "--store", str(mine)]) == 1
-    assert "it lacks Memtable, EntryLog" in capsys.readouterr().err
+    assert "it lacks records, Memtable, EntryLog" in capsys.readouterr().err

@@ -228,7 +228,6 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/topic/chain/formats.py with_terminated: constant: True -> False",
             "labkit/system/topic/chain/formats.py encode_cursor_node: constant: True -> False",
             "labkit/system/topic/chain/formats.py _chain_node: constant: True -> False",
         ),

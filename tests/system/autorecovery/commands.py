@@ -171,7 +171,7 @@ class AutoRecoveryCommands(Commands):
         tree.delete("/ledgers/available", ANY_VERSION)
 
     async def auditor(self) -> None:
-        self._print(f"auditor: {await current_auditor(self._world.store) or 'none'}")
+        self.print_line(f"auditor: {await current_auditor(self._world.store) or 'none'}")
 
     async def fail(self, bookie: str, flag: str) -> None:
         setattr(self._world.bookies[bookie], flag, True)
@@ -239,12 +239,12 @@ class AutoRecoveryCommands(Commands):
         checker = LedgerChecker(context, bookies, percentage, lambda n: 0, underreplicated_indexes)
         found = await checker.check(await view_ledger(self._world.client, ledger_id))
         if not found:
-            self._print(f"no copies of ledger {ledger_id} missing")
+            self.print_line(f"no copies of ledger {ledger_id} missing")
         for short in found:
             fragment = short.fragment
             state = "closed" if fragment.closed else "open"
             missing = ",".join(short.bookies)
-            self._print(
+            self.print_line(
                 f"copies of {fragment.first}-{fragment.last} ({state}) missing on {missing}"
             )
 
@@ -254,7 +254,7 @@ class AutoRecoveryCommands(Commands):
         before = {bookie.name: bookie.list_count for bookie in bookies}
         await ReplicasCheck(self._world.client).check(ledger_id)
         asked = [b.name for b in bookies for _ in range(b.list_count - before[b.name])]
-        self._print(f"asked for lists: {','.join(asked) or 'none'}")
+        self.print_line(f"asked for lists: {','.join(asked) or 'none'}")
 
     async def drop(self, bookie: str, *ledger_ids: int) -> None:
         """Print which of these ledgers the bookie drops because they are over-replicated."""
@@ -262,7 +262,7 @@ class AutoRecoveryCommands(Commands):
         begin_session = partial(self._world.metadata.session, "gc")
         ledgers = OverreplicatedLedgers(bookie, store, begin_session, lambda n: 0, clock)
         await ledgers.drop(
-            ledger_ids, lambda dropped: self._print(f"{bookie} drops ledger {dropped}")
+            ledger_ids, lambda dropped: self.print_line(f"{bookie} drops ledger {dropped}")
         )
 
     # State
@@ -284,7 +284,7 @@ class AutoRecoveryCommands(Commands):
             missing = await world.missing(ledger_id)
             for bookie, some in groupby(sorted((b, n) for n, b in missing), lambda each: each[0]):
                 facts.append(f"{bookie} has lost {ranges([n for _, n in some])}")
-            self._print("; ".join(facts))
+            self.print_line("; ".join(facts))
 
     async def checks(self) -> None:
         """Print when the periodic checks last ended."""
@@ -295,7 +295,7 @@ class AutoRecoveryCommands(Commands):
             last_ms = await self._world.manager.last_check_ms(path)
             if last_ms != NEVER_MS:
                 made.append(f"{name} at {(last_ms - start_ms) / 1000:.1f} s")
-        self._print(f"checked: {', '.join(made) or 'nothing'}")
+        self.print_line(f"checked: {', '.join(made) or 'nothing'}")
 
 
 def _sizes(*sizes: int) -> tuple[int, int, int]:

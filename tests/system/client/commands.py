@@ -97,7 +97,7 @@ class WriterCommands(Commands):
     async def ledger(self, ensemble: int, write_quorum: int, ack_quorum: int, spares: int) -> None:
         sizes = ensemble, write_quorum, ack_quorum
         self._script = Script(*sizes, spares=spares, config=self._config)
-        self._rows = self._script.rows
+        self.rows = self._script.rows
         self._writer: LedgerWriter = self._script.writer()
 
     @property
@@ -115,7 +115,7 @@ class WriterCommands(Commands):
         await asyncio.sleep(0)
 
     async def confirmed(self) -> None:
-        self._print(f"LastAddConfirmed {self._writer.last_add_confirmed}")
+        self.print_line(f"LastAddConfirmed {self._writer.last_add_confirmed}")
 
     # Bookies
 
