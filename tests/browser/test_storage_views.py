@@ -105,9 +105,9 @@ def test_arrow_keys_move_among_fields_and_pieces(views: Notebook) -> None:
     view.locator("g[role=img]", has_text="entry id 2: ").first.focus()
     where = view.locator(".lk-details li").first
     for key, words in (
-        ("ArrowDown", "ledger, from 0 (journal 1.txn"),
-        ("ArrowDown", "ledger, from 0 (entry log"),
-        ("ArrowUp", "ledger, from 0 (journal 1.txn"),
+        ("ArrowDown", "ledger, starting at 0 (journal 1.txn"),
+        ("ArrowDown", "ledger, starting at 0 (entry log"),
+        ("ArrowUp", "ledger, starting at 0 (journal 1.txn"),
         ("ArrowRight", "last add confirmed 1"),
         ("ArrowRight", "length"),
         ("Home", "journal 1.txn synced"),

@@ -67,14 +67,18 @@ def check_every_order(
 
     `crashes` and `losses` have the same meaning as in `every_order`.
     """
-    with _in_place(parts):
-        explored = every_order(
-            replace(scenario, variant=LEARNERS_VARIANT),
-            crashes=crashes,
-            losses=losses,
-            stop_at=1,
-            on_progress=lambda _states, _broken: None,
-        )
+    try:
+        with _in_place(parts):
+            explored = every_order(
+                replace(scenario, variant=LEARNERS_VARIANT),
+                crashes=crashes,
+                losses=losses,
+                stop_at=1,
+                on_progress=lambda _states, _broken: None,
+            )
+    except SimulationError as error:
+        if learner.error is None:
+            raise Refused(f"The orders of the messages cannot be tried: {error}.") from None
     if learner.error is not None:
         raise learner.error
     for finding in explored.findings:

@@ -142,7 +142,7 @@ def test_a_deep_or_crowded_folder_is_a_result(tmp_path: Path) -> None:
     finally:
         for folder in below[:0:-1]:
             folder.rmdir()  # pytest cannot delete a folder that is nested so deeply
-    assert "more than 100 notebooks" in first.problem
+    assert "more than 100 files of the same kind" in first.problem
     assert second.notebooks == (deep / "05.ipynb",)
     [_, result] = grade_exercises(first, QUICK, False)
     assert isinstance(result, Result)

@@ -90,8 +90,8 @@ def test_places_are_numbers_of_the_ensemble() -> None:
     repeated_cases(
         [
             ([NAME, STORE, TEST, REMOVE], COPIES_FIRST, "b3 does not have entry 0"),
-            ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "its metadata lists b1, which has"),
-            ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "its metadata lists b1, which has"),
+            ([STORE, REMOVE, NAME, TEST], STAYS_MARKED, "lists b1, which was already down"),
+            ([STORE, NAME, REMOVE, TEST], TEST_FIRST, "lists b1, which was already down"),
             ([STORE, TEST, NAME, REMOVE], FOR_EVER, "still marked"),
             ([TEST, STORE, NAME, REMOVE], FOR_EVER, "still marked"),
         ],
