@@ -49,8 +49,8 @@ def test_a_lesson_runs_complete_in_the_tab(site: Site, name: str) -> None:
 
 def test_what_a_cell_printed_is_shown_as_it_was_stored(site: Site) -> None:
     page = site.open("tab/lab/index.html?path=04-last-log-mark.ipynb")
-    printed = page.locator(".jp-OutputArea pre", has_text="nothing added inside: safe")
-    expect(printed).to_contain_text("\none added inside", timeout=60_000)
+    printed = page.locator(".jp-OutputArea pre", has_text="no adds during the checkpoint: safe")
+    expect(printed).to_contain_text("\nadds during the checkpoint: ", timeout=60_000)
     page.close()
 
 
