@@ -21,7 +21,7 @@ _SEEDS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """The runs of a version of the code, and the promises that they broke."""
+    """The runs of one version of the code, and the promises that they broke."""
 
     code: str
     seeds: int

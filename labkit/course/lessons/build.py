@@ -123,7 +123,7 @@ def _lines_of(version: str, body: str) -> Iterator[str]:
 
 
 def _part(version: str, track_name: str, name: str) -> list[str]:
-    """Return the lines that define a part of the learner's file in this version."""
+    """Return the source of a part: the skeleton's for the learner, or the solution's."""
     found = track(track_name)
     file = found.skeleton if version == "learner" else found.solution
     return definition_in(file.read_text(encoding="utf-8"), name).splitlines()

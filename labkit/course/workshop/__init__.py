@@ -17,7 +17,7 @@ every order of a few messages, with hundreds of seeds of the simulated cluster a
 step, in processes of a live cluster. If a step is refused, the learner can step through the run
 that failed.
 
-Notebooks 02 to 04 and 16 walk the learner through the first track, notebook 17 through the second.
+Notebooks 02 to 04 and 16 teach the first track, and notebook 17 teaches the second.
 
     step               defines steps and tracks
     learner            calls the learner's parts and keeps their first error

@@ -29,7 +29,7 @@ def working_parts(found: Track, learner: Learner) -> tuple[str, ...]:
 
 
 def your_bookie(file: str | Path | None = None) -> type[LedgerStore]:
-    """Return labkit's store with the learner's parts, for all steps whose first test passes.
+    """Return labkit's store with the learner's part for each step whose first test passes.
 
     Without a file, all parts are labkit's. Raises `NotLoadedError` if the file cannot be loaded.
     """

@@ -35,10 +35,10 @@ class MissingBookies:
         """Start tracking the expected bookies; those that are not registered are missing from now
         on.
 
-        If any are missing, no bookie counts as lost during a grace period from now on. If the
-        cluster has had an earlier auditor, none counts as lost during a grace period from the start
-        of this session: bookies may have lost their sessions at the same time as the earlier
-        auditor, and may be about to re-register.
+        If any are missing, a grace period begins now, and no bookie counts as lost before it ends.
+        If the cluster had an earlier auditor, the same holds for a grace period that begins with
+        the auditor's metadata session: some bookies may have lost their sessions together with the
+        earlier auditor, and may be about to re-register.
         """
         self.tracked = dict.fromkeys(expected)
         if had_another:

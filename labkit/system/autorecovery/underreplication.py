@@ -284,7 +284,7 @@ class LedgerUnderreplicationManager:
     async def last_check_ms(self, path: str) -> int:
         """Return when a check was last completed, in ms since 1970.
 
-        Return `NEVER_MS` if no time or a malformed one is recorded.
+        Return `NEVER_MS` if no valid time is recorded.
 
         `path` is one of the attributes of `AutoRecoveryPaths` whose names end with `_checked`.
         """

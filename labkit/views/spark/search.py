@@ -136,7 +136,7 @@ def search(
 
 
 def rows_of(spark: "SparkSession", folder: str, variant: str = "") -> "DataFrame":
-    """Return the rows of a variant, with any version of the code; create the table if needed."""
+    """Return a variant's rows from all versions of the code. Create the table if needed."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(SCHEMA)
@@ -213,7 +213,7 @@ def record(aim: Aim, rows: "DataFrame") -> int:
 def judge(
     variant: str, code: str, now: datetime, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the trials in these batches on an executor."""
+    """Run the trials in these batches. Spark calls this on an executor."""
     for batch in batches:
         with without_garbage_collection():
             rows = [_row(Trial(**each), variant, code, now) for each in batch.to_pylist()]

@@ -241,4 +241,4 @@ RULES: dict[str, tuple[int, Callable[[Answer, Any], None], Answer, dict[str, Ans
     "removable": (6, function("removable_journals"), removable_journals, REMOVABLE),
     "replay": (7, replay_with, lambda mark, record: record >= mark, REPLAY),
 }
-"""By rule: the step, how to use a version of the rule, the right version, and the wrong ones."""
+"""For each rule: the step, how to use a version of it, the correct version, and the wrong ones."""

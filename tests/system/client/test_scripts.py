@@ -1,4 +1,4 @@
-"""Test the writer with scripts: conversations with bookies that respond only on command."""
+"""Run the writer's scripts, in which bookies respond only on command."""
 
 from pathlib import Path
 

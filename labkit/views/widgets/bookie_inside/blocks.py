@@ -131,7 +131,7 @@ def _filler(item: Item, width: float) -> list[Mark]:
 
 
 def symbols_of(item: Item) -> set[str]:
-    """Return the names, as in the legend, of the symbols with which an item is drawn."""
+    """Return the legend's names of the symbols that draw this item."""
     if item.kind not in ("entry", "special"):
         return {item.kind}
     look = _SAME.get(item.look, item.look)
