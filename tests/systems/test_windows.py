@@ -156,5 +156,5 @@ def test_a_simulated_lesson_runs_and_its_exercises_pass(number: str) -> None:
     run = python_on("windows", str(ROOT / "tests/systems/run_lesson.py"), number)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     cards = [line.split() for line in run.stderr.splitlines() if line.startswith("card ")]
-    assert len(cards) >= 3
+    assert len(cards) >= 2
     assert all(passed == str(tag != "refused") for _, tag, passed in cards)
