@@ -582,12 +582,11 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # %% [markdown]
 # The first line is for pandas, the second one for Spark. With so few rows, pandas is much faster, even if
 # you do not count Spark's startup time. Every Spark query takes a few tenths of a second before it reads
-# the first row. For five million ids, we measured twice on a busy machine with two cores: Spark took 7 and
-# 8 times as long as DuckDB, and 10 and 11 times as long as Polars. Both also needed less memory and wrote
-# nothing to disk. So if the ids fit on one machine, use DuckDB, Polars or pandas. Spark is worth it if one
-# machine is not enough, or if a query must survive crashes, because the same jobs then also run on a
-# cluster. Even there, a check of the order needs all ids of a partition in one task, so one huge partition
-# is as slow as before. In lesson 13, Spark reads the ledgers themselves.
+# the first row. We measured 5 and 50 million ids on a machine with two cores: Spark took 9 and 5 times as
+# long as DuckDB, and 10 and 6 times as long as Polars. So if the ids fit on one machine, use DuckDB, Polars
+# or pandas. Spark is worth it if one machine is not enough, or if a query must survive crashes, because the
+# same jobs then also run on a cluster. Even there, a check of the order needs all ids of a partition in one
+# task, so one huge partition is as slow as before. In lesson 13, Spark reads the ledgers themselves.
 
 # %% [markdown]
 # <details><summary>Why can the ledger ids of a partition have holes, while entry ids cannot?</summary>
