@@ -187,9 +187,9 @@ async def test_cursor_of_another_owner_is_not_deleted_and_ends_this_one() -> Non
 
 async def test_cursor_that_cannot_be_closed_keeps_no_other_from_it() -> None:
     owner = Owner()
-    for name in ("a", "b"):
-        (await owner.open(name)).acknowledge_up_to((3, 4))
-    owner.client.failing.fail("node set", DOWN)
+    for cursor in [await owner.open(name) for name in ("a", "b")]:
+        cursor.acknowledge_up_to((3, 4))
+    owner.client.failing.fail("node set", DOWN, times=2)
     await owner.cursors.close()
     following = Owner(owner.client)
     await following.cursors.recover()

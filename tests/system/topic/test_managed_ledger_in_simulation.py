@@ -237,11 +237,19 @@ async def test_rollover_whose_caller_is_cancelled_is_finished_and_loses_no_entry
 async def test_termination_whose_caller_is_cancelled_ends_the_owner(client: BookKeeper) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 3)
-    terminating = asyncio.create_task(ledger.terminate())
-    await until(lambda: ledger.writer is None)
-    terminating.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await terminating
+    requested = asyncio.Event()
+
+    async def never_answered(*_: object) -> None:
+        requested.set()
+        await asyncio.Event().wait()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client.store, "set", never_answered)
+        terminating = asyncio.create_task(ledger.terminate())
+        await requested.wait()
+        terminating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await terminating
     with pytest.raises(BKLedgerClosedException, match="may have been terminated"):
         await ledger.append(b"x")
 

@@ -169,7 +169,7 @@ async def test_ledger_that_the_node_may_name_after_a_lost_answer_goes_only_when_
 ):
     kept = await Kept().begun()
     kept.client.failing.fail("add", FAILED)
-    kept.client.failing.fail("node set", DOWN)
+    kept.client.failing.fail("node set", DOWN, times=2)
     with pytest.raises(MetadataUnavailableError):
         await kept.store.write(at(2))
     assert kept.ledgers == [1, 2]
