@@ -9,7 +9,6 @@ stores messages on three bookies (E=3, Qw=3, Qa=2, every journal write synced), 
 keeps them in a list, so the difference between them is the cost of storage.
 """
 
-import argparse
 import asyncio
 import json
 import statistics
@@ -25,6 +24,7 @@ from time import perf_counter
 import pulsar
 
 from benchmarks.measure import Figure, machine, ratios
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from labkit.worlds.live.host.guard import guarded
@@ -59,9 +59,7 @@ CASES = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="shorter repeats, only printed")
-    options = parser.parse_args()
+    options = benchmark_parser(__doc__, quick="shorter repeats").parse_args()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         measured_on = machine(Path(name))
         figures = asyncio.run(_measure(Path(name), *((3, 5) if options.quick else (7, 1))))

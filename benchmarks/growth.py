@@ -8,7 +8,6 @@ the machine hardly affects these. Each point of the storage series is measured i
 own. To avoid waiting for a disk, set `TMPDIR` to an in-memory file system.
 """
 
-import argparse
 import asyncio
 import multiprocessing
 import sys
@@ -23,6 +22,7 @@ import psutil
 
 from benchmarks.add_path import cpu_us_of_an_add
 from benchmarks.measure import Figure, machine
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from benchmarks.store_growth import AN_ENTRY, Shape, store_costs
@@ -52,18 +52,9 @@ Measured = Iterable[Figure]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="only the first points of each series, only printed"
-    )
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=12.0,
-        metavar="N",
-        help="start no further points after N minutes (default: 12)",
-    )
-    options = parser.parse_args()
+    options = benchmark_parser(
+        __doc__, quick="only the first points of each series", minutes=12.0
+    ).parse_args()
     figures, left_out = list[Figure](), list[str]()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         measured_on = machine(Path(name))

@@ -20,7 +20,6 @@ load. The Java client's limit of 5,000 adds per second is disabled.
 - Re-replication is timed from the auditor's first mark until no ledger is marked.
 """
 
-import argparse
 import asyncio
 import os
 import tempfile
@@ -31,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.measure import Figure, machine, ratios
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.repair_speed import repair_figure, start_figure
 from benchmarks.results import make_run
@@ -67,8 +67,7 @@ class Repeats:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="shorter repeats, only printed")
+    parser = benchmark_parser(__doc__, quick="shorter repeats")
     parser.add_argument(
         "--gb", type=float, default=0.2, help="gigabytes to re-replicate (default: 0.2)"
     )

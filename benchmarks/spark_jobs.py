@@ -14,7 +14,6 @@ that `streams` finds is compared to the result of pandas.
 Memory is the largest total `Pss` of the kernel and all processes that the notebook starts.
 """
 
-import argparse
 import os
 import tempfile
 from collections import Counter
@@ -29,6 +28,7 @@ from benchmarks import message_ids
 from benchmarks.measure import Figure, machine, per_second, ratios
 from benchmarks.message_ids import Answers
 from benchmarks.notebook_memory import notebook_figures
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from labkit.views.spark import ledgers, publishing, streams
@@ -43,8 +43,7 @@ Times = tuple[float, float]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the ids, only printed")
+    parser = benchmark_parser(__doc__, quick="a tenth of the ids")
     parser.add_argument(
         "--memory", action="store_true", help="only the memory of the notebooks, only printed"
     )

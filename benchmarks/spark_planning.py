@@ -15,7 +15,6 @@ others are closed, and only their metadata exists, because planning reads no ent
 Spark calls these methods in a Python process, so this program calls them without Spark.
 """
 
-import argparse
 import asyncio
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import LongType, StructField, StructType
 
 from benchmarks.measure import Figure, machine
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from labkit.system.client.bookkeeper import BookKeeper
@@ -63,16 +63,7 @@ _CONCURRENT_CREATES = 256
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only the first points; only printed")
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=10.0,
-        metavar="N",
-        help="start no further points after N minutes (default: 10)",
-    )
-    options = parser.parse_args()
+    options = benchmark_parser(__doc__, quick="only the first points", minutes=10.0).parse_args()
     counts = _LEDGER_COUNTS[: _QUICK if options.quick else None]
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         measured_on = machine(Path(name))

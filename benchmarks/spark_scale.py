@@ -13,7 +13,6 @@ shuffled rows to disk; DuckDB and Polars write only what does not fit into memor
 largest resident set of each process of the engine.
 """
 
-import argparse
 import multiprocessing
 import sys
 import tempfile
@@ -27,6 +26,7 @@ import psutil
 
 from benchmarks.measure import Figure, machine, ratios
 from benchmarks.message_ids import PARTITIONS, write_messages
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from benchmarks.scale_engines import ENGINES, Engine, Found
@@ -60,16 +60,9 @@ class Outcome:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="half a million ids, only printed")
-    parser.add_argument(
-        "--minutes",
-        type=float,
-        default=45.0,
-        metavar="N",
-        help="start no further file or round after N minutes (default: 45)",
-    )
-    options = parser.parse_args()
+    options = benchmark_parser(
+        __doc__, quick="half a million ids", minutes=45.0, what="file or round"
+    ).parse_args()
     shapes = [Shape(500_000, share) for share in (_EVEN, _SKEWED)] if options.quick else _SHAPES
     figures, left_out = list[Figure](), list[str]()
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:

@@ -13,7 +13,6 @@ Spark runs in one JVM with two threads. A query reads all columns of all rows in
   which starts the workers.
 """
 
-import argparse
 import asyncio
 import os
 import random
@@ -29,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from benchmarks.measure import Figure, machine, per_second, ratios
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from labkit.system.topic.messages import decode_messages
@@ -61,9 +61,7 @@ Times = tuple[float, float]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a quarter of the rows, only printed")
-    quick = parser.parse_args().quick
+    quick = benchmark_parser(__doc__, quick="a quarter of the rows").parse_args().quick
     rows, repeat_count = (50_000, 3) if quick else (200_000, 5)
     shapes = [
         Shape("batched", Batching(), rows, "batches of 128 KiB"),

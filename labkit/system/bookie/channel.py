@@ -53,7 +53,7 @@ class Channel:
     def may_be_served(self) -> bool:
         return not self.is_blocked and self.connection.is_writable
 
-    def wait(self, serve: Serve[R], request: R) -> None:
+    def enqueue(self, serve: Serve[R], request: R) -> None:
         if not self.is_closed:
             self.waiting.append((serve, request))
 

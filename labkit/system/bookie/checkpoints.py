@@ -1,8 +1,7 @@
 """Flushes the memtable to disk when the memtable is full or the flush interval has elapsed.
 
 A checkpoint that runs out of disk space is retried after the next interval. Until it succeeds, the
-entries remain readable in memory, their journal files are kept, and the bookie accepts no more
-adds.
+entries remain readable in memory, their journal files are kept, and the bookie is read-only.
 After any other disk failure, the contents of the disk are unknown, so the bookie stops.
 
 In BookKeeper: `bookie/SyncThread.java`.

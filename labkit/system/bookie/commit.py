@@ -87,7 +87,7 @@ class GroupCommit:
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 
-    def wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
+    def respond_later(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Send the responses in `pending` once all records appended so far are durable, and those
         in `deferred` once their records have been written.
         """

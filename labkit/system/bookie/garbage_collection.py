@@ -220,8 +220,11 @@ class GarbageCollection:
             threshold = self._config.major_compaction_threshold
         for log_id in logs_to_compact(self._store.garbage.logs, threshold):
             if is_suspended(kind, self._config, self._space):
-                reason = f"{kind.value} compaction is suspended: the ledger directories are full"
-                self._recorder.record("garbage.kept", explanation=reason)
+                self._recorder.record(
+                    "garbage.kept",
+                    explanation=f"{kind.value} compaction is suspended: a ledger directory is"
+                    f" {self._space.value}",
+                )
                 return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)

@@ -122,7 +122,7 @@ class Bookie:
         if adds or others or deferred:
             if self._recorder.listening and (adds or deferred):
                 self._record_adds(adds + deferred)
-            self._wait(adds + others, deferred)
+            self._respond_later(adds + others, deferred)
             self._checkpoints.start_if_needed()
             if not self._polls.is_empty:
                 self._v3.wake(
@@ -133,17 +133,17 @@ class Bookie:
             channel.pause(Pause.SPACE)
             self._held[channel] = None
 
-    def _wait(self, pending: list[Pending], deferred: list[Pending]) -> None:
-        """Make each response wait for the journal that contains its ledger's records."""
+    def _respond_later(self, pending: list[Pending], deferred: list[Pending]) -> None:
+        """Pass each response to the journal that contains its ledger's records."""
         count = len(self._commits)
         if count == 1:  # A fast path: most bookies have one journal.
-            self._commits[0].wait(pending, deferred)
+            self._commits[0].respond_later(pending, deferred)
             return
         for number, commit in enumerate(self._commits):
             own_pending = [item for item in pending if item.ledger_ids[0] % count == number]
             own_deferred = [item for item in deferred if item.ledger_ids[0] % count == number]
             if own_pending or own_deferred:
-                commit.wait(own_pending, own_deferred)
+                commit.respond_later(own_pending, own_deferred)
 
     @property
     def _must_hold(self) -> bool:

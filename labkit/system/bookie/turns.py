@@ -50,7 +50,7 @@ class Turns:
         """
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
-            channel.wait(serve, request)
+            channel.enqueue(serve, request)
             self._wake(channel)
             return
         before = batch.cost

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.system.broker.errors import BrokerError
+from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -50,13 +51,14 @@ def policies_path(name: str) -> str:
 async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
     """Return the policies of a tenant or namespace, and the version of their znode.
 
-    The version is None if there is no znode.
+    The version is None if there is no znode. Raises `BKMetadataSerializationException`.
     """
+    path = policies_path(name)
     try:
-        data, version = await store.get(policies_path(name))
+        data, version = await store.get(path)
     except NoNodeError:
         return {}, None
-    return json.loads(data or b"{}"), version
+    return decode_json_object(data or b"{}", f"the znode {path}"), version
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:

@@ -151,13 +151,16 @@ class Subscription:
         confirmed = self._ledger.last_confirmed
         stored = [(position, ack_set) for position, ack_set in acks if position <= confirmed]
         self.cursor.acknowledge([position for position, ack_set in stored if not ack_set])
-        for position, ack_set in stored:
-            if ack_set:
-                self._acknowledge_in_batch(position, ack_set)
-        acknowledged = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
-        if acknowledged and self._dispatcher is not None:
-            self._dispatcher.entries_acknowledged(consumer, acknowledged)
-            self.notify_if_end_reached()
+        try:
+            for position, ack_set in stored:
+                if ack_set:
+                    self._acknowledge_in_batch(position, ack_set)
+        finally:
+            # Even if one of them is rejected, the earlier ones are acknowledged.
+            found = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
+            if found and self._dispatcher is not None:
+                self._dispatcher.entries_acknowledged(consumer, found)
+                self.notify_if_end_reached()
 
     def acknowledge_up_to(self, position: Position, ack_set: Sequence[int]) -> None:
         """Acknowledge everything up to and including this entry or these messages of its batch.

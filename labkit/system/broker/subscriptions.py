@@ -84,8 +84,6 @@ class Subscriptions:
                     f"{self._topic} already has a subscription {command.subscription!r}, which is"
                     f" {'durable' if subscription.durable else 'a reader'}; choose another name",
                 )
-            # The topic may have ended or been fenced while the cursor was being opened.
-            self._check_accepts_clients()
             consumer = Consumer(
                 connection,
                 command.consumer_id,
@@ -96,6 +94,8 @@ class Subscriptions:
                 hash_ranges=ranges,
             )
             try:
+                # The topic may have ended or been fenced while the cursor was being opened.
+                self._check_accepts_clients()
                 subscription.add(consumer, SubscriptionType.of(command))
             finally:
                 await self._delete_if_unused(subscription)

@@ -18,6 +18,7 @@ from typing import Any
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import change_policies, policies_path, stored_policies
+from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.metadata.store import (
     MetadataStore,
     NodeExistsError,
@@ -94,12 +95,12 @@ async def clusters(store: MetadataStore) -> list[str]:
 
 
 async def cluster_data(store: MetadataStore, name: str) -> dict[str, Any]:
+    path = f"{CLUSTERS}/{name}"
     try:
-        data, _ = await store.get(f"{CLUSTERS}/{name}")
+        data, _ = await store.get(path)
     except NoNodeError:
         raise BrokerError(ServerError.TopicNotFound, f"cluster {name} does not exist") from None
-    found: dict[str, Any] = json.loads(data or b"{}")
-    return found
+    return decode_json_object(data or b"{}", f"the znode {path}")
 
 
 # Tenants

@@ -30,7 +30,7 @@ Terms:
 BookKeeper has no such checks: its tests examine states, and its specification is separate from its
 code.
 
-Read in this order: `verdict`, `promise`, `facts`, `segments`, `answers`, `attempts`, `messages`,
+Read in this order: `verdict`, `promise`, `facts`, `segments`, `responses`, `attempts`,
 `promises/durability.py`, `judge`.
 """
 

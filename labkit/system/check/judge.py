@@ -5,7 +5,6 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Protocol
 
-from labkit.system.check import messages
 from labkit.system.check.facts import Facts
 from labkit.system.check.promise import Check
 from labkit.system.check.promises import (
@@ -18,6 +17,7 @@ from labkit.system.check.promises import (
     health,
     learning,
     marks,
+    messages,
     outage,
     reading,
     repair,

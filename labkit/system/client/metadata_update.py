@@ -11,8 +11,10 @@ In BookKeeper: `client/MetadataUpdateLoop.java`.
 """
 
 from dataclasses import replace
+from functools import partial
 
 from labkit.system.client.context import ClientContext
+from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKMetadataVersionException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 
@@ -26,12 +28,17 @@ async def compare_and_set(
 ) -> tuple[bool, LedgerMetadata, int]:
     """Store `wanted` if the version of the stored metadata is still `version`, that of `current`.
 
-    Returns whether `wanted` was stored, the metadata that is now stored, and its version. Raises
-    the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
+    Returns whether `wanted` was stored, the metadata that is now stored, and its version. If no
+    response arrives, the request is repeated; it conflicts with the first one if that was carried
+    out. Raises the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
     `MetadataUnavailableError`, it is unknown whether `wanted` was stored.
     """
+    write = partial(context.manager.write, ledger_id, wanted, version)
     try:
-        version = await context.manager.write(ledger_id, wanted, version)
+        try:
+            version = await write()
+        except MetadataUnavailableError:
+            version = await write()
     except BKMetadataVersionException:
         stored, version = await context.manager.read(ledger_id)
         if not stored.has_password:

@@ -13,7 +13,12 @@ In BookKeeper: `meta/ZkLedgerIdGenerator.java`, `meta/LongZkLedgerIdGenerator.ja
 from contextlib import suppress
 
 from labkit.system.metadata.ledger_layout import SHORT_ID_LIMIT, LedgerLayout
-from labkit.system.metadata.store import MetadataStore, NodeExistsError, NoNodeError
+from labkit.system.metadata.store import (
+    MetadataStore,
+    MetadataUnavailableError,
+    NodeExistsError,
+    NoNodeError,
+)
 from labkit.system.model.errors import BKLedgerIdOverflowException
 
 _HIGH_BITS = "HOB-"
@@ -59,9 +64,13 @@ class LedgerIdGenerator:
             high += 1
 
     async def _draw(self, prefix: str) -> int | None:
-        path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
-        # If this client dies before it deletes the node, the node is deleted when its session ends.
-        with suppress(NoNodeError):
+        try:
+            path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
+        except MetadataUnavailableError:
+            # The number that the lost request may have been assigned remains unused.
+            path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
+        # A node that is not deleted here is deleted when this client's session ends.
+        with suppress(NoNodeError, MetadataUnavailableError):
             await self._store.delete(path)
         number = int(path.removeprefix(prefix))
         return number if 0 <= number < SHORT_ID_LIMIT else None

@@ -12,6 +12,7 @@ from labkit.system.metadata.ledger_layout import HIERARCHICAL, LedgerLayout
 from labkit.system.metadata.store import (
     BadVersionError,
     MetadataStore,
+    MetadataUnavailableError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -59,11 +60,15 @@ class LedgerManager:
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         """Store the metadata of a new ledger, and return its version.
 
-        If the response is lost, a retry recognizes this client's ledger by its creation token.
-        Raises `BKLedgerExistException` if another client has created the ledger.
+        If no response arrives, the request is repeated; the creation token then shows whether this
+        client has created the ledger. Raises `BKLedgerExistException` if another one has.
         """
+        path, data = await self._path(ledger_id), encode_ledger_metadata(metadata)
         try:
-            await self.store.create(await self._path(ledger_id), encode_ledger_metadata(metadata))
+            try:
+                await self.store.create(path, data)
+            except MetadataUnavailableError:
+                await self.store.create(path, data)
         except NodeExistsError:
             return await self._version_of_own(ledger_id, metadata)
         return 0

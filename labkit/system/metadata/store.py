@@ -76,6 +76,12 @@ class MetadataStore(Protocol):
         `sequential`, the store appends a number to the path. Raises `NodeExistsError`.
         """
 
+    async def create_child(self, path: str, data: bytes, parent_version: int) -> None:
+        """Create a node if its parent still has that version, in a single transaction.
+
+        Raises `NodeExistsError`, and `NoNodeError` or `BadVersionError` for the parent.
+        """
+
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         """Return the node's data and version; call `on_change` if the node is changed or deleted.
 

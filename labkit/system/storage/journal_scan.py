@@ -40,8 +40,8 @@ from labkit.system.storage.journal import (
 from labkit.system.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
-BATCH_BYTES = 128 * 1024
-"""Batches of this size stay in the processor's caches until they are used."""
+CHUNK_BYTES = 128 * 1024
+"""Chunks of this size stay in the processor's caches until they are used."""
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = RECORD_HEADER.struct
 _RECORD_SIZE = RECORD_HEADER.size
@@ -67,7 +67,7 @@ class JournalRecord(NamedTuple):
 class JournalScan:
     """The records of one journal file.
 
-    `records` and `batches` set `end_offset` to the offset at which the records end, and close the
+    `records` and `chunks` set `end_offset` to the offset at which the records end, and close the
     file; if you do not iterate over either of them, close `file` yourself.
     """
 
@@ -101,10 +101,10 @@ class JournalScan:
         Raises `StorageDamagedException` if the file contains bytes that no writer produces, or ends
         before `start_offset`.
         """
-        return chain.from_iterable(self.batches(start_offset))
+        return chain.from_iterable(self.chunks(start_offset))
 
-    def batches(
-        self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
+    def chunks(
+        self, start_offset: int = 0, size_bytes: int = CHUNK_BYTES
     ) -> Iterator[list[JournalRecord]]:
         """Yield lists of records; each contains either about `size_bytes` of entries or a single
         special record.

@@ -3,7 +3,7 @@
 The store and this module call each other, so that a subclass of the store can override each step:
 
     LedgerStore.replay               once for each journal
-      replay_journal                 reads the records from the mark on, in batches
+      replay_journal                 reads the records from the mark on, in chunks
         LedgerStore.replay_records
           RecordApplier.apply        creates ledgers, fences them, stores explicit LACs
             LedgerStore._replay_entries
@@ -35,14 +35,14 @@ _SPECIAL_BODY_OFFSET = 20
 """The offset of the key or LAC, which follows two ids and a length."""
 
 Apply = Callable[[Sequence[JournalRecord], str], None]
-"""Called with a batch (either entries or one special record), and with the journal's path, which
+"""Called with a chunk (either entries or one special record), and with the journal's path, which
 appears in messages.
 """
 PutEntries = Callable[[LedgerDescriptor, Sequence[JournalRecord]], None]
 
 
 def replay_journal(
-    disk: Disk, mark: LogMark, batch_bytes: int, apply: Apply, recorder: Recorder
+    disk: Disk, mark: LogMark, chunk_bytes: int, apply: Apply, recorder: Recorder
 ) -> LogMark:
     """Apply every record at or after the mark, and return the position at which the journal ends.
 
@@ -62,7 +62,7 @@ def replay_journal(
     for file_id in needed:
         scan = JournalScan(disk, file_id)
         start = mark.offset if file_id == mark.file_id else 0
-        for records in scan.batches(start, batch_bytes):
+        for records in scan.chunks(start, chunk_bytes):
             apply(records, scan.path)
             record_count += len(records)
         end = LogMark(file_id, scan.end_offset)

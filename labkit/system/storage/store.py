@@ -32,7 +32,7 @@ from labkit.system.storage.journal import (
     fence_record,
     ledger_key_record,
 )
-from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord
+from labkit.system.storage.journal_scan import CHUNK_BYTES, JournalRecord
 from labkit.system.storage.log_mark import (
     START,
     LogMark,
@@ -350,8 +350,8 @@ class LedgerStore:
     # Rules that a subclass may change
 
     def replay(self, disk: Disk, mark: LogMark) -> LogMark:
-        batch_bytes = min(BATCH_BYTES, self.config.skip_list_size_limit)
-        return replay_journal(disk, mark, batch_bytes, self.replay_records, self.recorder)
+        chunk_bytes = min(CHUNK_BYTES, self.config.skip_list_size_limit)
+        return replay_journal(disk, mark, chunk_bytes, self.replay_records, self.recorder)
 
     def replay_records(self, records: Sequence[JournalRecord], path: str) -> None:
         self.record_applier.apply(records, path)

@@ -28,7 +28,7 @@ Pulsar's own format and updated by compare-and-set; entries have Pulsar's format
 To open a partition, an owner
 
 1. recovers the last ledger, which fences the previous owner's writer
-2. stores the chain, so that the previous owner cannot add another ledger to it
+2. stores the chain, so that the previous owner can add neither a ledger nor a cursor to it
 3. creates a new ledger
 4. recovers each cursor from the last entry of its ledger, and writes the cursor's node, so that the
    previous owner cannot switch to another cursor ledger
@@ -50,9 +50,10 @@ Differences from Pulsar: an owner that closes cleanly stores the chain once more
 its last ledger. An owner that opens a partition stores the chain before it creates the new ledger,
 and writes each cursor's node. A cursor is stored one second after it has moved, whereas Pulsar
 waits for the next acknowledgement, or until a minute has passed. If a ledger has accepted no entry,
-the owner pauses before it creates the next one. Offloaded ledgers are not supported, but their
-records in the chain are preserved. As in Pulsar, a crash between two steps may leak a ledger that
-no chain refers to.
+the owner pauses before it creates the next one. A cursor's node is created only if no other owner
+has changed the chain; Pulsar's owner does not check this. Offloaded ledgers are not supported, but
+their records in the chain are preserved. As in Pulsar, a crash between two steps may leak a ledger
+that no chain refers to.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.

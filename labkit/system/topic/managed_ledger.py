@@ -59,7 +59,7 @@ class ManagedLedger:
         self._store = self.store_class(name, path, client, config)
         self.chain = self._store.chain
         self._reader = ChainReader(self.chain, client, config.entry_cache_size_bytes)
-        self._cursors = ManagedCursors(path, self.chain, client, config, self.end)
+        self._cursors = ManagedCursors(path, self.chain, self._store.node, client, config, self.end)
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
@@ -70,6 +70,8 @@ class ManagedLedger:
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
         self._is_reporting = False
+        self._unfinished: Rollover | None = None
+        """A rollover that has begun; if its caller was cancelled, the next caller finishes it."""
 
     async def open(self) -> None:
         """Take over the chain and its cursors from the previous owner.
@@ -147,8 +149,8 @@ class ManagedLedger:
         """Terminate the chain after its last confirmed entry, and return that entry's position.
 
         Raises the error that ended this managed ledger, and the same exceptions as
-        `LedgerWriter.close` and `ChainStore.terminate`. After an error, only the next owner can
-        determine whether the chain has been terminated.
+        `LedgerWriter.close` and `ChainStore.terminate`. After an error or a cancellation, only the
+        next owner can determine whether the chain has been terminated.
         """
         async with self._turn:
             self._check_open()
@@ -159,6 +161,10 @@ class ManagedLedger:
                 return await self._store.terminate(self.last_confirmed)
             except LabkitError as error:
                 self.end(error)
+                raise
+            except asyncio.CancelledError:
+                unknown = f"{self.name} may have been terminated: open the topic again"
+                self.end(BKLedgerClosedException(unknown))
                 raise
 
     # Appending
@@ -181,7 +187,8 @@ class ManagedLedger:
 
         The call waits while too many entries are unconfirmed. If a ledger is full or fails, its
         unconfirmed entries are written to the next one. If no next ledger can be created, or
-        another owner has taken over, these entries fail, and so does every later call.
+        another owner has taken over, these entries fail, and so does every later call. If the call
+        is cancelled, the entries may still be stored.
 
         Raises `BKIncorrectParameterException` if an entry is too large for a frame,
         `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError`, and the error that
@@ -339,9 +346,11 @@ class ManagedLedger:
     # Ledgers
 
     def _rollover(self) -> Rollover | None:
-        writer = self._writer
-        if self._ended is not None or writer is None:
+        if self._ended is not None:
             return None
+        writer = self._writer
+        if self._unfinished is not None or writer is None:
+            return self._unfinished
         if writer.is_ended:
             return Rollover("failure", f"ledger {writer.ledger_id} failed")
         age_ms = self._wall_clock_ms() - self._opened_at_ms
@@ -349,19 +358,24 @@ class ManagedLedger:
 
     async def _roll_over(self, rollover: Rollover) -> None:
         """Close the open ledger and create the next one; if that fails, end the managed ledger."""
-        writer = self._writer
-        assert writer is not None
-        with suppress(LabkitError):  # The next ledger stores the other entries.
-            await writer.all_confirmed()
+        self._unfinished = rollover
         try:
-            await self._seal(writer)
-            self.queue.requeue()
-            await self._pause_after(writer)
+            if (writer := self._writer) is not None:
+                with suppress(LabkitError):  # The next ledger stores the other entries.
+                    await writer.all_confirmed()
+                await self._seal(writer)
+                self.queue.requeue()
+                await self._pause_after(writer)
             if self._ended is None:  # A cursor may have been fenced during the pause.
                 await self.begin_ledger(rollover)
+        except asyncio.CancelledError:
+            self._maintenance.trigger()  # The maintenance task finishes the rollover.
+            raise
         except LabkitError as error:
+            self._unfinished = None
             self.end(error)
         else:
+            self._unfinished = None
             self._maintenance.trigger()
 
     async def _pause_after(self, writer: LedgerWriter) -> None:

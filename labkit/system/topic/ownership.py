@@ -26,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
+from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -33,7 +34,7 @@ from labkit.system.metadata.store import (
     NodeExistsError,
     NoNodeError,
 )
-from labkit.system.model.errors import BKMetadataSerializationException, LabkitError
+from labkit.system.model.errors import LabkitError
 from labkit.system.topic.names import namespace_of
 from labkit.system.trace.recorder import Recorder
 
@@ -49,6 +50,7 @@ BUNDLE_BOUNDARIES = [
 BUNDLE_RANGES = ["_".join(pair) for pair in pairwise(BUNDLE_BOUNDARIES)]
 """The names of the bundles of a namespace."""
 _RETRY_S = 0.2
+_DESCRIPTION = "a broker's address"
 
 
 class BundleUnloadingError(LabkitError):
@@ -108,7 +110,7 @@ def decode_owner(data: bytes) -> tuple[BrokerAddress, bool]:
 
     Raises `BKMetadataSerializationException`.
     """
-    owner = _decode(data)
+    owner = decode_json_object(data, _DESCRIPTION)
     keys = ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls")
     service, service_tls, web, web_tls = (str(owner.get(key) or "") for key in keys)
     broker_id = (web or web_tls or service or service_tls).partition("://")[2]
@@ -130,23 +132,13 @@ def encode_broker(broker: BrokerAddress) -> bytes:
 
 def decode_broker(broker_id: str, data: bytes) -> BrokerAddress:
     """Raise `BKMetadataSerializationException` if the data is invalid."""
-    broker = _decode(data)
+    broker = decode_json_object(data, _DESCRIPTION)
     keys = ("pulsarServiceUrl", "pulsarServiceUrlTls", "webServiceUrl", "webServiceUrlTls")
     return BrokerAddress(broker_id, *(str(broker.get(key) or "") for key in keys))
 
 
 def _encode(**fields: object) -> bytes:
     return json.dumps({key: value for key, value in fields.items() if value != ""}).encode()
-
-
-def _decode(data: bytes) -> dict[str, object]:
-    try:
-        fields = json.loads(data)
-    except ValueError as error:
-        fields = error
-    if not isinstance(fields, dict):
-        raise BKMetadataSerializationException(f"a broker's address is not a JSON object: {fields}")
-    return fields
 
 
 class TopicOwnership:

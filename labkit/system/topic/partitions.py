@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.metadata.store import MetadataStore
+from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.topic.names import partitions_path
 
 _GROWING_TO = "labkit.growingTo"
@@ -50,14 +52,21 @@ class PartitionedTopic:
 
 
 def decode_partitioned_topic(data: bytes) -> PartitionedTopic:
-    fields = json.loads(data)
-    count = fields["partitions"]
+    """Raise `BKMetadataSerializationException` if the record is corrupt."""
+    description = "the record of a partitioned topic"
+    fields = decode_json_object(data, description)
+    count = fields.get("partitions")
+    if not isinstance(count, int):
+        raise BKMetadataSerializationException(f"{description} has no number of partitions")
     growing_to = int((fields.get("properties") or {}).get(_GROWING_TO, 0))
     growing_to = growing_to if growing_to > count else 0
     return PartitionedTopic(count, bool(fields.get("deleted")), growing_to, fields)
 
 
 async def read_partitioned_topic(store: MetadataStore, name: str) -> tuple[PartitionedTopic, int]:
-    """Return the record and the version of its node. Raises `NoNodeError`."""
+    """Return the record and the version of its node.
+
+    Raises `NoNodeError` and `BKMetadataSerializationException`.
+    """
     data, version = await store.get(partitions_path(name))
     return decode_partitioned_topic(data), version

@@ -143,7 +143,6 @@ async def test_a_conflicting_change_of_the_metadata_is_retried() -> None:
     repair = Repair()
     await repair.unregister("b2")
     store = repair.script.store
-    store.fail_next_set = None
 
     async def meanwhile() -> None:
         metadata, version = await repair.script.manager.read(LEDGER)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from labkit.system.broker import subscription as subscription_module
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError, code_of
 from labkit.system.broker.handlers.consumers import Consumers
@@ -68,13 +69,17 @@ class Topic:
         self.producers: dict[str, object] = {}
         self.subscriptions = Subscriptions(self.ledger, surroundings())
 
-    async def subscribed(self, client: Client, name: str = "sub") -> Subscription:
+    async def subscribed(
+        self, client: Client, name: str = "sub", *, durable: bool = True
+    ) -> Subscription:
         command = CommandSubscribe(
             topic=self.name,
             subscription=name,
             subType=CommandSubscribe.Shared,
             consumer_id=1,
             request_id=1,
+            durable=durable,
+            initialPosition=CommandSubscribe.Earliest,
         )
         connection = cast(ClientConnection, client)
         subscription, _ = await self.subscriptions.subscribe(connection, command, lambda _: None)
@@ -127,6 +132,35 @@ async def test_no_subscription_is_created_on_a_topic_that_is_being_closed(topic:
     with pytest.raises(BrokerError, match="being closed"):
         await second
     assert list(topic.ledger.cursors) == ["first"]
+
+
+async def test_a_reader_that_is_rejected_while_its_cursor_is_opened_leaves_no_subscription(
+    topic: Topic,
+) -> None:
+    topic.ledger.gate.clear()
+    reader = asyncio.create_task(topic.subscribed(Client(), durable=False))
+    await settle()
+    topic.subscriptions.is_fenced = True
+    topic.ledger.gate.set()
+    with pytest.raises(BrokerError, match="being deleted"):
+        await reader
+    topic.subscriptions.is_fenced = False
+    assert topic.subscriptions.all == []
+
+
+async def test_acknowledgements_before_a_rejected_one_release_their_entries(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscription_module, "_MAX_PARTLY_ACKED_BATCHES", 0)
+    subscription = await topic.subscribed(Client())
+    [consumer] = subscription.consumers
+    subscription.flow(consumer, 2)
+    await settle()
+    first, second = consumer.pending
+    with pytest.raises(BrokerError, match="partly acknowledged batches"):
+        subscription.acknowledge(consumer, [(first, ()), (second, (1,))])
+    assert list(consumer.pending) == [second]
+    subscription.disconnect()
 
 
 # Commands of a client

@@ -1,6 +1,7 @@
 """Test cases for the checks that concern the messages of topics served by brokers."""
 
-from labkit.system.check.messages import (
+from labkit.system.check.promises.chain import MessageIdsGrow
+from labkit.system.check.promises.messages import (
     AcknowledgedMessagesAreKept,
     MessagesAreStoredOnce,
     MessagesKeepTheirContent,
@@ -8,7 +9,6 @@ from labkit.system.check.messages import (
     ProducersOrderIsKept,
     ReceiptsNameTheirMessages,
 )
-from labkit.system.check.promises.chain import MessageIdsGrow
 from tests.system.check.cases import Case
 from tests.system.check.topic import KEPT, TOPIC, M, N, Topic
 

@@ -14,7 +14,7 @@ class MemoryStore:
     """A metadata store whose responses arrive in the next iteration of the event loop.
 
     `before_next_set` runs once, after the next compare-and-set has been sent and before it is
-    executed. If `fail_next_set` is set, the next compare-and-set raises it and changes nothing.
+    executed. The next compare-and-sets raise the errors in `fail_sets`, and change nothing.
     """
 
     session_timeout_s = 4.0
@@ -23,7 +23,7 @@ class MemoryStore:
         self.location = MetadataLocation("memory")
         self.tree = ZnodeTree(self._tell)
         self.before_next_set: Meanwhile | None = None
-        self.fail_next_set: Exception | None = None
+        self.fail_sets: list[Exception] = []
         self.set_count = 0
         self.get_count = 0
         self._watches: list[OnChange] = []
@@ -33,6 +33,10 @@ class MemoryStore:
     ) -> str:
         await asyncio.sleep(0)
         return self.tree.create(path, data, int(ephemeral), sequential)
+
+    async def create_child(self, path: str, data: bytes, parent_version: int) -> None:
+        await asyncio.sleep(0)
+        self.tree.create_child(path, data, parent_version)
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         await asyncio.sleep(0)
@@ -48,9 +52,8 @@ class MemoryStore:
         meanwhile, self.before_next_set = self.before_next_set, None
         if meanwhile is not None:
             await meanwhile()
-        error, self.fail_next_set = self.fail_next_set, None
-        if error is not None:
-            raise error
+        if self.fail_sets:
+            raise self.fail_sets.pop(0)
         self.set_count += 1
         return self.tree.set(path, data, version)
 

@@ -126,7 +126,7 @@ def test_a_bookie_that_fails_in_the_first_second_of_the_clock_is_replaced_at_onc
 async def test_a_change_with_an_unknown_outcome_ends_the_writer() -> None:
     script = Script(3, 3, 2, spares=1)
     _, [added] = await pushed(script, 1)
-    script.store.fail_next_set = MetadataUnavailableError("no answer")
+    script.store.fail_sets += 2 * [MetadataUnavailableError("no answer")]
     script.bookies[2].drop()
     for bookie in script.bookies[:2]:
         bookie.ack(0)

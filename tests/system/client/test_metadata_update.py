@@ -79,8 +79,30 @@ async def test_a_client_that_was_not_first_takes_the_password_of_the_store_if_it
 
 async def test_nothing_is_reported_of_a_change_that_may_not_be_stored() -> None:
     script = Script(3, 3, 2)
-    script.store.fail_next_set = MetadataUnavailableError("no answer")
+    script.store.fail_sets += 2 * [MetadataUnavailableError("no answer")]
     wanted = replace(script.metadata.closed(9, 1000), segments=(Segment(0, ("b1", "b2", "b4")),))
     with pytest.raises(MetadataUnavailableError):
         await published(script, script.metadata, wanted)
     assert script.rows == []
+
+
+async def test_a_change_whose_request_was_lost_is_repeated() -> None:
+    script = Script(3, 3, 2)
+    script.store.fail_sets.append(MetadataUnavailableError("no answer"))
+    wanted = script.metadata.closed(9, 1000)
+    assert await published(script, script.metadata, wanted) == (True, wanted, 1)
+    assert [event.kind for event in script.rows] == ["ledger.closed"]
+
+
+async def test_a_change_whose_response_was_lost_is_read_back() -> None:
+    script = Script(3, 3, 2)
+    store_set = script.store.set
+
+    async def loses_response(path: str, data: bytes, version: int) -> int:
+        script.store.set = store_set  # type: ignore[method-assign]
+        await store_set(path, data, version)
+        raise MetadataUnavailableError("no answer")
+
+    script.store.set = loses_response  # type: ignore[method-assign]
+    wanted = script.metadata.closed(9, 1000)
+    assert await published(script, script.metadata, wanted) == (False, wanted, 1)

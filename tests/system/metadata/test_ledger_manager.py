@@ -16,6 +16,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from tests.system.client.memory_store import MemoryStore
+from tests.system.metadata.lossy_store import LossyStore
 from tests.until import DEADLINE_S
 from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 
@@ -23,8 +24,8 @@ IDS = (0, 7, 12345, 2147483646, 2147483647, 4294967301)
 METADATA = LedgerMetadata(3, 2, 2, (Segment(0, ("b1", "b2", "b3")),), c_token=42)
 
 
-def manager_of_an_empty_cluster() -> LedgerManager:
-    store = MemoryStore()
+def manager_of_an_empty_cluster(store: MemoryStore | None = None) -> LedgerManager:
+    store = store or MemoryStore()
     store.tree.create(f"{ROOT}/LAYOUT", HIERARCHICAL.encode(), 0, False)
     return LedgerManager(store)
 
@@ -48,6 +49,18 @@ async def test_ledger_without_the_token_of_this_very_attempt_is_another_clients(
     await manager.create(7, replace(METADATA, c_token=stored))
     with pytest.raises(BKLedgerExistException):
         await manager.create(7, replace(METADATA, c_token=asked))
+
+
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_one_lost_request_or_response_fails_no_creation(lost: str) -> None:
+    store = LossyStore()
+    manager = manager_of_an_empty_cluster(store)
+    store.lose = [lost, "", lost]  # The id's node is created twice, and deleted.
+    first = await manager.new_ledger_id()
+    assert await manager.new_ledger_id() > first
+    store.lose = [lost]
+    assert await manager.create(7, METADATA) == 0
+    assert await manager.read(7) == (METADATA, 0)
 
 
 @pytest.mark.promise(

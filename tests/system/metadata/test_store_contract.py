@@ -84,6 +84,25 @@ async def node_that_exists_is_not_created_again(world: World) -> None:
 
 
 @rule
+async def child_is_created_only_below_a_parent_that_has_the_expected_version(world: World) -> None:
+    store = await world.session("a")
+    await store.create("/parent", b"")
+    await store.create_child("/parent/first", b"1", 0)
+    await store.set("/parent", b"", 0)
+    with pytest.raises(BadVersionError, match="/parent"):
+        await store.create_child("/parent/late", b"", 0)
+    with pytest.raises(NodeExistsError, match="/parent/first"):
+        await store.create_child("/parent/first", b"2", 1)
+    with pytest.raises(NoNodeError, match="/no-parent"):
+        await store.create_child("/no-parent/child", b"", 0)
+    with pytest.raises(NodeTooLargeError):
+        await store.create_child("/parent/large", bytes(MAX_NODE_BYTES), 1)
+    assert await store.children("/parent") == ["first"]
+    assert await store.get("/parent/first") == (b"1", 0)
+    assert not await store.exists("/no-parent")
+
+
+@rule
 async def set_moves_the_version_by_one(world: World) -> None:
     store = await world.session("a")
     await store.create("/versions", b"0")

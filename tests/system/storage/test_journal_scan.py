@@ -175,7 +175,7 @@ def test_batches_are_entries_of_some_bytes_or_one_other_record() -> None:
         (2 * size, [2, 2, 1, 1]),
         (99_999, [4, 1, 1]),
     ):
-        batches = [*scan(data).batches(size_bytes=size_bytes)]
+        batches = [*scan(data).chunks(size_bytes=size_bytes)]
         assert [len(batch) for batch in batches] == expected
         found = [record.body for batch in batches for record in batch]
         assert found == [*entries[:4], fence_record(5), entries[4]]
@@ -184,13 +184,13 @@ def test_batches_are_entries_of_some_bytes_or_one_other_record() -> None:
 def test_a_batch_has_128_kib_if_nothing_else_is_said() -> None:
     data = entry(5, 0, bytes(1024 - len(framed(entry(5, 0, b"")))))
     assert len(framed(data)) == 1024
-    batches = scan(header(6) + framed(data) * 300).batches()
+    batches = scan(header(6) + framed(data) * 300).chunks()
     assert [len(batch) for batch in batches] == [128, 128, 44]
 
 
 def test_the_smallest_entries_come_together_up_to_the_last_byte_of_the_file() -> None:
     smallest = struct.pack(">qq", 5, 0)
-    (batch,) = scan(header(6) + framed(smallest) * 3).batches()
+    (batch,) = scan(header(6) + framed(smallest) * 3).chunks()
     assert [record.body for record in batch] == [smallest] * 3
     assert [record.offset for record in batch] == [512, 532, 552]
 
@@ -255,7 +255,7 @@ def test_a_word_that_no_edge_cuts_is_damage(left: int) -> None:
 
 
 def test_batches_of_a_file_without_a_header_begin_at_its_first_byte() -> None:
-    (batch,) = scan(framed(KEPT) * 2).batches()
+    (batch,) = scan(framed(KEPT) * 2).chunks()
     assert [record.offset for record in batch] == [0, 45]
 
 

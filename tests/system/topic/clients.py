@@ -50,6 +50,10 @@ class PlayedStore(MemoryStore):
         self._failing.note("node create")
         return await super().create(path, data, ephemeral=ephemeral, sequential=sequential)
 
+    async def create_child(self, path: str, data: bytes, parent_version: int) -> None:
+        self._failing.note("node create")
+        await super().create_child(path, data, parent_version)
+
     async def set(self, path: str, data: bytes, version: int) -> int:
         self._failing.note("node set")
         return await super().set(path, data, version)

@@ -16,6 +16,7 @@ from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
 from labkit.worlds.sim.settings.triggers import At, On
 from tests.repeat import repeated
 from tests.system.topic.simulated import (
+    PATH,
     SMALL,
     Story,
     all_entries,
@@ -52,6 +53,40 @@ async def test_next_owner_stops_the_cursor_of_the_former_owner_which_ends(
     last = await opened(client)
     assert found_by(last.cursors["s"], positions) == [0, 1, 2, 3]
     await last.close()
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@in_simulation
+async def test_former_owner_creates_no_cursor_and_takes_none_from_the_new_owner(
+    client: BookKeeper, exists: bool
+) -> None:
+    old = await opened(client)
+    ends: list[LabkitError] = []
+    old.when_ended(ends.append)
+    positions = await stored(old, 0, 3)
+    new = await opened(client)
+    if exists:
+        await new.open_cursor("s", "earliest")
+    with pytest.raises(ManagedLedgerFencedError, match="the chain of persistent"):
+        await old.open_cursor("s", "latest")
+    assert len(ends) == 1
+    assert await client.store.children(PATH) == (["s"] if exists else [])
+    cursor = await new.open_cursor("s", "earliest")
+    cursor.acknowledge(positions[:1])
+    await cursor.flush()
+    await new.close()
+
+
+@in_simulation
+async def test_former_owner_of_a_terminated_empty_topic_creates_no_cursor(
+    client: BookKeeper,
+) -> None:
+    old = await opened(client)
+    await old.terminate()
+    old = await opened(client)
+    await opened(client)
+    with pytest.raises(ManagedLedgerFencedError):
+        await old.open_cursor("s", "latest")
 
 
 async def acknowledge_all(

@@ -7,7 +7,7 @@ from labkit.system.model.errors import BKLedgerClosedException, BKReadException
 from labkit.system.topic.chain.acknowledged import CursorState
 from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo
 from labkit.system.topic.chain.formats import IN_NODE, CursorNode, encode_cursor_node
-from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor, Start
 from labkit.system.topic.cursors.cursors import ManagedCursors
@@ -24,13 +24,22 @@ class Owner:
         self.client = client or PlayedClient()
         self.fenced: list[ManagedLedgerFencedError] = []
         chain = LedgerChain([LedgerInfo(3, 10, 1, 1)])
+        self.chain_node = GuardedNode(self.client.store, PATH, "the chain of t")
+        if not self.client.store.tree.exists(PATH, None):
+            self.client.store.tree.create(PATH, b"", 0, False)
         self.cursors = ManagedCursors(
-            PATH, chain, self.client.real, ManagedLedgerConfig(), self.fenced.append
+            PATH,
+            chain,
+            self.chain_node,
+            self.client.real,
+            ManagedLedgerConfig(),
+            self.fenced.append,
         )
 
     async def open(
         self, name: str, start: Start = "earliest", *, durable: bool = True
     ) -> ManagedCursor:
+        await self.chain_node.read()
         return await self.cursors.open(name, start, durable, {"p": 1}, {"filter": name})
 
     @property
@@ -81,19 +90,18 @@ async def test_cursor_whose_creation_was_answered_too_late_is_found_as_it_was_ma
     assert owner.fenced == []
 
 
-async def test_of_two_owners_that_make_a_cursor_at_once_one_ends() -> None:
+async def test_cursor_is_not_created_if_another_owner_takes_the_chain_over_meanwhile() -> None:
     owner = Owner()
-    create = owner.client.store.create
+    create_child = owner.client.store.create_child
 
-    async def late(path: str, data: bytes, **_: bool) -> str:
-        owner.somebody_writes("s")
-        return await create(path, data)
+    async def late(path: str, data: bytes, parent_version: int) -> None:
+        owner.client.store.tree.set(PATH, b"taken over", ANY_VERSION)
+        await create_child(path, data, parent_version)
 
-    owner.client.store.create = late  # type: ignore[method-assign]
-    with pytest.raises(ManagedLedgerFencedError):
+    owner.client.store.create_child = late  # type: ignore[method-assign]
+    with pytest.raises(ManagedLedgerFencedError, match="the chain of t"):
         await owner.open("s")
-    assert len(owner.fenced) == 1
-    assert owner.ends == {}
+    assert (len(owner.fenced), owner.ends, owner.nodes()) == (1, {}, [])
 
 
 # Taking over
@@ -179,9 +187,9 @@ async def test_cursor_of_another_owner_is_not_deleted_and_ends_this_one() -> Non
 
 async def test_cursor_that_cannot_be_closed_keeps_no_other_from_it() -> None:
     owner = Owner()
-    for name in ("a", "b"):
-        (await owner.open(name)).acknowledge_up_to((3, 4))
-    owner.client.failing.fail("node set", DOWN)
+    for cursor in [await owner.open(name) for name in ("a", "b")]:
+        cursor.acknowledge_up_to((3, 4))
+    owner.client.failing.fail("node set", DOWN, times=2)
     await owner.cursors.close()
     following = Owner(owner.client)
     await following.cursors.recover()

@@ -1,7 +1,10 @@
 """Tests for the notifications that an owner gets, and for opening and closing a managed ledger."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -211,6 +214,76 @@ async def test_owner_that_has_ended_neither_closes_its_ledger_nor_begins_the_nex
     [ledger_id] = await client.list_ledgers()
     assert (await client.ledger_metadata(ledger_id)).state is LedgerState.OPEN
     assert [link.ledger_id for link in (await read_chain(client, PATH))[0]] == [ledger_id]
+
+
+@pytest.mark.parametrize("after_ms", range(16))
+@in_simulation
+async def test_rollover_whose_caller_is_cancelled_is_finished_and_loses_no_entry(
+    client: BookKeeper, after_ms: int
+) -> None:
+    ledger = await opened(client)
+    appending = asyncio.create_task(ledger.append_all([b"%d" % number for number in range(7)]))
+    await asyncio.sleep(after_ms / 1000)
+    appending.cancel()
+    with suppress(asyncio.CancelledError):
+        await appending
+    await until(lambda: not ledger.queue.is_waiting)
+    await stored(ledger, 7, 9)
+    assert await read_all(ledger) == list(range(9))
+    await ledger.close()
+
+
+@in_simulation
+async def test_termination_whose_caller_is_cancelled_ends_the_owner(client: BookKeeper) -> None:
+    ledger = await opened(client)
+    await stored(ledger, 0, 3)
+    requested = asyncio.Event()
+
+    async def never_answered(*_: object) -> None:
+        requested.set()
+        await asyncio.Event().wait()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client.store, "set", never_answered)
+        terminating = asyncio.create_task(ledger.terminate())
+        await requested.wait()
+        terminating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await terminating
+    with pytest.raises(BKLedgerClosedException, match="may have been terminated"):
+        await ledger.append(b"x")
+
+
+@pytest.mark.parametrize("nth", range(5))
+@in_simulation
+async def test_one_lost_metadata_response_does_not_end_a_rollover(
+    client: BookKeeper, nth: int
+) -> None:
+    ledger = await opened(client)
+    await stored(ledger, 0, 4)
+    lost: list[str] = []
+    count = 0
+
+    def losing(name: str, change: Callable[..., Awaitable[object]]) -> Callable[..., object]:
+        async def changed(*arguments: Any, **options: Any) -> object:
+            nonlocal count
+            result = await change(*arguments, **options)
+            count += 1
+            if count == nth + 1:
+                lost.append(name)
+                raise DOWN
+            return result
+
+        return changed
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("create", "set", "delete"):
+            patched.setattr(client.store, name, losing(name, getattr(client.store, name)))
+        await stored(ledger, 4, 7)
+    assert len(lost) == 1
+    assert [link.entry_count for link in ledger.ledgers] == [5, 2]
+    assert await read_all(ledger) == list(range(7))
+    await ledger.close()
 
 
 # Opening and closing

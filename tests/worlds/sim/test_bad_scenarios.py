@@ -23,6 +23,12 @@ from labkit.worlds.sim.scenario.faults import (
     SlowDisk,
     Unload,
 )
+from labkit.worlds.sim.scenario.machine_faults import (
+    FailingRead,
+    FullAtSync,
+    Reformatted,
+    ReplacedDisks,
+)
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -30,7 +36,7 @@ from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, At, Moment, On
 from labkit.worlds.sim.workload.produce import Produce
 from labkit.worlds.sim.workload.publish import Publish
-from labkit.worlds.sim.workload.steps import Read, Write
+from labkit.worlds.sim.workload.steps import NameRacks, Read, Write
 
 
 def anything(value: object) -> Any:
@@ -55,6 +61,13 @@ def anything(value: object) -> Any:
         (lambda: Crash("b0", disk="gone"), "disk must be one of kept, lost, torn, lot, got 'gone'"),
         (lambda: Crash("b0", when=anything(5)), "when must be At(...) or On(...), got 5"),
         (lambda: BitRot("b0", "logs"), "must be one of journal, entry log, index, got 'logs'"),
+        (
+            lambda: ReplacedDisks("b0", "journals"),
+            "which must be one of all, journal, ledgers, got 'journals'",
+        ),
+        (lambda: Publish(keys=-1), "keys must be a number from 0 to 1,000,000, got -1"),
+        (lambda: Write(racks=-1), "racks must be a number from 0 to 1,000,000, got -1"),
+        (lambda: NameRacks(0), "racks must be at least 1, got 0"),
         (lambda: BitRot("b0", part=7.0), "part must be a number from 0 to 1, got 7.0"),
         (lambda: BitRot("b0", size=0), "size must be a number from 1 to 1,000,000, got 0"),
         (lambda: Partition(("b0",), direction="inn"), "must be one of both, out, in, got 'inn'"),
@@ -98,6 +111,10 @@ def test_a_value_out_of_its_range_is_refused_with_what_is_possible(
         (SessionLoss("*"), "cannot hit '*'"),
         (SlowDisk("broker0"), "cannot hit 'broker0'; valid targets: b0, b1"),
         (BitRot("w"), "cannot hit 'w'"),
+        (FailingRead("w"), "cannot hit 'w'; valid targets: b0, b1"),
+        (FullAtSync("broker0"), "cannot hit 'broker0'; valid targets: b0, b1"),
+        (ReplacedDisks("w"), "cannot hit 'w'; valid targets: b0, b1"),
+        (Reformatted("w"), "cannot hit 'w'; valid targets: b0, b1"),
         (Leave("b0"), "cannot hit 'b0'; valid targets: broker0"),
         (Unload("b0"), "cannot hit 'b0'; valid targets: broker0"),
         (Reset("b0", "*"), "cannot hit '*'; valid targets: b0, b1, broker0, w, zk"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.check import Outcome, broken, check_all
-from labkit.system.check.messages import MessagesAreStoredOnce
+from labkit.system.check.promises.messages import MessagesAreStoredOnce
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import search

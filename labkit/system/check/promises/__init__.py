@@ -3,7 +3,7 @@
     durability, writing, fencing, deletion, reading   entries and ledgers
     callers, learning                                 responses to callers and readers
     repair, outage, marks, health                     lost bookies, metadata store outages, errors
-    chain, deliveries, unloading                      topics and their consumers
+    chain, messages, deliveries, unloading            topics, their producers and consumers
     specification                                     invariants of the TLA+ specification
 
 Read `durability` first.

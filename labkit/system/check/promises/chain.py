@@ -172,6 +172,9 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
                     f"{before.writer} was killed, and the run does not show whether it"
                     f" had closed ledger {before.ledger_id} by then"
                 )
+            elif before.closed is None and self.facts.is_simulated:
+                # The epilogue would have closed an open ledger, so a response was lost.
+                self.doubt(f"the run does not show who closed ledger {before.ledger_id}")
             elif before.closed is None and event.detail == "opened":
                 # The connection may have broken before the response arrived.
                 self.doubt(f"the run does not show ledger {before.ledger_id} being closed")

@@ -11,8 +11,8 @@ from collections.abc import Hashable
 from typing import TypeAlias
 
 from labkit.system.check.facts import Facts
-from labkit.system.check.messages import Message, message_in, message_of
 from labkit.system.check.promise import Check
+from labkit.system.check.promises.messages import Message, message_in, message_of
 from labkit.system.trace.answers import (
     AllAcknowledged,
     EntryAcknowledged,

@@ -7,14 +7,14 @@ In BookKeeper: `bookie/LedgerDescriptorImpl.java#fenceAndLogInJournal`,
 
 from collections import defaultdict
 
-from labkit.system.check.answers import AnswerCheck
 from labkit.system.check.facts import FENCE, Facts, proves_absence
 from labkit.system.check.promise import Check, end_words
+from labkit.system.check.responses import ResponseCheck
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 
-class FenceIsDurableBeforeItsAnswer(AnswerCheck):
+class FenceIsDurableBeforeItsAnswer(ResponseCheck):
     """A bookie responds to a fencing read, with or without an entry, only after its fence is
     durable.
 

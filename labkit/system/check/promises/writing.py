@@ -5,9 +5,9 @@ In BookKeeper: `client/LedgerHandle.java`, `client/PendingAddOp.java`, `bookie/J
 
 from collections import defaultdict
 
-from labkit.system.check.answers import AnswerCheck
 from labkit.system.check.facts import Facts, LedgerFacts
 from labkit.system.check.promise import Check, entry_words
+from labkit.system.check.responses import ResponseCheck
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -90,7 +90,7 @@ class WriteSetIsRight(Check):
                 )
 
 
-class AckFollowsSync(AnswerCheck):
+class AckFollowsSync(ResponseCheck):
     """A bookie acknowledges an entry only after syncing the journal record that contains it.
 
     The check skips ledgers with deferred sync. If a bookie receives an entry several times, the

@@ -114,7 +114,7 @@ class LedgerIndex:
         "_flush_count",
         "_last_set",
         "_last_stored",
-        "_may_be_unsynced",
+        "_needs_sync",
         "_page_count",
         "_read_ahead",
         "_stored_header",
@@ -151,7 +151,7 @@ class LedgerIndex:
         """The highest entry id in the file, once `last_entry_id` has determined it."""
         self._last_set = -1
         """The highest entry id passed to `set_locations`, or -1."""
-        self._may_be_unsynced = False
+        self._needs_sync = False
         """Whether `assume_unsynced` has been called since the last flush, or the file is new and
         its folders have not been synced yet.
         """
@@ -183,7 +183,7 @@ class LedgerIndex:
         """Make the next flush rewrite the header and sync the file even if nothing has changed (the
         failed-sync rule, see `disk`). A location is written again only if it is set again.
         """
-        self._may_be_unsynced = bool(self._stored_header)
+        self._needs_sync = bool(self._stored_header)
 
     @property
     def has_file(self) -> bool:
@@ -294,11 +294,11 @@ class LedgerIndex:
         # Encode the header only once, so that the next flush notices if a fence is set during the
         # write.
         header = self.header.encode()
-        if header == self._stored_header and not self._changed.pages and not self._may_be_unsynced:
+        if header == self._stored_header and not self._changed.pages and not self._needs_sync:
             return None
         is_new = not self._stored_header
         file = self.disk.create(_temporary_path(self.ledger_id)) if is_new else self._open_file()
-        if header != self._stored_header or self._may_be_unsynced:
+        if header != self._stored_header or self._needs_sync:
             file.write(0, header.ljust(DATA_OFFSET, b"\0"))
         for offset, slots in self._changed.writes(self._whole_page_count, self._stored_page):
             file.write(DATA_OFFSET + offset, slots)
@@ -310,17 +310,17 @@ class LedgerIndex:
         if not self._stored_header:
             self.disk.rename(_temporary_path(self.ledger_id), path)
             self._keep_open(written.file)
-            self._may_be_unsynced = True
+            self._needs_sync = True
         self._stored_header = written.header
         # Invalidate the read-ahead before dropping the changes, because it does not contain them.
         self._flush_count += 1
         last_page = max(self._changed.pages, default=-1)
         self._whole_page_count = max(self._whole_page_count, last_page + 1)
         self._changed = ChangedLocations(self.page_size)
-        return _folders_of(path) if self._may_be_unsynced else ()
+        return _folders_of(path) if self._needs_sync else ()
 
     def note_folders_synced(self) -> None:
-        self._may_be_unsynced = False
+        self._needs_sync = False
 
     def forget_file(self) -> None:
         """Close the file once the current reads have ended; it is reopened when needed."""

@@ -77,7 +77,7 @@ class ChainStore:
         self.client = client
         self.config = config
         self._description = f"the chain of {name}"
-        self._node = self.node_class(client.store, path, self._description)
+        self.node = self.node_class(client.store, path, self._description)
         self._managed_ledger = managed_ledger_name(path)
         self.terminated: Position | None = None
         """The last entry of a terminated chain, otherwise None."""
@@ -86,16 +86,18 @@ class ChainStore:
 
     async def take_over(self) -> None:
         """Recover the last ledger, which fences its writer, then store the chain, so that the
-        previous owner cannot add a ledger.
+        previous owner can add neither a ledger nor a cursor.
 
-        Raises the same exceptions as `BookKeeper.open_ledger`.
+        An empty chain is stored later, with its first ledger. Raises the same exceptions as
+        `BookKeeper.open_ledger`.
         """
-        await self._node.read()
-        self.terminated = decode_terminated(self._node.data)
-        links = decode_chain(self._node.data)
+        await self.node.read()
+        self.terminated = decode_terminated(self.node.data)
+        links = decode_chain(self.node.data)
         self.chain.replace(links)
         if links:
             self.chain.replace([*links[:-1], *await self.recover_last_ledger(links[-1])])
+        if links or self.terminated is not None:
             await self.store_closed()
 
     async def begin_ledger(self) -> LedgerWriter:
@@ -140,10 +142,10 @@ class ChainStore:
 
     @property
     def properties(self) -> dict[str, str]:
-        return decode_properties(self._node.data)
+        return decode_properties(self.node.data)
 
     async def set_property(self, name: str, value: str) -> None:
-        await self._node.write(with_property(self._node.data, name, value))
+        await self.node.write(with_property(self.node.data, name, value))
 
     def check_not_terminated(self) -> None:
         if self.terminated is not None:
@@ -159,7 +161,7 @@ class ChainStore:
         if self.terminated is not None:
             return self.terminated
         links = self._nonempty_links()
-        await self._write(with_terminated(encode_chain(links, self._node.data), last), links)
+        await self._write(with_terminated(encode_chain(links, self.node.data), last), links)
         self.terminated = last
         return last
 
@@ -196,7 +198,7 @@ class ChainStore:
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
         """Store the chain; `delete_removed_ledgers` must be called later."""
-        data = encode_chain(links, self._node.data)
+        data = encode_chain(links, self.node.data)
         if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(
                 f"{self._description} would have {len(links)} ledgers, too many for a node: reduce"
@@ -205,7 +207,7 @@ class ChainStore:
         await self._write(data, links)
 
     async def _write(self, data: bytes, links: list[LedgerInfo]) -> None:
-        await self._node.write(data)
+        await self.node.write(data)
         kept = [link.ledger_id for link in links]
         known = [link.ledger_id for link in self.chain.links]
         self._removed.update((each, None) for each in known if each not in kept)

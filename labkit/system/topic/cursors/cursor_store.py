@@ -60,6 +60,7 @@ class CursorStore:
         self,
         path: str,
         cursor: str,
+        chain_node: GuardedNode,
         client: BookKeeper,
         config: ManagedLedgerConfig,
     ) -> None:
@@ -69,15 +70,20 @@ class CursorStore:
         self._cursor = cursor
         self._name = f"cursor {cursor} of {self._managed_ledger}"
         self._path = path
-        self._node = GuardedNode(client.store, path, self._name)
+        self._node = GuardedNode(client.store, path, self._name, chain_node)
         self.cursor_properties: tuple[tuple[str, str], ...] = ()
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._ledgers: dict[int, None] = {}
         """Ledgers that the node may refer to, or that must still be deleted."""
 
+    async def exists(self) -> bool:
+        return await self._node.read()
+
     async def create(self, state: CursorState, cursor_properties: Mapping[str, str]) -> None:
-        """Raise `NodeTooLargeError` if the properties exceed `MAX_CURSOR_PROPERTIES_BYTES`."""
+        """Raise `NodeTooLargeError` if the properties exceed `MAX_CURSOR_PROPERTIES_BYTES`, and
+        `NodeExistsError`.
+        """
         self.cursor_properties = tuple(cursor_properties.items())
         size = len(self._node_without_state(IN_NODE))
         if size > MAX_CURSOR_PROPERTIES_BYTES:
@@ -85,9 +91,8 @@ class CursorStore:
                 f"{self._name}: properties are too large: expected at most"
                 f" {MAX_CURSOR_PROPERTIES_BYTES} bytes, got {size}"
             )
-        await self._node.write(
-            encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))
-        )
+        data = encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))
+        await self._node.create(data)
 
     async def recover(self) -> CursorState | None:
         """Take over the cursor from its previous owner; return None if it does not exist.

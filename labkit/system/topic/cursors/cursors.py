@@ -6,17 +6,20 @@ In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NoNodeError
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.acknowledged import CursorState
 from labkit.system.topic.chain.chain import LedgerChain, Position
-from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor, Start, mark_delete_before
 from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.system.topic.names import decode_name, encode_name
+
+_Answer = TypeVar("_Answer")
 
 
 class ManagedCursors:
@@ -24,6 +27,7 @@ class ManagedCursors:
         self,
         managed_ledger_path: str,
         chain: LedgerChain,
+        chain_node: GuardedNode,
         client: BookKeeper,
         config: ManagedLedgerConfig,
         on_fenced: Callable[[ManagedLedgerFencedError], None],
@@ -31,6 +35,7 @@ class ManagedCursors:
         self.by_name: dict[str, ManagedCursor] = {}
         self._path = managed_ledger_path
         self._chain = chain
+        self._chain_node = chain_node
         self._client = client
         self._config = config
         self._on_fenced = on_fenced
@@ -70,11 +75,7 @@ class ManagedCursors:
             store = None
             if durable:
                 store = self._store(name)
-                # The cursor already exists if the response to an earlier attempt was lost.
-                found = await store.recover()
-                if found is None:
-                    await self._guarded(store.create(state, cursor_properties))
-                state = found or state
+                state = await self._guarded(self._create(store, state, cursor_properties))
             return self._add(name, state, store)
 
     async def delete(self, name: str) -> None:
@@ -95,9 +96,20 @@ class ManagedCursors:
         for cursor in self.by_name.values():
             cursor.stop(reason)
 
+    async def _create(
+        self, store: CursorStore, state: CursorState, cursor_properties: Mapping[str, str]
+    ) -> CursorState:
+        if not await store.exists():
+            await store.create(state, cursor_properties)
+            return state
+        # Either an earlier attempt of this owner has created the cursor, or another owner has taken
+        # over the chain, so that this write fails.
+        await self._chain_node.write(self._chain_node.data)
+        return await store.recover() or state
+
     def _store(self, name: str) -> CursorStore:
         path = f"{self._path}/{encode_name(name)}"
-        return CursorStore(path, name, self._client, self._config)
+        return CursorStore(path, name, self._chain_node, self._client, self._config)
 
     def _add(self, name: str, state: CursorState, store: CursorStore | None) -> ManagedCursor:
         cursor = ManagedCursor(
@@ -111,9 +123,9 @@ class ManagedCursors:
         self.by_name[name] = cursor
         return cursor
 
-    async def _guarded(self, change: Awaitable[None]) -> None:
+    async def _guarded(self, change: Awaitable[_Answer]) -> _Answer:
         try:
-            await change
+            return await change
         except ManagedLedgerFencedError as error:
             self._on_fenced(error)
             raise

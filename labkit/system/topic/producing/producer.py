@@ -10,7 +10,11 @@ from functools import partial
 from typing import NamedTuple
 
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
-from labkit.system.model.errors import BKIncorrectParameterException, BKLedgerClosedException
+from labkit.system.model.errors import (
+    BKIncorrectParameterException,
+    BKLedgerClosedException,
+    LabkitError,
+)
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import (
@@ -24,6 +28,12 @@ from labkit.system.trace.recorder import Recorder
 _OVERHEAD = 1024
 """Upper bound for the size of the producer's name, publish time and sequence id."""
 _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
+SEND_TIMEOUT_S = 30.0
+"""How long a producer waits until an entry is confirmed; the default of Pulsar's clients."""
+
+
+class SendTimeoutError(LabkitError):
+    """A message was not confirmed in time; it may be stored all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,8 @@ class PartitionProducer:
     def send(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
         """Store a message; the future resolves to its id once its entry is confirmed.
 
-        Raises `BKIncorrectParameterException` if the message is too large for an entry.
+        The future fails with `SendTimeoutError` if that takes longer than `SEND_TIMEOUT_S`. Raises
+        `BKIncorrectParameterException` if the message is too large for an entry.
         """
         stored: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
         if self._batching is None:
@@ -132,8 +143,16 @@ class PartitionProducer:
         task.add_done_callback(partial(self._resolve, futures))
 
     async def _store(self, data: bytes, message_count: int) -> tuple[int, int]:
-        stored = await self._ledger.append(data)
-        ledger_id, entry_id = await stored
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                stored = await self._ledger.append(data)
+                ledger_id, entry_id = await stored
+        except TimeoutError:
+            raise SendTimeoutError(
+                f"no entry of {self._ledger.name} was confirmed within {SEND_TIMEOUT_S:g} s: check"
+                " that enough bookies are running, then send the message again; it may already be"
+                " stored"
+            ) from None
         self._recorder.record(
             "batch.stored", ledger_id, entry_id, size=message_count, topic=self._ledger.name
         )
@@ -181,7 +200,8 @@ class Producer:
     ) -> asyncio.Future[MessageId]:
         """Send a message; the future resolves to its id once it is stored.
 
-        Raises `BKIncorrectParameterException` if the payload is too large for an entry, and
+        The future fails with `SendTimeoutError` if that takes longer than `SEND_TIMEOUT_S`. Raises
+        `BKIncorrectParameterException` if the payload is too large for an entry, and
         `BKLedgerClosedException` after `close`.
         """
         if self._closed:

@@ -95,23 +95,29 @@ def look_of(way: PathPart, message: Exchange, faded: bool) -> str:
     return "refused" if way.key == "back" and message.end == "refused" else message.what
 
 
-def message_marks(
-    key: str,
-    message: Exchange,
-    progress: ExchangeProgress,
-    x: Sequence[float],
-    kin: str,
-    title: str,
-    faded: bool,
-) -> Mark:
-    parts = list[Mark]()
-    for way in path_parts(progress, x[message.source], x[message.target]):
-        if way.row >= progress.first:
-            stroke, thick, dash = LOOKS[look_of(way, message, faded)]
-            d = _path_of(way, ROW * progress.first)
-            look = Style(stroke=stroke, thick=thick, dash=dash)
-            parts.append(path(way.key, d, kin=kin, title=title, **look))
-    return group(key, *parts)
+class MessageArrow(NamedTuple):
+    """A message to draw; `x` are the horizontal positions of the nodes."""
+
+    key: str
+    message: Exchange
+    progress: ExchangeProgress
+    x: Sequence[float]
+    kin: str
+    title: str
+    faded: bool
+
+    def path_parts(self) -> Iterator[PathPart]:
+        return path_parts(self.progress, self.x[self.message.source], self.x[self.message.target])
+
+    def marks(self) -> Mark:
+        parts = list[Mark]()
+        for way in self.path_parts():
+            if way.row >= self.progress.first:
+                stroke, thick, dash = LOOKS[look_of(way, self.message, self.faded)]
+                d = _path_of(way, ROW * self.progress.first)
+                look = Style(stroke=stroke, thick=thick, dash=dash)
+                parts.append(path(way.key, d, kin=self.kin, title=self.title, **look))
+        return group(self.key, *parts)
 
 
 def _path_of(way: PathPart, top: float) -> str:

@@ -1,6 +1,6 @@
 """Draws the messages that are visible at a moment, each up to the point that it has reached."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group
 from labkit.views.widgets.space_time.arrows import (
     ExchangeProgress,
+    MessageArrow,
     Point,
     flight,
     look_of,
-    message_marks,
     path_parts,
     title_of,
 )
@@ -83,25 +83,13 @@ class Messages:
         progress = self._progress(message, upto, first)
         kin = f"e{diagram.ledger}-{message.entry}" if message.entry >= 0 else "fence"
         faded = self._lit is not None and message.sent not in self._lit
-        return self._cache.part(
-            number,
-            self._draw_message,
-            *(str(number), message, progress, self._plan.x, kin, self._titles[number], faded),
-        )
+        x, title = self._plan.x, self._titles[number]
+        arrow = MessageArrow(str(number), message, progress, x, kin, title, faded)
+        return self._cache.part(number, self._draw_message, arrow)
 
-    def _draw_message(
-        self,
-        key: str,
-        message: Exchange,
-        progress: ExchangeProgress,
-        x: Sequence[float],
-        kin: str,
-        title: str,
-        faded: bool,
-    ) -> Mark:
-        ways = path_parts(progress, x[message.source], x[message.target])
-        self.symbols.update(look_of(way, message, faded) for way in ways)
-        return message_marks(key, message, progress, x, kin, title, faded)
+    def _draw_message(self, arrow: MessageArrow) -> Mark:
+        self.symbols.update(look_of(way, arrow.message, arrow.faded) for way in arrow.path_parts())
+        return arrow.marks()
 
     def _progress(self, message: Exchange, upto: int, first: int) -> ExchangeProgress:
         sent, arrived, left, answered = (

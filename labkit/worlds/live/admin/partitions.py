@@ -99,14 +99,26 @@ async def forward(call: Call, path: str, method: str) -> Any:
             allow_nonstandard_methods=True,
         )
     except HTTPClientError as error:
-        body = error.response.body if error.response else b""
-        reason = json.loads(body).get("reason", "") if body else ""
-        return StatusError(error.code, str(reason or f"{path}: {error}"))
+        if error.response is None:  # No response within the limit, or a closed connection.
+            return _unavailable_error(path, error)
+        return StatusError(error.code, _reason(error.response.body) or f"{path}: {error}")
     except OSError as error:
-        return StatusError(
-            HTTPStatus.SERVICE_UNAVAILABLE, f"{path}: its broker is not responding: {error}"
-        )
+        return _unavailable_error(path, error)
     return json.loads(response.body) if response.body else None
+
+
+def _unavailable_error(path: str, error: Exception) -> StatusError:
+    return StatusError(
+        HTTPStatus.SERVICE_UNAVAILABLE, f"{path}: its broker is not responding: {error}"
+    )
+
+
+def _reason(body: bytes) -> str:
+    """Return the reason that an error response contains; "" if it was not sent by a broker."""
+    try:
+        return str(json.loads(body)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:

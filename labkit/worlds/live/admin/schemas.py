@@ -75,8 +75,9 @@ def _payload(call: Call) -> Schema:
     body = call.body if isinstance(call.body, dict) else {}
     name, text = body.get("type"), body.get("schema")
     properties = body.get("properties") or {}
-    values = properties.values() if isinstance(properties, dict) else [properties]
-    are_texts = all(isinstance(value, str) for value in values)
+    are_texts = isinstance(properties, dict) and all(
+        isinstance(value, str) for value in properties.values()
+    )
     if not isinstance(name, str) or not isinstance(text, str) or not are_texts:
         raise BadRequestError(
             'the body must look like {"type": "AVRO", "schema": "...", "properties": {}}'

@@ -206,7 +206,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str
         if (given := getattr(options, name)) is not None:
             process[name] = given
     if not options.id:
-        raise BKIncorrectParameterException("give --id")
+        raise BKIncorrectParameterException("specify --id")
     if "tls_port" in process and "certificate" not in process:
         raise BKIncorrectParameterException(
             f"brokerServicePortTls is {process['tls_port']}, but TLS requires"

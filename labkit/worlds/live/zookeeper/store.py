@@ -18,7 +18,12 @@ from typing import Any
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, SASLException, SessionClosedRequireSaslError
+from kazoo.exceptions import (
+    KazooException,
+    RolledBackError,
+    SASLException,
+    SessionClosedRequireSaslError,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.interfaces import IAsyncResult
 from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
@@ -233,6 +238,16 @@ class ZooKeeperStore:
                 break
         return created.removeprefix(self.location.chroot)
 
+    async def create_child(self, path: str, data: bytes, parent_version: int) -> None:
+        check_node(path, data)
+        transaction = self.client.transaction()
+        transaction.check(self._whole(path.rpartition("/")[0]), parent_version)
+        transaction.create(self._whole(path), data)
+        for outcome in await self._result(path, transaction.commit_async()):
+            # If one request of a transaction fails, the requests before it are rolled back.
+            if isinstance(outcome, KazooException) and not isinstance(outcome, RolledBackError):
+                raise _metadata_error(path, outcome)
+
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         request = self.client.get_async(self._whole(path), self._watch(on_change))
         data, stat = await self._result(path, request)
@@ -311,8 +326,12 @@ class ZooKeeperStore:
         except SessionClosedRequireSaslError:
             raise self._secret_error() from None
         except KazooException as error:
-            kind = _ERRORS.get(type(error), MetadataUnavailableError)
-            raise kind(f"{path}: {type(error).__name__} {error}".rstrip()) from None
+            raise _metadata_error(path, error) from None
+
+
+def _metadata_error(path: str, error: KazooException) -> MetadataError:
+    kind = _ERRORS.get(type(error), MetadataUnavailableError)
+    return kind(f"{path}: {type(error).__name__} {error}".rstrip())
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types

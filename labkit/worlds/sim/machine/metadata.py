@@ -83,6 +83,9 @@ class SimMetadataStore:
         created: str = await self._request("create", path, data, ephemeral, sequential)
         return created
 
+    async def create_child(self, path: str, data: bytes, parent_version: int) -> None:
+        await self._request("create_child", path, data, parent_version)
+
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
         found: tuple[bytes, int] = await self._request_and_watch("get", path, on_change)
         return found

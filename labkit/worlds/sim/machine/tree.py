@@ -67,6 +67,11 @@ class ZnodeTree:
         self._fire(self._child_watches, parent)
         return path
 
+    def create_child(self, path: str, data: bytes, parent_version: int) -> None:
+        """Raise `NodeExistsError`, and `NoNodeError` or `BadVersionError` for the parent."""
+        self._find(_parent(path), parent_version)
+        self.create(path, data, 0, False)
+
     def get(self, path: str, watch: Watch | None) -> tuple[bytes, int]:
         """Return the data and the version. Raises `NoNodeError`, in which case no watch is set."""
         node = self._find(path)

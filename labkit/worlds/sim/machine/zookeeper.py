@@ -38,7 +38,7 @@ METADATA_SERVER = "zk"
 PORT = 2181
 _LOCATION = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
 _DELAY_MS = log_spread(0.1, 500)
-_WRITES = "create", "set"
+_WRITES = "create", "create_child", "set"
 _MAX_RESPONSES_KEPT = 1000
 """Per session; this is more than can be in flight while a duplicate request is delayed."""
 _BUSY_S = 1.0

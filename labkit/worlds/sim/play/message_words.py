@@ -28,6 +28,7 @@ _METADATA = {
     "exists": "does {} exist?",
     "children": "list {}",
     "create": "create {}",
+    "create_child": "create {}",
     "set": "write {}",
     "delete": "delete {}",
 }

@@ -21,6 +21,12 @@ from labkit.worlds.sim.scenario.faults import (
     SlowStart,
     Unload,
 )
+from labkit.worlds.sim.scenario.machine_faults import (
+    FailingRead,
+    FullAtSync,
+    Reformatted,
+    ReplacedDisks,
+)
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.consume import Consume
@@ -29,7 +35,18 @@ from labkit.worlds.sim.workload.steps import Step, Write
 
 _RESERVED_NODES = (METADATA_SERVER, EPILOGUE)
 """Names that occur in events, but that faults of a node cannot target."""
-_BOOKIE_FAULTS = CrashAtOperation | SlowStart | SlowDisk | FailingSync | FullDisk | BitRot
+_BOOKIE_FAULTS = (
+    CrashAtOperation
+    | SlowStart
+    | SlowDisk
+    | FailingSync
+    | FailingRead
+    | FullDisk
+    | FullAtSync
+    | ReplacedDisks
+    | Reformatted
+    | BitRot
+)
 
 
 def check_parts(parts: Iterable[object], method: str, example: str) -> None:

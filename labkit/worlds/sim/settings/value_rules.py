@@ -149,7 +149,7 @@ _LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("window", "batch_size", "entries_per_ledger", "size"), _FROM_ONE),
     **dict.fromkeys(("permits", "ack_every"), _FROM_ONE),
     **dict.fromkeys(("entries_per_connection", "force_every"), _COUNT),
-    **dict.fromkeys(("redeliver_every", "start_over_after"), _COUNT),
+    **dict.fromkeys(("redeliver_every", "start_over_after", "keys", "racks"), _COUNT),
     "start_over_by": _one_of("seek", "unsubscribe"),
     "lac": _one_of("read", "try", "explicit"),
     "max_allowed_ensemble_changes": _between(0, 2**31 - 1),
@@ -168,6 +168,7 @@ _LIMITS: Mapping[str, Rule] = {
     "offset_ms": _between(-_MAX_MS, _MAX_MS),
     "disk": _one_of("kept", "lost", "torn", "lot"),
     "file": _one_of("journal", "entry log", "index"),
+    "which": _one_of("all", "journal", "ledgers"),
     "direction": _one_of("both", "out", "in"),
     "kind": Rule(KINDS.__contains__, _describe_kinds),
 }

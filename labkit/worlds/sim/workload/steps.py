@@ -17,6 +17,7 @@ from labkit.system.client.deferred_sync import DeferredSyncWriter
 from labkit.system.client.reader import LedgerReader
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.racks import RACKS
+from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
@@ -233,6 +234,11 @@ class NameRacks(Value):
     racks: int = 2
     client: str = "operator"
     when: Moment = START
+
+    def __post_init__(self) -> None:
+        Value.__post_init__(self)
+        if not self.racks:
+            raise BKIncorrectParameterException("NameRacks: racks must be at least 1, got 0")
 
     def __str__(self) -> str:
         return f"name {self.racks} racks"

@@ -183,7 +183,7 @@ async def test_overtaken_owner_takes_its_new_ledger_away_if_it_can(deletes: bool
 
 async def test_ledger_that_the_chain_may_name_after_a_lost_answer_stays() -> None:
     owned = Owned()
-    owned.client.failing.fail("node create", DOWN)
+    owned.client.failing.fail("node create", DOWN, times=2)
     with pytest.raises(MetadataUnavailableError):
         await owned.store.begin_ledger()
     assert list(owned.client.ledgers) == [1]

@@ -1,42 +1,12 @@
 """Tests for a node with a single owner when responses may be lost."""
 
+import asyncio
+
 import pytest
 
-from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.metadata.store import MetadataUnavailableError, NodeExistsError
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
-from tests.system.client.memory_store import MemoryStore
-
-
-class LossyStore(MemoryStore):
-    """Loses the response to the next write, which may or may not have been executed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lose: str = ""
-
-    async def create(
-        self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
-    ) -> str:
-        if self.lose != "request":
-            await super().create(path, data, ephemeral=ephemeral, sequential=sequential)
-        self._lose()
-        return path
-
-    async def set(self, path: str, data: bytes, version: int) -> int:
-        if self.lose != "request":
-            version = await super().set(path, data, version)
-        self._lose()
-        return version
-
-    async def delete(self, path: str, version: int = -1) -> None:
-        if self.lose != "request":
-            await super().delete(path, version)
-        self._lose()
-
-    def _lose(self) -> None:
-        lost, self.lose = self.lose, ""
-        if lost:
-            raise MetadataUnavailableError("the response was lost")
+from tests.system.metadata.lossy_store import LossyStore
 
 
 @pytest.fixture
@@ -74,8 +44,8 @@ async def test_of_two_owners_that_create_the_node_one_goes_on(store: LossyStore)
 
 
 async def loses(store: LossyStore, lost: str, owner: GuardedNode, data: bytes) -> None:
-    """Let the owner write, and lose the request or the response."""
-    store.lose = lost
+    """Let the owner write, and lose the request or the response of both attempts."""
+    store.lose = [lost, lost]
     with pytest.raises(MetadataUnavailableError):
         await owner.write(data)
 
@@ -102,6 +72,50 @@ async def test_owner_whose_answer_was_lost_goes_on_or_deletes_the_node(
         await owner.delete()
 
 
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_owner_goes_on_after_one_lost_request_or_response(
+    store: LossyStore, begun: bool, lost: str
+) -> None:
+    owner = node(store)
+    if begun:
+        await owner.write(b"0")
+    store.lose = [lost]
+    await owner.write(b"1")
+    assert owner.data == store.tree.get("/chain", None)[0] == b"1"
+    await owner.write(b"2")
+    assert store.tree.get("/chain", None)[0] == b"2"
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_owner_goes_on_after_a_change_whose_caller_was_cancelled(
+    store: LossyStore, deletes: bool
+) -> None:
+    owner = node(store)
+    await owner.write(b"0")
+    store.lose = ["caller"]
+    with pytest.raises(asyncio.CancelledError):
+        await (owner.delete() if deletes else owner.write(b"1"))
+    await owner.write(b"2")
+    assert store.tree.get("/chain", None)[0] == b"2"
+
+
+async def test_node_below_another_is_created_only_by_the_owner_of_both(store: LossyStore) -> None:
+    old, new = node(store), node(store)
+    await old.write(b"0")
+    await new.read()
+    await new.write(b"1")
+    late = GuardedNode(store, "/chain/s", "cursor s", old)
+    for create in (late.create, late.write, late.create):
+        with pytest.raises(ManagedLedgerFencedError, match="changed the chain of t"):
+            await create(b"late")
+    assert store.tree.children("/chain", None) == []
+    await GuardedNode(store, "/chain/s", "cursor s", new).create(b"s")
+    with pytest.raises(NodeExistsError):
+        await GuardedNode(store, "/chain/s", "cursor s", new).create(b"again")
+    assert store.tree.get("/chain/s", None)[0] == b"s"
+
+
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("lost", ["request", "answer"])
 async def test_owner_whose_answer_was_lost_is_fenced_if_another_wrote_since(
@@ -112,8 +126,9 @@ async def test_owner_whose_answer_was_lost_is_fenced_if_another_wrote_since(
     await loses(store, lost, owner, b"1")
     await other.read()
     await other.write(b"2")
-    with pytest.raises(ManagedLedgerFencedError):
-        await (owner.delete() if deletes else owner.write(b"3"))
+    for _ in range(2):
+        with pytest.raises(ManagedLedgerFencedError):
+            await (owner.delete() if deletes else owner.write(b"3"))
     assert store.tree.get("/chain", None)[0] == b"2"
 
 
@@ -131,7 +146,7 @@ async def test_deletion_whose_answer_was_lost_may_be_repeated(store: LossyStore)
     owner = node(store)
     await owner.read()
     await owner.write(b"0")
-    store.lose = "answer"
+    store.lose = ["answer"]
     with pytest.raises(MetadataUnavailableError):
         await owner.delete()
     await owner.delete()
@@ -144,7 +159,7 @@ async def test_a_write_after_a_deletion_whose_answer_was_lost_stores_the_node(
 ) -> None:
     owner = node(store)
     await owner.write(b"0")
-    store.lose = lost
+    store.lose = [lost]
     with pytest.raises(MetadataUnavailableError):
         await owner.delete()
     await owner.write(b"1")
@@ -165,8 +180,11 @@ async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: L
     owner = node(store)
     await owner.write(b"1")
     assert owner.data == b"1"
-    await loses(store, "answer", owner, b"2")
+    await loses(store, "request", owner, b"2")
     assert owner.data == b"1"
+    # After the first lost response, the node was read back.
+    await loses(store, "answer", owner, b"2")
+    assert owner.data == b"2"
     assert await owner.read()
     assert owner.data == b"2"
     await owner.delete()

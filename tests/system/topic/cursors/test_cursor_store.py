@@ -19,13 +19,14 @@ from labkit.system.topic.chain.formats import (
     encode_cursor_node,
     encode_position,
 )
-from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor_store import MAX_CURSOR_PROPERTIES_BYTES, CursorStore
 from labkit.system.topic.names import managed_ledger_path
 from tests.system.topic.clients import PlayedClient
 
-PATH = f"{managed_ledger_path('persistent://public/default/t')}/s"
+CHAIN_PATH = managed_ledger_path("persistent://public/default/t")
+PATH = f"{CHAIN_PATH}/s"
 CONFIG = ManagedLedgerConfig(4, 3, 2, max_entries_per_cursor_ledger=3)
 DOWN = MetadataUnavailableError("it does not answer")
 FAILED = BKWriteException("no bookie answers")
@@ -37,11 +38,19 @@ class Kept:
     def __init__(self, client: PlayedClient | None = None, **config: int) -> None:
         self.client = client or PlayedClient()
         self.config = replace(CONFIG, **config)
-        self.store = CursorStore(PATH, "s", self.client.real, self.config)
+        tree = self.client.store.tree
+        if not tree.exists(CHAIN_PATH, None):
+            tree.create(CHAIN_PATH, b"", 0, False)
+        self.chain_node = GuardedNode(self.client.store, CHAIN_PATH, "the chain")
+        self.store = CursorStore(PATH, "s", self.chain_node, self.client.real, self.config)
+
+    async def create(self, state: CursorState, cursor_properties: dict[str, str]) -> None:
+        await self.chain_node.read()
+        await self.store.create(state, cursor_properties)
 
     async def begun(self) -> "Kept":
         """Create the cursor and write its first state to ledger 1."""
-        await self.store.create(at(0), {"filter": "a"})
+        await self.create(at(0), {"filter": "a"})
         await self.store.write(at(1))
         assert self.client.calls == ["node create", "create 1", "add 1", "node set"]
         return self
@@ -77,7 +86,7 @@ def at(entry_id: int, ranges: int = 0, batches: int = 0) -> CursorState:
 
 async def test_new_cursor_is_in_its_node_and_needs_no_ledger() -> None:
     kept = Kept()
-    await kept.store.create(at(0), {"filter": "a"})
+    await kept.create(at(0), {"filter": "a"})
     assert kept.node == CursorNode(IN_NODE, at(0), (("filter", "a"),))
     assert kept.client.calls == ["node create"]
 
@@ -148,7 +157,7 @@ async def test_ledger_that_does_not_take_the_first_state_is_deleted_at_once() ->
 
 async def test_without_bookies_for_a_new_ledger_the_write_says_so() -> None:
     kept = Kept()
-    await kept.store.create(at(0), {})
+    await kept.create(at(0), {})
     kept.client.failing.fail("create", BKNotEnoughBookiesException("one of three"))
     with pytest.raises(BKNotEnoughBookiesException):
         await kept.store.write(at(1))
@@ -160,7 +169,7 @@ async def test_ledger_that_the_node_may_name_after_a_lost_answer_goes_only_when_
 ):
     kept = await Kept().begun()
     kept.client.failing.fail("add", FAILED)
-    kept.client.failing.fail("node set", DOWN)
+    kept.client.failing.fail("node set", DOWN, times=2)
     with pytest.raises(MetadataUnavailableError):
         await kept.store.write(at(2))
     assert kept.ledgers == [1, 2]
@@ -260,7 +269,7 @@ async def test_cursor_without_a_node_is_not_there() -> None:
 
 async def test_cursor_that_rests_is_found_in_its_node_which_is_written_again() -> None:
     kept = Kept()
-    await kept.store.create(at(5), {"filter": "a"})
+    await kept.create(at(5), {"filter": "a"})
     following = Kept(kept.client)
     assert await following.store.recover() == at(5)
     assert kept.client.calls == ["node create", "node set"]
@@ -394,7 +403,7 @@ async def test_what_does_not_fit_into_four_entries_is_not_stored_from_the_highes
 
 async def test_state_in_a_node_that_is_too_large_for_labkit_moves_to_a_ledger() -> None:
     kept = Kept(max_ranges_in_node=1)
-    await kept.store.create(at(0), {})
+    await kept.create(at(0), {})
     kept.somebody_writes(CursorNode(IN_NODE, at(2, ranges=2)))
     assert await kept.store.recover() == at(2, ranges=2)
     assert (kept.node.ledger_id, kept.states(1)) == (1, [at(2, ranges=2)])
@@ -402,7 +411,7 @@ async def test_state_in_a_node_that_is_too_large_for_labkit_moves_to_a_ledger() 
 
 async def test_ledger_that_the_node_cannot_name_is_deleted_at_once() -> None:
     kept = Kept()
-    await kept.store.create(at(0), {})
+    await kept.create(at(0), {})
     kept.client.failing.fail("node set", NodeTooLargeError("too many bytes"))
     with pytest.raises(NodeTooLargeError):
         await kept.store.write(at(1))
@@ -424,5 +433,5 @@ async def test_snapshot_too_large_for_the_node_is_in_the_ledger_alone() -> None:
 async def test_properties_that_leave_no_room_in_the_node_are_refused_at_the_creation() -> None:
     kept = Kept()
     with pytest.raises(NodeTooLargeError, match=r"cursor s of public/default.* at most 524288"):
-        await kept.store.create(at(0), {"filter": "x" * MAX_CURSOR_PROPERTIES_BYTES})
+        await kept.create(at(0), {"filter": "x" * MAX_CURSOR_PROPERTIES_BYTES})
     assert kept.client.calls == []

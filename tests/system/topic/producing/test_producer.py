@@ -22,7 +22,12 @@ from labkit.system.topic.messages import (
     encode_in_batch,
     encode_message,
 )
-from labkit.system.topic.producing.producer import Batching, PartitionProducer, Producer
+from labkit.system.topic.producing.producer import (
+    Batching,
+    PartitionProducer,
+    Producer,
+    SendTimeoutError,
+)
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Recorder
 from tests.system.topic.ledgers import NAME, PlayedLedger
@@ -348,3 +353,19 @@ async def test_messages_with_a_key_take_no_turn_of_the_others() -> None:
     await turn()
     assert sending.ledgers[0].contents == [[b"0"], [b"keyed"], [b"keyed"], [b"2"]]
     assert sending.ledgers[1].contents == [[b"1"]]
+
+
+@in_virtual_time
+async def test_send_fails_if_its_entry_is_not_confirmed_in_time() -> None:
+    sending = Sending()
+    [first] = sending.send(b"0")
+    await asyncio.sleep(20)
+    [second] = sending.send(b"1")
+    await asyncio.sleep(9)
+    assert not first.done()
+    await asyncio.sleep(2)
+    with pytest.raises(SendTimeoutError, match=r"within 30 s.*enough bookies"):
+        first.result()
+    assert not second.done()
+    await sending.producer.flush()
+    assert isinstance(second.exception(), SendTimeoutError)

@@ -71,6 +71,12 @@ async def test_a_request_within_the_bounds_is_granted(site: Site) -> None:
             b'{"type":"STRING","schema":"","properties":["a"]}',
             400,
         ),
+        (
+            "POST",
+            "/admin/v2/schemas/t/n/x/schema",
+            b'{"type":"STRING","schema":"","properties":"a"}',
+            400,
+        ),
         ("GET", f"/admin/v2/schemas/t/n/x/schema/{'9' * 19}", b"", 404),
         ("GET", "/admin/v2/schemas/t/n/x/schema/999999999999999999", b"", 404),
         ("GET", f"{PARTITIONS}?checkAllowAutoCreation=%ff%fe", b"", 404),

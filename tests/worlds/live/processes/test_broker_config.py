@@ -232,7 +232,7 @@ def refusal(file: Path) -> str:
 def test_a_broker_without_a_name_or_zookeeper_is_refused() -> None:
     with pytest.raises(BKIncorrectParameterException, match="specify --zookeeper"):
         broker_settings(Options())
-    with pytest.raises(BKIncorrectParameterException, match="give --id"):
+    with pytest.raises(BKIncorrectParameterException, match="specify --id"):
         broker_settings(Options(id=None, zookeeper="zk:2181"))
 
 

@@ -13,7 +13,7 @@ from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import ContractLine, FirstTest, Step
 from labkit.system.storage import journal, replay
 from labkit.system.storage.config import MIB
-from labkit.system.storage.journal_scan import BATCH_BYTES, JournalRecord, JournalScan
+from labkit.system.storage.journal_scan import CHUNK_BYTES, JournalRecord, JournalScan
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.settings.bookie_script import (
     Add,
@@ -121,8 +121,8 @@ def replay_finds_everything(learner: Learner) -> str:
     """Check that a bookie that replays its journal with `records` loses nothing in a crash."""
 
     class LearnersScan(JournalScan):
-        def batches(
-            self, start_offset: int = 0, size_bytes: int = BATCH_BYTES
+        def chunks(
+            self, start_offset: int = 0, size_bytes: int = CHUNK_BYTES
         ) -> Iterator[list[JournalRecord]]:
             data = self.file.read(0, self.file.size())
             start = start_offset or self.end_offset

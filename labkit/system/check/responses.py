@@ -12,7 +12,7 @@ _REPORTED_BY_CLUSTER = ("node.paused", "node.resumed", "node.started")
 """The cluster reports these, not the bookie over its connection."""
 
 
-class AnswerCheck(Check):
+class ResponseCheck(Check):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._suspects: list[tuple[Event, str, str]] = []

@@ -1,0 +1,19 @@
+"""The command line options that benchmarks share."""
+
+import argparse
+
+
+def benchmark_parser(
+    docstring: str, *, quick: str, minutes: float | None = None, what: str = "points"
+) -> argparse.ArgumentParser:
+    """Return a parser with the option `--quick`, and `--minutes` if `minutes` is its default.
+
+    quick: what a quick run leaves out; its results are only printed.
+    what: what is no longer started when the minutes are over.
+    """
+    parser = argparse.ArgumentParser(description=docstring.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help=f"{quick}, only printed")
+    if minutes is not None:
+        text = f"start no further {what} after N minutes (default: {minutes:g})"
+        parser.add_argument("--minutes", type=float, default=minutes, metavar="N", help=text)
+    return parser
