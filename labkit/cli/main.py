@@ -396,9 +396,9 @@ def _search(arguments: Arguments) -> int:
 def _add_open(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "open",
-        help="open the link to a simulated run",
-        description="Repeat the simulated run that a link describes, write it to a page in this"
-        " folder, and open the page in a browser.",
+        help="open the link to a simulated run or to a crash map",
+        description="Repeat the simulated run or the crash map that a link describes, write it to a"
+        " page in this folder, and open the page in a browser.",
     )
     parser.add_argument("link", metavar="LINK", help="the link, or its part after the #")
     parser.add_argument(
@@ -409,14 +409,14 @@ def _add_open(verbs: Verbs) -> None:
 
 def _open(arguments: Arguments) -> int:
     from labkit.course.runs.open_run import page_of
-    from labkit.worlds.sim.run_link import RunLink
+    from labkit.worlds.sim.run_link import parse_link
 
-    link = RunLink.parse(arguments.link)
-    path = Path(f"run-{link.digest[:8]}.html").absolute()
+    link = parse_link(arguments.link)
+    path = Path(f"{link.kind}-{link.digest[:8]}.html").absolute()
     path.write_text(page_of(link), encoding="utf-8")
     if link.code:
-        _print(f"The run used this code of a learner, which is not executed:\n\n{link.code}\n")
-    _print(f"wrote the run to {path}")
+        _print(f"This code of a learner ran, and is not executed now:\n\n{link.code}\n")
+    _print(f"wrote the page to {path}")
     if not arguments.no_browser:
         webbrowser.open(path.as_uri())
     return EXIT_OK

@@ -198,8 +198,8 @@ timeline(smallest, promise="AcknowledgedIsDurable")
 # do not fence. BookKeeper up to 4.13 did the same.
 #
 # The run has one entry and three bookies, with Qw = 3 and Qa = 2. So far, nothing is lost. Open the timeline,
-# select events, and try *Lose this message* and *Delay this message* in the box. With *Go on from the other
-# future*, you can add a second change to the first one. Express your result as a list of decisions. The box
+# select events, and try *Lose this message* and *Delay this message* in the box. With *Continue with the
+# fork*, you can add a second change to the first one. Express your result as a list of decisions. The box
 # shows the name of an event's message, for example `w → b0 1`. The decision is then `"delay w>b0 1"` with a
 # number of milliseconds, or `"lose w>b0 1"` with 1.
 

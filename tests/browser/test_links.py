@@ -12,14 +12,15 @@ from unittest.mock import patch
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from labkit.views.widgets import ClusterView
+from labkit.views.widgets import ClusterView, CrashMapView
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.run_link import CrashMapLink, RunLink
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Write
 from tests.browser.lab import ARTIFACTS, ROOT
 from tests.browser.site import BELOW, Site
+from tests.views.widgets.crashes import broken
 from tests.views.widgets.films import crashed
 from tools.site import run_page
 from tools.site.distribution import distribution
@@ -86,8 +87,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build a site that consists of the page for links, with the films of one counterexample."""
     folder = tmp_path_factory.mktemp("links")
     static = folder / BELOW / "_static"
+    views = Views(static / "views")
+    views.show(CrashMapView(broken()))  # as a lesson does
     with patch.object(run_page, "kept", return_value=[VARIANT]):
-        text = run_page.run_page(Views(static / "views"))
+        text = run_page.run_page(views)
     for name in ("play.js", "run.js", "run-worker.js", "site.css"):
         shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
     html = text.partition("# A run of labkit\n")[2]
@@ -116,6 +119,31 @@ def test_a_link_to_a_counterexample_opens_without_python(links_site: Site) -> No
     assert link.startswith(f"{links_site.host}{BELOW}/run.html#run.1.")
     assert RunLink.parse(link).at == 50
     assert not any("pyodide" in url for url in links_site.asked)
+    page.close()
+
+
+def test_a_copied_link_to_a_crash_map_opens_the_same_cell_without_python(
+    opened: Callable[..., Page], links_site: Site
+) -> None:
+    page = opened(CrashMapView(broken()), reduced_motion="reduce")
+    for _ in range(4):
+        page.get_by_role("button", name="Next event").click()
+    seen = page.locator(".lk-sentence").inner_text()
+    link = CrashMapLink.parse(copied(page))
+    other = links_site.open(f"run.html#{link.fragment()}")
+    expect(other.locator(".lk-sentence")).to_have_text(seen)
+    assert other.locator("#lk-run").get_attribute("data-digest") == broken().digest
+    expect(other.get_by_role("button", name="Change this run")).to_have_count(0)
+    other.screenshot(path=ARTIFACTS / "link-crash-map.png", full_page=True)
+    other.close()
+
+
+def test_the_script_of_any_other_crash_map_is_shown_while_python_starts(links_site: Site) -> None:
+    link = CrashMapLink.parse(broken("mark persisted before the flush").link())
+    page = links_site.open(f"run.html#{link.fragment()}")
+    expect(page.locator(".lk-still pre")).to_contain_text('Add {"ledger_id":5,"entry_id":0}')
+    expect(page.locator(".lk-still pre")).to_contain_text("this bug: mark persisted before the")
+    expect(page.get_by_role("status").first).to_contain_text("labkit open crash.1.")
     page.close()
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from labkit.cli.main import main
+from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.settings.bookie_script import Add, Commit
 
 TRACE = run(counterexample("ack after one bookie"))
 LINK = TRACE.link("ClusterView", at=9)
@@ -33,6 +35,13 @@ def test_a_link_is_written_to_a_page_that_opens_in_the_browser(
     assert "Which bookies have which entries" in page.read_text()
 
 
+def test_a_link_to_a_crash_map_is_written_to_a_page(folder: Path) -> None:
+    crashes = crash_map([Add(5, 0), Commit()])
+    assert main(["open", "--no-browser", crashes.link(at=3)]) == 0
+    page = folder / f"crash-{crashes.digest[:8]}.html"
+    assert "A crash map of labkit" in page.read_text()
+
+
 def test_a_learners_code_is_printed_as_text_without_control_characters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -46,7 +55,7 @@ def test_a_learners_code_is_printed_as_text_without_control_characters(
 @pytest.mark.parametrize(
     ("link", "why"),
     [
-        (LINK[:-9], "not a valid link to a run"),
+        (LINK[:-9], "not a valid link"),
         (LINK.replace("run.1", "run.2"), "need a newer labkit"),
     ],
 )

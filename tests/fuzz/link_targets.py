@@ -1,11 +1,23 @@
-"""Fuzz links to runs, which may come from a stranger: the whole link, and what it contains."""
+"""Fuzz links to runs and to crash maps, which may come from a stranger: the whole link, and what it
+contains.
+"""
 
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
+from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.run_link import parse_link
+from labkit.worlds.sim.settings.bookie_script import (
+    Add,
+    Checkpoint,
+    Collect,
+    Commit,
+    Fence,
+    Restart,
+    SetExplicitLac,
+)
 from tests.fuzz.harness import Target
 
 _RUNS = [run(counterexample(name)) for name in ("ack after one bookie", "marks not rebuilt")]
@@ -14,15 +26,27 @@ _LINKS = [
     _RUNS[1].link("BookieInside", {"bookie": "b0"}),
     _RUNS[1].link(fork=_RUNS[0], at=3),
 ]
+_SCRIPT = (
+    *(Add(5, 0), Commit(), Checkpoint(during=(Add(6, 0, 9), Commit())), SetExplicitLac(6, 0)),
+    *(Fence(5), Commit(), Restart(), Collect(deleted=(6,), threshold=0.5)),
+)
+_MAP_LINKS = [crash_map(_SCRIPT).link(), crash_map(_SCRIPT, journal_count=2).link(at=9)]
 
 
 def _read(link: bytes) -> object:
-    return RunLink.parse(link.decode("latin-1"))
+    return parse_link(link.decode("latin-1"))
 
 
 def _read_content(content: bytes) -> object:
-    packed = urlsafe_b64encode(zlib.compress(content, 1)).decode().rstrip("=")
-    return RunLink.parse(f"run.1.{packed}.5")
+    return parse_link(f"run.1.{_packed(content)}.5")
+
+
+def _read_map(content: bytes) -> object:
+    return parse_link(f"crash.1.{_packed(content)}.5")
+
+
+def _packed(content: bytes) -> str:
+    return urlsafe_b64encode(zlib.compress(content, 1)).decode().rstrip("=")
 
 
 def _content(link: str) -> bytes:
@@ -31,6 +55,7 @@ def _content(link: str) -> bytes:
 
 
 LINK_TARGETS = (
-    Target("link to a run", _read, tuple(link.encode() for link in _LINKS)),
+    Target("link", _read, tuple(link.encode() for link in (*_LINKS, *_MAP_LINKS))),
     Target("content of a link to a run", _read_content, tuple(map(_content, _LINKS))),
+    Target("content of a link to a crash map", _read_map, tuple(map(_content, _MAP_LINKS))),
 )

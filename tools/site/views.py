@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from labkit.views.widgets.scene_view import MODULE, STYLE, SceneView
-from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.run_link import CrashMapLink, RunLink, parse_link
 from tools.site.pyodide import ROOT
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -71,7 +71,7 @@ class Views:
         text = json.dumps(traits, separators=(",", ":"), sort_keys=True)
         data = {"module": module, "style": style, "state": self.keep(text, ".json")}
         if link := traits.get("film", {}).get("link", ""):
-            self.runs.setdefault(key_of(RunLink.parse(link)), data)
+            self.runs.setdefault(key_of(parse_link(link)), data)
         attributes = " ".join(f'data-{name}="{escape(value)}"' for name, value in data.items())
         return f'<div class="lk-place" {attributes}>{still}</div>'
 
@@ -91,9 +91,9 @@ def state_of(view: SceneView) -> dict[str, Any]:
     return {"_esm": MODULE, "_css": STYLE, **traits}
 
 
-def key_of(link: RunLink) -> str:
+def key_of(link: RunLink | CrashMapLink) -> str:
     """Return the first part of a link's content, which `theme/run.js` uses to look up a run."""
-    return link.content().partition('"scenario":')[0]
+    return re.split('"(?:scenario|script)":', link.content())[0]
 
 
 def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:

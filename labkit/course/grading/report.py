@@ -159,7 +159,7 @@ def _link(link: str) -> str:
     field = "this.previousElementSibling.lastChild"
     copy = f"{field}.select(); navigator.clipboard.writeText({field}.value)"
     return (
-        f'<p><label>Link to this run: <input readonly value="{escape(link)}"></label>'
+        f'<p><label>Link to this counterexample: <input readonly value="{escape(link)}"></label>'
         f' <button onclick="{copy}">Copy link</button> ({how})</p>'
     )
 

@@ -1,5 +1,5 @@
-"""Opens the link to a run: repeats the run, and shows the moment that the link refers to, in the
-view that it names.
+"""Opens the link to a run or to a crash map: repeats it, and shows the moment that the link refers
+to, in the view that it names.
 
 open_run("run.1.eNpNkE9...ACxp.57")     in a notebook
 
@@ -17,27 +17,32 @@ from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import timeline
 from labkit.system.check import broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.cluster import ClusterView
+from labkit.views.widgets.crash_map import CrashMapView
 from labkit.views.widgets.ensemble_history import EnsembleHistory
 from labkit.views.widgets.page import page
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.recovery_progress import RecoveryProgress
-from labkit.views.widgets.scene_view import Message
+from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.views.widgets.timeline import TimelineView
+from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.run_link import CrashMapLink, RunLink, parse_link
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
 
 STEP_BUDGET = 500_000
 """The maximum number of steps of a run from a link: ten times the largest generated run."""
 
 
-def open_run(link: str) -> PlayingView:
-    """Repeat the run that a link describes, and return its view, opened at the link's moment.
+def open_run(link: str) -> SceneView:
+    """Repeat the run or the crash map that a link describes, and return its view, opened at the
+    link's moment.
 
     The link is the whole URL, or only the part after the #. If this version of labkit runs the
     scenario differently than the version that made the link, the view says so.
@@ -45,14 +50,15 @@ def open_run(link: str) -> PlayingView:
     Raises `BKIncorrectParameterException` if the link is invalid, and `SimulationError` if its run
     does not end within `STEP_BUDGET` steps.
     """
-    return view_of(RunLink.parse(link))
+    return view_of(parse_link(link))
 
 
-def page_of(link: RunLink) -> str:
+def page_of(link: RunLink | CrashMapLink) -> str:
     """Return the view as an HTML page that works without a kernel. Raises the same errors."""
     view = view_of(link, can_fork=False)
     view.controls = []
-    return page([view], f"A run of labkit, {link.digest[:8]}")
+    what = link.content_name.capitalize()
+    return page([view], f"{what} of labkit, {link.digest[:8]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,12 @@ class FixedRun:
 Source = Trace | FixedRun
 
 
-def view_of(link: RunLink, *, can_fork: bool = True) -> PlayingView:
-    """Repeat the run; return its view, with a notice if the run differs from the link's."""
+def view_of(link: RunLink | CrashMapLink, *, can_fork: bool = True) -> SceneView:
+    """Repeat the run or the crash map; return its view, with a notice if it differs from the
+    link's.
+    """
+    if isinstance(link, CrashMapLink):
+        return _crash_map(link)
     if link.view not in VIEWS:
         raise BKIncorrectParameterException(
             f"the link opens an unknown view, {link.view!r}; valid views: {', '.join(VIEWS)}"
@@ -94,19 +104,34 @@ def run_of(scenario: Scenario) -> Trace:
     return run(scenario, STEP_BUDGET)
 
 
-def _difference(link: RunLink, digest: str) -> str:
+def _difference(link: RunLink | CrashMapLink, digest: str) -> str:
+    run_, scenario = ("run", "scenario") if isinstance(link, RunLink) else ("crash map", "script")
     if link.code is not None:
-        included = "is included as text (RunLink.parse(LINK).code)" if link.code else "is missing"
+        included = f"is included as text ({type(link).__name__}.parse(LINK).code)"
         return (
-            f"This run used a learner's code, which {included}. You see the same scenario with"
-            " labkit's own code."
+            f"This {run_} used a learner's code, which {included if link.code else 'is missing'}."
+            f" You see the same {scenario} with labkit's own code."
         )
     if digest == link.digest:
         return ""
     return (
         f"The link was made by labkit {link.version or 'of an unknown version'}. This labkit,"
-        f" {__version__}, runs the scenario differently, so the moment may be another one."
+        f" {__version__}, runs the {scenario} differently, so the moment may be another one."
     )
+
+
+def _crash_map(link: CrashMapLink) -> CrashMapView:
+    crashes = crash_map(
+        link.script,
+        store_factory=DEFECTS[link.defect].store_factory if link.defect else LedgerStore,
+        journal_count=link.journal_count,
+        ledger_dir_count=link.ledger_dir_count,
+    )
+    columns = len(crashes.variants)
+    last = len(crashes.points) * columns - 1
+    view = CrashMapView(crashes, divmod(min(max(link.at, 0), last), columns))
+    view.notice = _difference(link, crashes.digest)
+    return view
 
 
 # The views. A link may come from a stranger, so check that whatever it selects exists in the run.

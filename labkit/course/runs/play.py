@@ -54,10 +54,17 @@ class Play(PlayView):
         the end.
         """
         branch: Played = self.branches[number]
-        return TimelineView(
+        return TwoPlays(
             _in_timeline("This play", self.played, self.continued()),
             _in_timeline(f"Branch {number + 1}", branch, branch.whole()),
         )
+
+
+class TwoPlays(TimelineView):
+    """Shows a play and a branch of it side by side."""
+
+    question = "Two plays of the same scenario: what did your moves change?"
+    names = ("play", "branch")
 
 
 def _in_timeline(title: str, played: Played, whole: Trace) -> PlayedRun:

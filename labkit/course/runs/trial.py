@@ -1,7 +1,7 @@
 """Code shared by storage trials: runs the learner's code under every possible crash."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.course.checking.exercise import Refused
 from labkit.system.storage.config import StorageConfig
@@ -21,6 +21,10 @@ class CrashCounterexample:
     def __str__(self) -> str:
         return str(self.smallest)
 
+    def link(self, code: str = "") -> str:
+        at = self.smallest.row * len(self.crashes.variants) + self.smallest.column
+        return self.crashes.link(at, code)
+
     def view(self) -> CrashMapView:
         return CrashMapView(self.crashes)
 
@@ -33,7 +37,7 @@ def must_survive(
     journal_count: int = 1,
     ledger_dir_count: int = 1,
 ) -> CrashMap:
-    """Run the script with a crash at every point, and return the crash map.
+    """Run the script with the learner's code and a crash at every point; return the crash map.
 
     If anything acknowledged is lost, refuse the answer with `rule` and the smallest counterexample.
     """
@@ -44,6 +48,8 @@ def must_survive(
         journal_count=journal_count,
         ledger_dir_count=ledger_dir_count,
     )
+    # Even labkit's own store calls the learner's functions here.
+    crashes = replace(crashes, defect=None)
     smallest = crashes.smallest()
     if smallest is not None:
         raise Refused(rule, CrashCounterexample(smallest, crashes))

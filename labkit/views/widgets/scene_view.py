@@ -7,7 +7,7 @@ reports clicks. `PlayingView` is the base class of views of a run.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 import traitlets
@@ -39,7 +39,7 @@ class SceneView(View):
     ended = traitlets.Unicode("").tag(sync=True)
     """Why the picture no longer changes and has no buttons, or ""."""
 
-    question: ClassVar[str] = ""
+    question: str = ""
     """The title line: the question that the view answers."""
 
     def __init__(self) -> None:

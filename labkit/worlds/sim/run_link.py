@@ -1,31 +1,45 @@
-"""A link to a run, which contains everything that is needed to repeat the run and to show one of
-its moments.
+"""A link to a run or to a crash map, which contains everything that is needed to repeat it and to
+show one of its moments.
 
     run.1.eNqrVkrJTC9K...Qx7cQ.57
+    crash.1.eNqrVipOLs...AUZ1A.42
 
-1 is the version of the format, and 57 is the moment, given as the `seq` of the last event shown.
-Between them is a `RunLink` as JSON, compressed with zlib, in URL-safe base64.
+1 is the version of the format. 57 is the moment of a run, given as the `seq` of the last event
+shown, and 42 is the number of a cell of the map. Between them is a `RunLink` or a `CrashMapLink` as
+JSON, compressed with zlib, in URL-safe base64.
 
 On the site, the link is the fragment of a URL, which browsers do not send to the server. Because a
-link may come from a stranger, `RunLink.parse` limits its size, validates the scenario as
-`from_json` does, and rejects scenarios that are much larger than those that labkit generates.
-Nothing in a link is ever executed.
+link may come from a stranger, `parse` limits its size, validates the scenario as `from_json` does,
+and rejects scenarios and scripts that are much larger than labkit's own. Nothing in a link is ever
+executed.
 """
 
 import json
 import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from labkit import __version__
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.settings.scenario_values import Value, from_data, to_data
+from labkit.worlds.sim.settings.bookie_script import (
+    Add,
+    Checkpoint,
+    Collect,
+    Commit,
+    Fence,
+    Restart,
+    ScriptStep,
+    SetExplicitLac,
+)
+from labkit.worlds.sim.settings.scenario_values import CLASSES, Value, from_data, to_data
 from labkit.worlds.sim.settings.value_rules import check_fields
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
 from labkit.worlds.sim.variants.variants import VARIANTS
 
 MAX_LENGTH = 24_000
@@ -34,8 +48,11 @@ _MAX_JSON_BYTES = 64 * 1024
 _MAX_SERVERS, _MAX_OPERATIONS, _MAX_PAYLOAD_BYTES = 50, 20_000, 16 * 1024 * 1024
 _MAX_PAGE_BYTES, _MAX_NAME_LENGTH, _MAX_CODE_LENGTH = 64 * 1024, 100, 8000
 _OPERATIONS = ("entries", "messages", "polls")
-_FORMAT = "run.1."
-_LINK = re.compile(r"run\.1\.([\w-]+)\.(-1|\d{1,9})", re.ASCII)
+_MAX_STEPS, _MAX_ID, _MAX_DIRECTORIES = 100, 10_000, 4
+_MAX_SCRIPT_BYTES = 2 * 1024 * 1024
+_STEPS = (Add, Checkpoint, Collect, Commit, Fence, Restart, SetExplicitLac)
+_STEPS_IN_FLUSH = (Add, Commit, Fence, SetExplicitLac)
+_IDS = ("ledger_id", "entry_id", "last_add_confirmed")
 _SHIPPED = frozenset(VARIANTS)
 """labkit's own variants. Exercises add another variant while they run a learner's code."""
 
@@ -63,44 +80,27 @@ class Selection(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
-class RunLink(Value):
-    """What a link contains.
+class _Link(Value):
+    """Base class of links.
 
-    digest: the digest of the run's trace (of the fork's, if there is one).
-    view, selection: the name of the view, and what is selected in it.
-    other: the scenario of a fork that the timeline shows next to the run, or None.
+    kind: the first word of the link.
+    content_name: what the link contains, for error messages.
+    classes: the classes whose instances the link may contain, by name.
+    digest: the digest of what the link contains.
     code: the learner's code that the run used, as text that is never executed; "" if the link does
         not include this code, and None if only labkit's own code ran.
-    version: the version of labkit that made the link.
-    at: the `seq` of the last event shown (in a timeline with a fork, the number of the step); -1
-        before the first.
     """
 
-    # Keep the scenario and the fields after it last, because pages identify a run by the fields
-    # before them.
+    kind: ClassVar[str]
+    content_name: ClassVar[str]
+    classes: ClassVar[Mapping[str, type[Any]]]
+
     digest: str
-    view: str
-    selection: Selection = Selection()
-    other: Scenario | None = None
     code: str | None = None
-    scenario: Scenario
-    version: str = ""
     at: int = -1
 
-    def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException`."""
-        check_fields(self)
-        if not re.fullmatch("[0-9a-f]{32}", self.digest):
-            raise _not_a_link("its digest is malformed")
-        if max(len(self.view), len(self.version)) > _MAX_NAME_LENGTH:
-            raise _not_a_link(f"its view or version is longer than {_MAX_NAME_LENGTH} characters")
-        if len(self.code or "") > _MAX_CODE_LENGTH:
-            raise _not_a_link(f"its code is longer than {_MAX_CODE_LENGTH:,} characters")
-        for scenario in filter(None, (self.scenario, self.other)):
-            _check_size(scenario)
-
     @classmethod
-    def parse(cls, text: str) -> "RunLink":
+    def parse(cls, text: str) -> Self:
         """Read a link: the whole URL, or only its fragment.
 
         Raises `BKIncorrectParameterException` if it is not a valid link.
@@ -108,18 +108,18 @@ class RunLink(Value):
         fragment = text.strip().rpartition("#")[2]
         if len(fragment) > MAX_LENGTH:
             raise _not_a_link(f"it is longer than {MAX_LENGTH:,} characters")
-        found = _LINK.fullmatch(fragment)
+        found = re.fullmatch(rf"{cls.kind}\.1\.([\w-]+)\.(-1|\d{{1,9}})", fragment, re.ASCII)
         if found is None:
             raise _not_a_link(
-                "expected run.1., the run, a period and a number, without spaces (run.2. and higher"
-                " need a newer labkit)"
+                f"expected {cls.kind}.1., the content, a period and a number, without spaces"
+                f" ({cls.kind}.2. and higher need a newer labkit)"
             )
         try:
-            value = from_data(json.loads(_decompress(found[1])))
+            value = from_data(json.loads(_decompress(found[1])), cls.classes)
         except (ValueError, RecursionError, zlib.error) as error:
             raise _not_a_link(f"it is damaged or incomplete ({error})") from None
-        if not isinstance(value, RunLink):
-            raise _not_a_link("it contains something other than a run")
+        if not isinstance(value, cls):
+            raise _not_a_link(f"it contains something other than {cls.content_name}")
         return replace(value, at=int(found[2]))
 
     def content(self) -> str:
@@ -128,7 +128,7 @@ class RunLink(Value):
 
     def fragment(self) -> str:
         packed = zlib.compress(self.content().encode(), 9)
-        return f"{_FORMAT}{urlsafe_b64encode(packed).decode().rstrip('=')}.{self.at}"
+        return f"{self.kind}.1.{urlsafe_b64encode(packed).decode().rstrip('=')}.{self.at}"
 
     def __str__(self) -> str:
         """Return the URL; if labkit is not published, only the fragment.
@@ -138,6 +138,87 @@ class RunLink(Value):
         page = run_page()
         return f"{page}#{self.fragment()}" if page else self.fragment()
 
+    def check_texts(self, *names: str) -> None:
+        if not re.fullmatch("[0-9a-f]{32}", self.digest):
+            raise _not_a_link("its digest is malformed")
+        if max(map(len, names)) > _MAX_NAME_LENGTH:
+            raise _not_a_link(f"its view or version is longer than {_MAX_NAME_LENGTH} characters")
+        if len(self.code or "") > _MAX_CODE_LENGTH:
+            raise _not_a_link(f"its code is longer than {_MAX_CODE_LENGTH:,} characters")
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class RunLink(_Link):
+    """What a link to a run contains.
+
+    digest: the digest of the run's trace (of the fork's, if there is one).
+    view, selection: the name of the view, and what is selected in it.
+    other: the scenario of a fork that the timeline shows next to the run, or None.
+    version: the version of labkit that made the link.
+    at: the `seq` of the last event shown (in a timeline with a fork, the number of the step); -1
+        before the first.
+    """
+
+    kind = "run"
+    content_name = "a run"
+    classes = CLASSES
+
+    # Keep the scenario and the fields after it last, because pages identify a run by the fields
+    # before them.
+    view: str
+    selection: Selection = Selection()
+    other: Scenario | None = None
+    scenario: Scenario
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises `BKIncorrectParameterException`."""
+        check_fields(self)
+        self.check_texts(self.view, self.version)
+        for scenario in filter(None, (self.scenario, self.other)):
+            _check_size(scenario)
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class CrashMapLink(_Link):
+    """What a link to a crash map contains.
+
+    defect: the name of the bug in the store, or "" for labkit's own store.
+    version: the version of labkit that made the link.
+    at: the number of the selected cell, counted row by row.
+    """
+
+    kind = "crash"
+    content_name = "a crash map"
+
+    # Keep the script and the fields after it last, because pages identify a map by the fields
+    # before them.
+    defect: str = ""
+    journal_count: int = 1
+    ledger_dir_count: int = 1
+    script: tuple[ScriptStep, ...]
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises `BKIncorrectParameterException`."""
+        check_fields(self)
+        self.check_texts(self.version)
+        if self.defect and self.defect not in DEFECTS:
+            raise _not_a_link(f"unknown defect {self.defect!r}; valid defects: {list(DEFECTS)}")
+        for count in (self.journal_count, self.ledger_dir_count):
+            if not 1 <= count <= _MAX_DIRECTORIES:
+                raise _not_a_link(f"its bookie has {count} directories of a kind, expected 1 to 4")
+        _check_script(self.script)
+
+
+CrashMapLink.classes = {each.__name__: each for each in (CrashMapLink, *_STEPS)}
+
+
+def parse_link(text: str) -> RunLink | CrashMapLink:
+    """Read a link of either kind. Raises `BKIncorrectParameterException`."""
+    is_map = text.strip().rpartition("#")[2].startswith(f"{CrashMapLink.kind}.")
+    return CrashMapLink.parse(text) if is_map else RunLink.parse(text)
+
 
 def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any) -> str:
     """Return the link with these fields, or "" if a link cannot describe the scenario because it is
@@ -145,17 +226,29 @@ def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any
 
     `code` is included only if the run used a learner's code.
     """
+    return _text_of(
+        RunLink,
+        scenario=_with_shipped_variant(scenario),
+        other=other and _with_shipped_variant(other),
+        code=None if scenario.variant in _SHIPPED else code,
+        **fields,
+    )
+
+
+def link_to_crash_map(defect: str | None, code: str, **fields: Any) -> str:
+    """Return the link with these fields, or "" if the script is too large for a link or has steps
+    that are not labkit's own.
+
+    defect: the name of the bug in the store, or None if the store used a learner's code.
+    """
+    code_used = code if defect is None else None
+    return _text_of(CrashMapLink, defect=defect or "", code=code_used, **fields)
+
+
+def _text_of(kind: Callable[..., _Link], **fields: Any) -> str:
     try:
-        text = str(
-            RunLink(
-                scenario=_with_shipped_variant(scenario),
-                other=other and _with_shipped_variant(other),
-                code=None if scenario.variant in _SHIPPED else code,
-                version=__version__,
-                **fields,
-            )
-        )
-        RunLink.parse(text)
+        text = str(kind(version=__version__, **fields))
+        parse_link(text)
     except (BKIncorrectParameterException, TypeError):
         return ""
     return text
@@ -210,6 +303,29 @@ def _check_size(scenario: Scenario) -> None:
             raise _not_a_link("its scenario contains a name that is too long or not printable")
 
 
+def _check_script(script: tuple[ScriptStep, ...]) -> None:
+    """Limit the cost of a stranger's crash map."""
+    in_flush = [each for step in script if isinstance(step, Checkpoint) for each in step.during]
+    steps: list[Any] = [*script, *in_flush]
+    if not (
+        all(type(step) in _STEPS for step in script)
+        and all(type(step) in _STEPS_IN_FLUSH for step in in_flush)
+    ):
+        raise _not_a_link("its script has a step that is not labkit's own")
+    ids = [getattr(step, name) for step in steps for name in _IDS if hasattr(step, name)]
+    ids += [each for step in script if isinstance(step, Collect) for each in step.deleted]
+    sizes = [step.payload_size for step in steps if isinstance(step, Add)]
+    if (
+        len(steps) > _MAX_STEPS
+        or not all(isinstance(each, int) and 0 <= each <= _MAX_ID for each in ids)
+        or sum(sizes) > _MAX_SCRIPT_BYTES
+    ):
+        raise _not_a_link(
+            f"its script has more than {_MAX_STEPS} steps or {_MAX_SCRIPT_BYTES:,} bytes, or ids"
+            f" that are not between 0 and {_MAX_ID:,}"
+        )
+
+
 def _texts(data: object) -> list[str]:
     if isinstance(data, str):
         return [data]
@@ -218,4 +334,4 @@ def _texts(data: object) -> list[str]:
 
 
 def _not_a_link(why: str) -> BKIncorrectParameterException:
-    return BKIncorrectParameterException(f"not a valid link to a run: {why}")
+    return BKIncorrectParameterException(f"not a valid link: {why}")

@@ -1,5 +1,6 @@
 """Tests that a link opens the same run in the same view, selection and moment."""
 
+import inspect
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -7,6 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from labkit.course.checking.card import Card, CardState
+from labkit.course.checking.exercise import Refused
 from labkit.course.runs import open_run as opening
 from labkit.course.runs.broken_runs import RepairCounterexample, SpaceTimeCounterexample
 from labkit.course.runs.game.game import Game
@@ -14,20 +16,30 @@ from labkit.course.runs.game.levels import LEVELS
 from labkit.course.runs.open_run import VIEWS, open_run, page_of
 from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import RunCounterexample, timeline
+from labkit.course.runs.trial import CrashCounterexample, must_survive
 from labkit.system.check import Outcome, Verdict
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.views.widgets import BookieInside, ClusterView, EnsembleHistory, SpaceTime
+from labkit.views.widgets import (
+    BookieInside,
+    ClusterView,
+    CrashMapView,
+    EnsembleHistory,
+    SpaceTime,
+)
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.timeline import TimelineView
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.machine.loop import BudgetError
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.run_link import CrashMapLink, RunLink, parse_link
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 from labkit.worlds.sim.workload.steps import Write
+from tests.views.widgets.crashes import broken
+from tests.worlds.sim.scripts import ADD_INSIDE_FLUSH
 
 TRACE = run(Scenario(Cluster(), (Write(entries=3), Write(1, entries=3, client="v")), seed=3))
 MAKERS: dict[str, Any] = {
@@ -175,6 +187,54 @@ def test_a_page_without_python_shows_what_was_played() -> None:
     text = page_of(RunLink.parse(Game().film["link"]))
     assert "Which bookies have which entries" in text
     assert "Deliver" not in text
+
+
+def test_a_link_to_a_crash_map_opens_the_same_cell() -> None:
+    view = CrashMapView(broken())
+    view.received(None, {"do": "shown", "seq": 7}, [])
+    opened = open_run(at_moment(view.film["link"], 7))
+    assert isinstance(opened, CrashMapView)
+    assert (opened.at, opened.notice) == ((1, 1), "")
+    assert opened.scene() == view.scene()
+    assert opened.link() == view.link()
+
+
+@pytest.mark.parametrize("number", [-1, 10**6])
+def test_a_cell_outside_of_the_crash_map_opens_its_first_or_last_cell(number: int) -> None:
+    opened = open_run(at_moment(broken().link(), number))
+    assert isinstance(opened, CrashMapView)
+    assert opened.at in ((0, 0), (len(opened.crashes.points) - 1, 5))
+
+
+def test_a_crash_map_that_labkit_now_runs_differently_says_so() -> None:
+    link = replace(CrashMapLink.parse(broken().link()), digest="0" * 32)
+    assert "runs the script differently" in open_run(str(link)).notice
+
+
+def test_a_page_with_a_crash_map_needs_no_python() -> None:
+    page = page_of(parse_link(broken().link()))
+    assert "A crash map of labkit" in page
+    assert "acknowledged but lost: entry 1 of ledger 5" in page
+
+
+def test_a_refused_answers_crash_map_has_a_link_that_says_what_it_shows() -> None:
+    with pytest.raises(Refused) as refused:
+        must_survive(
+            "the rule",
+            ADD_INSIDE_FLUSH,
+            DEFECTS["mark taken after the flush"].store_factory,
+        )
+    found = refused.value.counterexample
+    assert isinstance(found, CrashCounterexample)
+    card = Card("x", CardState.REFUSED, "", found)
+    opened = open_run(card.link())
+    assert "used a learner's code, which is missing" in opened.notice
+    assert "the same script with labkit's own code" in opened.notice
+    assert isinstance(opened, CrashMapView)
+    assert opened.at == (found.smallest.row, found.smallest.column)
+    assert opened.crashes.unsafe == []
+    assert CrashMapLink.parse(card.link(mine)).code == inspect.getsource(mine)
+    assert CrashMapLink.parse(found.view().film["link"]).code == ""
 
 
 VERDICT = Verdict("What happened", "", Outcome.INVALID, 1, "entry 1 is lost", 60)

@@ -188,7 +188,11 @@ def test_a_play_and_a_branch_are_shown_side_by_side(view: Play) -> None:
     before = view.film
     view.handle({"set": "compare", "value": "0"})
     assert view.comparison is not None
-    assert view.film["title"] == view.comparison.question
+    assert view.film["title"] == "Two plays of the same scenario: what did your moves change?"
+    assert {each.partition(":")[0] for each in view.film["words"]} >= {
+        "Only in the play",
+        "Only in the branch",
+    }
     assert labels(view)[0] == "Back to the play"
     assert [run.title for run in view.comparison.shown] == [
         "This play: 1 move",

@@ -226,7 +226,8 @@ def test_an_impossible_fork_is_reported_and_changes_nothing() -> None:
 def story(first: list[Event], other: list[Event]) -> EventList:
     """Return the list of events of two runs, with one step per position."""
     steps = steps_of(first, other)
-    return EventList([PlayedRun(first), PlayedRun(other)], steps, range(len(steps)))
+    runs = [PlayedRun(first), PlayedRun(other)]
+    return EventList(runs, ("original", "fork"), steps, range(len(steps)))
 
 
 def test_causes_of_a_fork_are_looked_up_by_the_numbers_of_the_fork() -> None:

@@ -13,17 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim import run_link
+from labkit.worlds.sim.crash_map.crash_map import VARIANTS as COLUMNS
+from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.run_link import RunLink, Selection, site_of
+from labkit.worlds.sim.run_link import CrashMapLink, RunLink, Selection, parse_link, site_of
 from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.settings.bookie_script import CONFIG, Add, Commit, ScriptedBookie
 from labkit.worlds.sim.settings.cluster import Cluster
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
 from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 from labkit.worlds.sim.workload.steps import Write
 from tests.repeat import repeated
+from tests.worlds.sim.scripts import ADD_INSIDE_FLUSH, COMPACTION, ONE_CHECKPOINT, TWO_LEDGERS
 
 LONGEST = 2000
 SMALL = Scenario(Cluster(bookies=3), (Write(entries=2),), seed=3)
@@ -41,9 +47,9 @@ def content_of(link: str) -> Any:
     return json.loads(zlib.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4))))
 
 
-def link_with(content: object, at: str = "5") -> str:
+def link_with(content: object, at: str = "5", kind: str = "run") -> str:
     packed = zlib.compress(json.dumps(content).encode())
-    return f"run.1.{urlsafe_b64encode(packed).decode().rstrip('=')}.{at}"
+    return f"{kind}.1.{urlsafe_b64encode(packed).decode().rstrip('=')}.{at}"
 
 
 @pytest.mark.promise(
@@ -110,7 +116,105 @@ def test_a_published_project_has_links_to_its_site() -> None:
     assert RunLink.parse(f" {text}\n").at == 3
 
 
+@pytest.mark.promise(
+    "A link repeats the crash map that it was made from, and is at most 2,000 characters"
+)
+@pytest.mark.parametrize(
+    ("script", "defect", "directories"),
+    [
+        (ADD_INSIDE_FLUSH, "mark taken after the flush", 1),
+        (TWO_LEDGERS, "mark of one directory", 2),
+        (COMPACTION, "", 1),
+    ],
+)
+def test_a_link_to_a_crash_map_is_short_and_repeats_the_map(
+    script: Any, defect: str, directories: int
+) -> None:
+    factory = DEFECTS[defect].store_factory if defect else LedgerStore
+    text = crash_map(script, store_factory=factory, ledger_dir_count=directories).link(at=13)
+    link = parse_link(text)
+    assert isinstance(link, CrashMapLink)
+    assert len(text) <= LONGEST
+    assert (link.script, link.defect, link.at, link.code) == (script, defect, 13, None)
+    again = crash_map(link.script, store_factory=factory, ledger_dir_count=link.ledger_dir_count)
+    assert link.digest == again.digest
+
+
+def test_different_crash_maps_have_different_digests() -> None:
+    late = DEFECTS["mark taken after the flush"].store_factory
+    maps = [crash_map(ADD_INSIDE_FLUSH), crash_map(ADD_INSIDE_FLUSH, store_factory=late)]
+    assert len({each.digest for each in [*maps, crash_map(ONE_CHECKPOINT)]}) == 3
+
+
+def test_the_link_to_a_crash_map_of_a_learners_store_has_the_code_only_if_asked_for() -> None:
+    class Learners(LedgerStore):
+        pass
+
+    crashes = crash_map(ONE_CHECKPOINT, store_factory=Learners)
+    assert CrashMapLink.parse(crashes.link()).code == ""
+    assert CrashMapLink.parse(crashes.link(code="class Learners")).code == "class Learners"
+    assert CrashMapLink.parse(crash_map(ONE_CHECKPOINT).link(code="class Learners")).code is None
+
+
+def test_a_crash_map_that_a_link_cannot_describe_has_none() -> None:
+    @dataclass(frozen=True)
+    class Wait:
+        def run(self, bookie: ScriptedBookie) -> None:
+            """Do nothing."""
+
+    script = (Add(5, 0), Commit())
+    assert crash_map(script).link()
+    assert crash_map((*script, Wait())).link() == ""
+    assert crash_map(script, COLUMNS[:2]).link() == ""
+    assert crash_map(script, config=replace(CONFIG, page_size=8)).link() == ""
+
+
 GOOD = content_of(run(SMALL).link())
+GOOD_MAP = content_of(crash_map(ADD_INSIDE_FLUSH).link())
+
+
+def map_with(**fields: object) -> str:
+    return link_with({"CrashMapLink": GOOD_MAP["CrashMapLink"] | fields}, kind="crash")
+
+
+def script_of(*steps: object) -> str:
+    return map_with(script=list(steps))
+
+
+ADD = {"Add": {"ledger_id": 5, "entry_id": 0}}
+
+
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ("crash.2.abc.1", "need a newer labkit"),
+        ("crash.1.abc.1", "damaged or incomplete"),
+        (link_with(GOOD, kind="crash"), "unknown class 'RunLink'"),
+        (link_with(GOOD_MAP), "unknown class 'Add'"),
+        (link_with(ADD, kind="crash"), "something other than a crash map"),
+        (map_with(digest="<b>"), "digest is malformed"),
+        (map_with(version="x" * 101), "version is longer than 100"),
+        (map_with(code="x" * 8001), "code is longer than 8,000"),
+        (map_with(defect="yours"), "unknown defect 'yours'"),
+        (map_with(journal_count=5), "5 directories"),
+        (map_with(ledger_dir_count="1"), "ledger_dir_count must be an integer"),
+        (script_of({"Crash": {"node": "b0"}}), "unknown class 'Crash'"),
+        (script_of("add"), "a step that is not labkit's own"),
+        (script_of({"Checkpoint": {"during": [{"Checkpoint": {}}]}}), "not labkit's own"),
+        (script_of({"Checkpoint": {"during": "add"}}), "during must be a tuple"),
+        (script_of(*[ADD] * 101), "more than 100 steps"),
+        (script_of({"Checkpoint": {"during": [ADD] * 100}}), "more than 100 steps"),
+        (script_of({"Add": {"ledger_id": 5, "entry_id": 10_001}}), "between 0 and 10,000"),
+        (script_of({"Fence": {"ledger_id": -1}}), "between 0 and 10,000"),
+        (script_of({"Collect": {"deleted": ["5"]}}), "between 0 and 10,000"),
+        (script_of({"Add": ADD["Add"] | {"payload_size": 3_000_000}}), "2,097,152 bytes"),
+        (script_of({"Add": ADD["Add"] | {"payload_size": -1}}), "payload_size must be"),
+        (script_of({"Add": {"ledger_id": 5}}), "entry_id"),
+    ],
+)
+def test_a_bad_link_to_a_crash_map_is_rejected_with_the_reason(link: str, why: str) -> None:
+    with pytest.raises(BKIncorrectParameterException, match=why.replace(".", r"\.")):
+        parse_link(link)
 
 
 def changed(**fields: object) -> object:
@@ -161,6 +265,11 @@ JSON = st.recursive(
     ),
     max_leaves=5,
 )
+MAP_NODES = [
+    *([], ["script"], ["defect"], ["code"], ["at"], ["journal_count"]),
+    *(["script", 0], ["script", 0, "Add"], ["script", 0, "Add", "entry_id"]),
+    *(["script", 2, "Checkpoint"], ["script", 2, "Checkpoint", "during"]),
+]
 NODES = [
     *([], ["scenario"], ["scenario", "Scenario"], ["selection"], ["other"], ["at"], ["code"]),
     *(["scenario", "Scenario", name] for name in ("cluster", "workload", "faults", "decisions")),
@@ -168,14 +277,28 @@ NODES = [
 ]
 
 
+def with_part(content: Any, keys: list[Any], part: Any) -> Any:
+    """Return a copy of the content in which `part` replaces what these keys lead to."""
+    changed = json.loads(json.dumps(content))
+    at = changed
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = part
+    return changed
+
+
 @given(st.sampled_from(NODES), JSON)
 def test_whatever_replaces_a_part_of_a_link_is_accepted_or_rejected(
     path: list[Any], part: Any
 ) -> None:
-    content = json.loads(json.dumps(GOOD))
-    at, keys = content, ["RunLink", *path]
-    for key in keys[:-1]:
-        at = at[key]
-    at[keys[-1]] = part
     with suppress(BKIncorrectParameterException):
-        RunLink.parse(link_with(content))
+        RunLink.parse(link_with(with_part(GOOD, ["RunLink", *path], part)))
+
+
+@given(st.sampled_from(MAP_NODES), JSON)
+def test_whatever_replaces_a_part_of_a_link_to_a_crash_map_is_accepted_or_rejected(
+    path: list[Any], part: Any
+) -> None:
+    with suppress(BKIncorrectParameterException):
+        content = with_part(GOOD_MAP, ["CrashMapLink", *path], part)
+        CrashMapLink.parse(link_with(content, kind="crash"))

@@ -1,9 +1,9 @@
-// The page that opens links to runs.  A link comes from a stranger: it is only ever shown as text,
+// The page that opens links to runs and to crash maps.  A link comes from a stranger: it is only ever shown as text,
 // and Python validates it before it runs.
 
 import { open } from "./play.js";
 
-const LINK = /^run\.1\.([\w-]+)\.(-1|\d{1,9})$/;
+const LINK = /^(?:run|crash)\.1\.([\w-]+)\.(-1|\d{1,9})$/;
 const MAX_LENGTH = 24000, MAX_BYTES = 64 * 1024;
 const here = new URL(".", import.meta.url);
 const root = /** @type {HTMLElement} */ (document.querySelector("#lk-run"));
@@ -33,14 +33,15 @@ function say(words) {
 
 /** Read a link, or throw an `Error` that says what is wrong with it.  @param {string} fragment */
 async function read(fragment) {
-  const [, format] = fragment.match(/^run\.(\d+)\./) ?? [];
+  const [, format] = fragment.match(/^(?:run|crash)\.(\d+)\./) ?? [];
   if (format && format !== "1") {
     throw new Error(`The link has format ${format}; this site opens format 1.`);
   }
   const [, packed, at] = fragment.length > MAX_LENGTH ? [] : fragment.match(LINK) ?? [];
   try {
-    const text = await unpacked(packed ?? ""), data = JSON.parse(text).RunLink;
-    return { ...data, fragment, at: Number(at), key: text.split('"scenario":')[0] };
+    const text = await unpacked(packed ?? ""), { RunLink, CrashMapLink } = JSON.parse(text);
+    const data = RunLink ?? CrashMapLink, [key] = text.split(/"(?:scenario|script)":/);
+    return { ...data, fragment, at: Number(at), key };
   } catch {
     throw new Error("The link is incomplete or damaged: copy all of it.");
   }
@@ -61,18 +62,25 @@ async function unpacked(text) {
 }
 
 /** Draw the cluster and its scenario until the view can be shown.  @param {Link} link */
-function drawStill({ scenario }) {
+function drawStill({ scenario, script, defect }) {
+  if (script) return drawParts(script, defect);
   const { cluster, workload = [{ Write: {} }], faults = [], variant } = scenario.Scenario;
   const count = Math.min(Number(cluster?.Cluster?.bookies ?? 3), 50);
   const bookies = Array.from({ length: count }, (_, number) => make("div", {}, `b${number}`));
-  const lines = [...workload, ...faults].slice(0, 20).map((part) =>
+  const picture = { role: "img", "aria-label": `${count} bookies before the run` };
+  drawParts([...workload, ...faults], variant, make("div", picture, ...bookies));
+}
+
+/**
+ * List the steps of a scenario or of a script as text.
+ * @param {Record<string, any>[]} parts @param {string} bug @param {(Node | string)[]} above
+ */
+function drawParts(parts, bug, ...above) {
+  const lines = parts.slice(0, 20).map((part) =>
     Object.entries(part).map(([name, fields]) => `${name} ${JSON.stringify(fields)}`).join()
   );
-  if (variant) lines.unshift(`A system with this bug: ${variant}`);
-  still.replaceChildren(
-    make("div", { role: "img", "aria-label": `${count} bookies before the run` }, ...bookies),
-    make("pre", { tabindex: "0" }, lines.join("\n")),
-  );
+  if (bug) lines.unshift(`A system with this bug: ${bug}`);
+  still.replaceChildren(...above, make("pre", { tabindex: "0" }, lines.join("\n")));
 }
 
 /** @param {Link} link @param {any} traits @param {Record<string, string>} files */
@@ -93,6 +101,7 @@ async function showPrepared(link, files) {
   await show(link, { ...traits, film: { ...film, opening: beat?.[0] ?? 0, stays: true } }, files);
   if (link.view === "Game" || link.view === "Play") return showRun(link);
   say("");
+  if (link.script) return; // A crash map has no buttons that need Python.
   const button = make("button", { type: "button", class: "lk-change" }, "Change this run");
   button.addEventListener("click", () => {
     button.remove();

@@ -15,7 +15,7 @@ const STEPS = {
 };
 
 const CHECK = "Check: cut the power everywhere, read everything back. ";
-const LINK = "Copy a link that opens this run at this moment, here or with `labkit open LINK`";
+const LINK = "Copy a link that opens what you see now, here or with `labkit open LINK`";
 const CODE = "Copy this play as Python: a scenario that runs to the same digest";
 
 /**

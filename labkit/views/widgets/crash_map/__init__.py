@@ -35,6 +35,7 @@ class CrashMapView(SceneView):
     """The row and column of the selected cell."""
 
     def __init__(self, source: CrashMapSource, at: tuple[int, int] | None = None) -> None:
+        self._source = source
         self.crashes = Crashes(source.as_dict())
         self.at = at or self.crashes.first_unsafe()
         self._record_cells()
@@ -43,6 +44,10 @@ class CrashMapView(SceneView):
     def scene(self) -> Mark:
         return self.reel.beats[self._number_of(*self.at)].scene
 
+    def link(self) -> str:
+        """Return the link to this map. The page adds the cell that is selected later."""
+        return self._source.link(self._number_of(*self.at))
+
     def legend(self) -> Mark:
         return legend(self.crashes)
 
@@ -50,6 +55,7 @@ class CrashMapView(SceneView):
         return {
             **self.choices_message(self.reel, self._number_of(*self.at), "Crash"),
             "signs": self._signs(),
+            "link": self.link(),
         }
 
     def on_shown(self, number: int) -> None:

@@ -20,6 +20,9 @@ class CrashMapSource(Protocol):
     def as_dict(self) -> dict[str, Any]:
         """Return `variants`, `points`, `cells`, `ends`, `files` and `texts` as plain data."""
 
+    def link(self, at: int) -> str:
+        """Return a link to the map, opened at the cell with this number, or ""."""
+
 
 class FileAtRestart(NamedTuple):
     """A file as the bookie finds it after the crash: a description of its contents, and the first

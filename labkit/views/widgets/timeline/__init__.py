@@ -17,7 +17,7 @@ the entries), `panel` (one run at a moment), `story` (events and causes), `pictu
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
@@ -45,6 +45,8 @@ from labkit.views.widgets.verdict_words import failure_of
 
 __all__ = ["BrokenPromise", "Palette", "PlayedRun", "TimelineView"]
 
+WITH_FAULTS = "What happened in this run, why, and what if a fault struck at this moment?"
+"""The question of a timeline in which the reader can inject faults."""
 _TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
 
 
@@ -56,8 +58,10 @@ class TimelineView(PlayingView):
     two runs; and if there is no difference, the end.
     """
 
-    question = "What happened in this run, why, and what if a fault struck at this moment?"
+    question = "What happened in this run, and why?"
     linked_as = "TimelineView"
+    names: ClassVar[tuple[str, str]] = ("original", "fork")
+    """What sentences call the two runs."""
 
     def __init__(
         self,
@@ -68,6 +72,8 @@ class TimelineView(PlayingView):
     ) -> None:
         self._fault_form = None if palette is None else FaultForm(palette)
         self._fork_of = None if palette is None else palette.fork
+        if palette:
+            self.question = WITH_FAULTS
         self._ledger: int | None = None
         self._filters = {"of node": "", "of kind": ""}
         # The fault of the fork and the fault's bookie, if that bookie can have a button that undoes
@@ -83,7 +89,7 @@ class TimelineView(PlayingView):
     """The number of steps after which the view opens."""
 
     def picture(self, run: DisplayedRun, acts: Acts) -> TimelinePicture:
-        picture = TimelinePicture(self.shown, self._steps, run, self._ledger, acts)
+        picture = TimelinePicture(self.shown, self.names, self._steps, run, self._ledger, acts)
         node, kind = self._filters["of node"], self._filters["of kind"]
         picture.event_list.listed = [
             event.seq
@@ -130,9 +136,10 @@ class TimelineView(PlayingView):
         broke, if any.
         """
         number = beat[-1].seq
-        which, event = self.current_picture.event_list.event(number)
-        step = self._steps[number].which
-        whose = {BOTH: "", FIRST: "Only in the original run: "}.get(step, "Only in the fork: ")
+        events = self.current_picture.event_list
+        which, event = events.event(number)
+        name = events.only_in(number)
+        whose = f"Only in the {name}: " if name else ""
         broke = next((each for each in self.shown[which].broken if each.seq == event.seq), None)
         why = f". ✘ Broken here: {broke.explanation} {broke.promise}" if broke else ""
         return f"{whose}{describe(event)}{why}"

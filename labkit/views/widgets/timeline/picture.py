@@ -24,6 +24,7 @@ class TimelinePicture:
     def __init__(
         self,
         runs: Sequence[PlayedRun],
+        names: tuple[str, str],
         steps: Sequence[MergedStep],
         merged: DisplayedRun,
         ledger: int | None,
@@ -31,7 +32,7 @@ class TimelinePicture:
     ) -> None:
         self.runs, self.steps = runs, steps
         positions = merged.clock.positions
-        self.event_list = EventList(runs, steps, positions)
+        self.event_list = EventList(runs, names, steps, positions)
         most = max(len(run.bookies) for run in runs)
         self._beside = len(runs) if most <= MAX_BESIDE else 1
         width = (WIDTH - 2 * MARGIN - BETWEEN * (self._beside - 1)) / self._beside

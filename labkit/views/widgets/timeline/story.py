@@ -18,19 +18,24 @@ TIME_X = 100
 HEIGHT = 22 + ROW * ROWS + 6
 MAX_CAUSES = 3
 """The maximum number of causes that are shown."""
-_WHOSE = {BOTH: "", FIRST: "original: ", OTHER: "fork: "}
 
 
 class EventList:
     """Draws a list of the steps in `listed`, and the causes of the current step.
 
+    names: what sentences call the two runs.
     positions: the positions of the steps on the clock.
     """
 
     def __init__(
-        self, runs: Sequence[PlayedRun], steps: Sequence[MergedStep], positions: Sequence[float]
+        self,
+        runs: Sequence[PlayedRun],
+        names: tuple[str, str],
+        steps: Sequence[MergedStep],
+        positions: Sequence[float],
     ) -> None:
         self.runs, self.steps, self.positions = runs, steps, positions
+        self._names = {FIRST: names[0], OTHER: names[1]}
         self.listed: Sequence[int] = range(len(steps))
         self._rows = [{event.seq: row for row, event in enumerate(r.events, 1)} for r in runs]
         self._step_of = [dict[int, int]() for _ in runs]
@@ -46,6 +51,10 @@ class EventList:
         if step.which == OTHER:
             return 1, self.runs[1].events[step.of_other - 1]
         return 0, self.runs[0].events[step.of_first - 1]
+
+    def only_in(self, number: int) -> str:
+        """Return the name of the only run that has this step, or "" if it is in every run."""
+        return self._names.get(self.steps[number].which, "")
 
     def step_of(self, which: int, seq: int) -> int:
         """Return the number of the step in which an event of a run happens, or -1."""
@@ -94,7 +103,8 @@ class EventList:
         is_broken = event.seq in self._broken[which]
         which_runs = self.steps[number].which if len(self.runs) > 1 else None
         at_ms = round(self.positions[number], 1)
-        return _row(number, event, at, when, led, is_broken, which_runs, at_ms)
+        name = self.only_in(number)
+        return _row(number, event, at, when, led, is_broken, which_runs, name, at_ms)
 
     def _causes(self, number: int, *led: int) -> Mark:
         parts, y = list[Mark](), 18.0
@@ -151,12 +161,13 @@ def _row(
     led: bool,
     is_broken: bool,
     which_runs: int | None,
+    name: str,
     position: float,
 ) -> Mark:
     glyph = "✘" if is_broken else "▶" if when == "now" else "•" if led else ""
     ink = "lost" if is_broken else "faint" if when == "later" else "ink"
     words = describe(event)
-    whose = "" if which_runs is None else _WHOSE[which_runs]
+    whose = f"{name}: " if name else ""
     shown = fitted(words, LIST_WIDTH - TIME_X - 16, bold=when == "now")
     box = rect("box", 0, 0, LIST_WIDTH, ROW, rx=3, fill="tint" if when == "now" else "page")
     kin = [f"e{event.ledger}-{event.entry}"] if event.entry >= 0 else []

@@ -9,8 +9,10 @@ The script runs only once: before each operation, the disks are copied as a cras
 and the bookie is started on the copies.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, TypeVar
 
 from labkit.system.model.entry import decode_entry
@@ -27,6 +29,7 @@ from labkit.worlds.sim.crash_map.files_left import FileShown, show_files
 from labkit.worlds.sim.machine import disk_operation as fate
 from labkit.worlds.sim.machine.disk import DiskController
 from labkit.worlds.sim.machine.disk_operation import Keep, Operation
+from labkit.worlds.sim.run_link import link_to_crash_map
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
     DIGEST,
@@ -38,6 +41,7 @@ from labkit.worlds.sim.settings.bookie_script import (
     StoreFactory,
     new_machine,
 )
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
 
 T = TypeVar("T")
 SAFE, LOST, INVENTED, REFUSED = "safe", "lost", "invented", "refused"
@@ -155,12 +159,20 @@ class _Numbered(dict[T, int]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CrashMap:
-    """All crashes of a script: `cells[row][column]`; rows are `points`, columns are `variants`."""
+    """All crashes of a script: `cells[row][column]`; rows are `points`, columns are `variants`.
+
+    defect: the name of the store's bug, "" for labkit's own store, or None if the store ran other
+        code, such as a learner's.
+    """
 
     script: tuple[ScriptStep, ...]
     variants: tuple[CrashVariant, ...]
     points: tuple[CrashPoint, ...]
     cells: tuple[tuple[Cell, ...], ...]
+    defect: str | None
+    config: StorageConfig
+    journal_count: int
+    ledger_dir_count: int
 
     @property
     def is_safe(self) -> bool:
@@ -182,6 +194,30 @@ class CrashMap:
         if len(by_a_kill) != 1:
             return "both" if by_a_kill else "none"
         return "process" if by_a_kill.pop() else "power"
+
+    @property
+    def digest(self) -> str:
+        """A digest that is equal for two maps with the same crashes and the same results."""
+        return blake2b(json.dumps(self.as_dict()).encode(), digest_size=16).hexdigest()
+
+    def link(self, at: int = 0, code: str = "") -> str:
+        """Return a link that opens this map at the cell with this number, counted row by row, or ""
+        if a link cannot describe the map. `labkit open` and `open_run` open such links.
+
+        code: the learner's code that ran, if the link should include it as text. Even then, the
+            link runs the script with labkit's own store.
+        """
+        if (self.variants, self.config) != (VARIANTS, CONFIG):
+            return ""
+        return link_to_crash_map(
+            self.defect,
+            code,
+            digest=self.digest,
+            journal_count=self.journal_count,
+            ledger_dir_count=self.ledger_dir_count,
+            script=self.script,
+            at=at,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the map as JSON-like data for a diagram. Repeated parts are stored once and
@@ -269,7 +305,17 @@ def crash_map(
         bookie.step = "refused"
     controller.watch = None
     crash(None)
-    return CrashMap(tuple(script), tuple(variants), tuple(points), tuple(cells))
+    factories = {"": LedgerStore} | {name: each.store_factory for name, each in DEFECTS.items()}
+    return CrashMap(
+        tuple(script),
+        tuple(variants),
+        tuple(points),
+        tuple(cells),
+        next((name for name, each in factories.items() if each is store_factory), None),
+        config,
+        journal_count,
+        ledger_dir_count,
+    )
 
 
 class _Crashes:

@@ -4,6 +4,7 @@
 the result of `repr` yields an equal value.
 """
 
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
@@ -55,16 +56,18 @@ def to_data(value: Any) -> Any:
     return value
 
 
-def from_data(data: Any) -> Any:
+def from_data(data: Any, classes: Mapping[str, type[Any]] = CLASSES) -> Any:
     if isinstance(data, list):
-        return tuple(from_data(part) for part in data)
+        return tuple(from_data(part, classes) for part in data)
     if isinstance(data, dict) and len(data) == 1:
         ((name, named),) = data.items()
         if isinstance(named, dict):
-            if name not in CLASSES:
+            if name not in classes:
                 raise BKIncorrectParameterException(f"unknown class {name!r} in a scenario")
             try:
-                value = CLASSES[name](**{key: from_data(part) for key, part in named.items()})
+                value = classes[name](
+                    **{key: from_data(part, classes) for key, part in named.items()}
+                )
             except TypeError as error:
                 raise BKIncorrectParameterException(f"{name}: {error}") from None
             # Check the types here, because the system's own settings classes validate only
