@@ -271,7 +271,7 @@ check("entry.intact", lambda data, digest: True, must_pass=False)
 #
 # ## 7 · Questions
 #
-# <details><summary>An entry is sent to three bookies (Qw = 3), and each one writes it to its journal and its entry log. How many digests are computed?</summary>One, by the writer. Each reader computes another one to compare.</details>
+# <details><summary>An entry is sent to three bookies, and each one writes it to its journal and its entry log. How many digests are computed?</summary>One, by the writer. Each reader computes another one to compare.</details>
 # <details><summary>Can two entries of one ledger have the same last add confirmed?</summary>Yes, whenever entries are pushed faster than acknowledgements arrive. In section 3, entries 0 and 1 have the same one.</details>
 # <details><summary>The length field is 100 in entry 4 and also in entry 5. Is something wrong?</summary>No: entry 5 has an empty payload.</details>
 # <details><summary>You ask a bookie for entry 6, and it returns a perfectly valid entry 7. Who notices?</summary>The client. The digest covers the ids, so the ids in the response are genuine, and <code>decode_entry</code> compares them with the ids that were requested.</details>

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from labkit.views.widgets import ClusterView
+from labkit.views.widgets import ClusterView, CrashMapView
+from labkit.views.widgets.scene_view import SceneView
 from tests.browser.lab import ROOT
 from tests.browser.site import BELOW, Site
+from tests.views.widgets.crashes import broken
 from tests.views.widgets.films import crashed
 from tools.site.views import Views
 
@@ -54,3 +56,30 @@ def test_the_text_around_a_picture_has_the_font_of_the_picture(opened: Callable[
     inside = page.locator(".lk-picture text").first.evaluate(font)
     for outside in (".lk-title", ".lk-sentence", ".lk-time", ".lk-bar button", ".lk-bar select"):
         assert page.locator(outside).first.evaluate(font) == inside
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (lambda: ClusterView(crashed()), "in the synced journal"),
+        (lambda: CrashMapView(broken()), "an acknowledged entry is lost"),
+    ],
+)
+def test_on_a_wide_page_the_legend_is_open_beside_the_picture(
+    opened: Callable[..., Page], view: Callable[[], SceneView], words: str
+) -> None:
+    page = opened(view(), width=1400, reduced_motion="reduce")
+    meaning = page.get_by_text(words, exact=True)
+    expect(meaning).to_be_visible()
+    picture = page.locator(".lk-picture svg").bounding_box()
+    beside = meaning.bounding_box()
+    assert picture is not None
+    assert beside is not None
+    assert beside["x"] > picture["x"] + picture["width"]
+    page.set_viewport_size({"width": 900, "height": 900})
+    expect(meaning).to_be_hidden()
+    page.get_by_text("What the symbols mean").click()
+    expect(meaning).to_be_visible()
+    below = meaning.bounding_box()
+    assert below is not None
+    assert below["y"] > picture["y"] + picture["height"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
+from labkit.views.widgets.plurals import quorum_words
 from labkit.views.widgets.run import SIGNS
 
 _CONSEQUENCES = frozenset(
@@ -37,6 +38,10 @@ def words_of(beat: Sequence[Event]) -> str:
         return f"the writer {event.node} cannot add {entries}: fenced on {bookies}"
     if event.kind == "step.ended" and event.detail == "done":
         return f"{event.node} has finished its work: {event.step}"
+    if event.kind == "ledger.created":
+        sizes = quorum_words(event.ensemble_size, event.write_quorum, event.ack_quorum)
+        later = ", deferred sync" if event.deferred_sync else ""
+        return f"{event.node} created ledger {event.ledger}: {sizes}{later}"
     return describe(event) + (f" ({len(beat)} events)" if len(beat) > 1 else "")
 
 

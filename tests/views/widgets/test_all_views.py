@@ -1,5 +1,6 @@
 """Tests what holds for every view: its text and buttons fit, and its pictures are reproducible."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -108,6 +109,13 @@ def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float
         yield from placed(child, x, y)
 
 
+def in_a_narrow_place(mark: Mark) -> Mark:
+    """Return the mark as the browser draws it on a narrow page, or a legend beside its picture."""
+    changed = json.loads(str(mark.attributes.get("data-narrow", "{}")))
+    children = tuple(map(in_a_narrow_place, mark.children))
+    return mark._replace(attributes=mark.attributes | changed, children=children)
+
+
 def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
     """Return the left, right, top and bottom edges of a text or a rectangle."""
     at = {name: float(mark.attributes[name]) for name in ("x", "y")}
@@ -127,7 +135,9 @@ def box_of(mark: Mark, x: float, y: float) -> tuple[float, float, float, float]:
 @pytest.mark.parametrize("name", VIEWS | WITHOUT_BUTTONS)
 def test_no_text_runs_out_of_its_picture(name: str) -> None:
     view = (VIEWS | WITHOUT_BUTTONS)[name]()
-    for scene in filter(None, (view.scene(), view.legend())):
+    pictures = [each for each in (view.scene(), view.legend()) if each]
+    narrow = [in_a_narrow_place(each) for each in pictures if "data-narrow" in each.attributes]
+    for scene in (*pictures, *narrow):
         width, height = size_of(scene)
         for mark, x, y in placed(scene):
             if mark.tag == "text" and mark.text:
@@ -136,6 +146,15 @@ def test_no_text_runs_out_of_its_picture(name: str) -> None:
                 assert right <= width, mark.text
                 assert top >= 0, mark.text
                 assert bottom <= height, mark.text
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_two_symbols_of_a_legend_have_the_same_key(name: str) -> None:
+    """The browser draws one mark for each key."""
+    legend = VIEWS[name]().legend()
+    keys = [mark.key for mark in legend.children] if legend else []
+    assert len(keys) == len(set(keys))
 
 
 @pytest.mark.sampled

@@ -24,6 +24,13 @@ def test_what_the_reader_did_comes_before_the_protocol_and_background_work_comes
     assert words_of([MARK]).startswith("b1 advanced LastLogMark")
 
 
+def test_a_new_ledger_is_described_without_the_letters_for_its_quorums() -> None:
+    created = event("ledger.created", ledger=7, ensemble_size=4, write_quorum=3, ack_quorum=2)
+    assert words_of([created]) == "w created ledger 7: 4 bookies · 3 copies · 2 acks"
+    deferred = created._replace(deferred_sync=True)
+    assert words_of([deferred]).endswith("2 acks, deferred sync")
+
+
 def test_a_missing_response_is_told_in_words_that_a_newcomer_can_read() -> None:
     assert words_of([SILENCE]) == "w hears nothing from b1 about entry 4"
     more = SILENCE._replace(entry=6)

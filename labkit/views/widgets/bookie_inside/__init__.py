@@ -16,7 +16,7 @@ from labkit.system.trace.bookie_state import BOOKIE_HANDLERS, BookieState
 from labkit.system.trace.cluster_state import fold_bookie
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.bookie_inside.blocks import legend
+from labkit.views.widgets.bookie_inside.blocks import legend_of
 from labkit.views.widgets.bookie_inside.picture import BookiePicture, summary
 from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
@@ -69,7 +69,7 @@ class BookieInside(PlayingView):
         return BookiePicture(run, self._bookie, self._page_size, acts, reserved)
 
     def legend_of(self, picture: BookiePicture) -> Mark | None:
-        return legend(frozenset(picture.symbols))
+        return legend_of(frozenset(picture.symbols))
 
     def choices(self) -> list[Message]:
         names = self._known(self.run.events)

@@ -3,11 +3,13 @@ is identified by its hue and its number. Every state is marked by something besi
 outline, dashes, or a glyph.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from labkit.views.widgets.bookie_inside.bands import Item
-from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, rounded, text
+from labkit.views.widgets.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.scene import Mark, group, hatch, path, rect, rounded, text
 from labkit.views.widgets.text_metrics import width_of
 
 WIDTH = 860
@@ -17,6 +19,8 @@ NOTE = 14
 
 LEGEND = (
     ("named", "7/3: entry 3 of ledger 7"),
+    ("offset", "offset in the file, in bytes"),
+    ("location", "entry log 0, offset 64"),
     ("put", "only in memory"),
     ("synced", "synced"),
     ("done", "no longer needed"),
@@ -136,28 +140,25 @@ def symbols_of(item: Item) -> set[str]:
         return {item.kind}
     look = _SAME.get(item.look, item.look)
     what = "special" if item.kind == "special" else "named"
-    return {look, what, *(["found"] * item.found)}
+    below = {"slot": ["location"], "empty": []}.get(item.look, ["offset"] if item.note else [])
+    return {look, what, *below, *(["found"] * item.found)}
 
 
 @lru_cache(64)
-def legend(shown: frozenset[str]) -> Mark | None:
-    """Return the legend of these symbols, or None if it would be empty."""
-    parts, listed = [], [each for each in LEGEND if each[0] in shown]
-    if not listed:
-        return None
-    for at, (look, words) in enumerate(listed):
-        kind = look if look in ("special", "pad", "mark") else "entry"
-        sample_look = {"found": "put", "special": "synced", "named": "synced"}.get(look, look)
-        label = "7/3" if look == "named" else ""
-        item = Item(kind, sample_look, hue=0, label=label, found=look == "found")
-        sample = (
-            _mark(item, 28)
-            if kind == "mark"
-            else _filler(item, 28)
-            if kind == "pad"
-            else _entry(item, 28, HIGH)
-        )
-        meaning = text("words", 38, 15.5, words, fill="faint")
-        x, y = 12 + 212 * (at % 4), 8 + 30 * (at // 4)
-        parts.append(group(look, *sample, meaning, x=x, y=y))
-    return picture(WIDTH, 8 + 30 * -(-len(listed) // 4), "What the blocks mean", *parts)
+def legend_of(shown: frozenset[str]) -> Mark | None:
+    return legend(
+        [Symbol(look, _sample(look), words, HIGH) for look, words in LEGEND if look in shown]
+    )
+
+
+def _sample(look: str) -> Sequence[Mark]:
+    if look in ("offset", "location"):
+        words = "64" if look == "offset" else "0:64"
+        return [text("note", SAMPLE / 2, 15.5, words, fill="faint", anchor="middle")]
+    kind = look if look in ("special", "pad", "mark") else "entry"
+    sample_look = {"found": "put", "special": "synced", "named": "synced"}.get(look, look)
+    label = "7/3" if look == "named" else ""
+    item = Item(kind, sample_look, hue=0, label=label, found=look == "found")
+    if kind == "mark":
+        return _mark(item, SAMPLE)
+    return _filler(item, SAMPLE) if kind == "pad" else _entry(item, SAMPLE, HIGH)

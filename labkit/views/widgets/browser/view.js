@@ -18,6 +18,9 @@ const ENDED = "The kernel of this view is no longer running; run the cell again.
 /** A picture is narrow if it has fewer pixels than the minimum width of pictures in view.css. */
 const WIDE = 720;
 
+/** The details of a view with at least this width are beside the picture, as in view.css. */
+const WITH_SIDE = 1180;
+
 /** The minimum interval between two reports to Python. */
 const REPORT_MS = 100;
 
@@ -48,6 +51,7 @@ class View {
   /** @type {string | undefined} of the run; undefined before the first film */
   name;
   shown = 0;
+  hasSide = false; // whether the details are beside the picture
   /** @type {number | undefined} the timer for the next report */
   reporting;
   /** @type {number | undefined} the last event reported to Python */
@@ -82,6 +86,17 @@ class View {
       make("summary", {}, "What the symbols mean"),
     );
     this.texts = make("div", { class: "lk-texts" });
+    this.main = make(
+      "div",
+      { class: "lk-main" },
+      this.title,
+      this.controls.element,
+      this.remarks,
+      this.picture,
+      this.bar.element,
+      this.signs,
+      this.texts,
+    );
     this.side = make(
       "div",
       { class: "lk-side", tabindex: 0, role: "region", "aria-label": "Details" },
@@ -97,17 +112,7 @@ class View {
       make(
         "div",
         { class: "lk-split" },
-        make(
-          "div",
-          { class: "lk-main" },
-          this.title,
-          this.controls.element,
-          this.remarks,
-          this.picture,
-          this.bar.element,
-          this.signs,
-          this.texts,
-        ),
+        this.main,
         this.side,
       ),
     );
@@ -135,14 +140,16 @@ class View {
 
   /** Rearrange the picture when the page becomes narrow or wide. */
   followWidth() {
-    const { picture, stage } = this;
+    const { picture, root, stage } = this;
     const observer = new ResizeObserver(() => {
-      const isNarrow = picture.clientWidth < WIDE;
-      if (isNarrow === stage.onNarrowPage) return;
+      const isNarrow = picture.clientWidth < WIDE, hasSide = root.clientWidth >= WITH_SIDE;
+      if (isNarrow === stage.onNarrowPage && hasSide === this.hasSide) return;
       stage.onNarrowPage = isNarrow;
+      this.hasSide = hasSide;
       this.draw(false);
     });
     observer.observe(picture);
+    observer.observe(root);
     this.signal.addEventListener("abort", () => observer.disconnect());
   }
 
@@ -327,12 +334,24 @@ class View {
 
   calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-  /** @param {number} row */
+  /**
+   * Draw the legend below the picture or, if there is room beside the picture and the legend can be
+   * narrow, open it there.
+   * @param {number} row
+   */
   drawLegend(row) {
-    this.signs.hidden = row < 0;
+    const { legend, signs } = this;
+    signs.hidden = row < 0;
     if (row < 0) return;
-    this.legend.draw(this.film, row, 0);
-    if (!this.legend.element.isConnected) this.signs.append(this.legend.element);
+    const isBeside = this.hasSide && "data-narrow" in this.film.head(row).attributes;
+    if (isBeside !== legend.onNarrowPage) {
+      legend.onNarrowPage = isBeside;
+      signs.open = isBeside;
+      if (isBeside) this.side.append(signs);
+      else this.bar.element.after(signs);
+    }
+    legend.draw(this.film, row, 0);
+    if (!legend.element.isConnected) signs.append(legend.element);
   }
 
   /** @param {HTMLElement} mark */

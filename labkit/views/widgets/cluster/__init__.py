@@ -10,7 +10,7 @@ from typing import Any
 
 from labkit.system.trace.cluster_state import ClusterState, fold
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.cluster.cells import legend
+from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
@@ -51,7 +51,7 @@ class ClusterView(PlayingView):
         return ClusterPicture(run, self._ledger, tuple(end.bookies), acts, (rows, rows))
 
     def legend_of(self, picture: ClusterPicture) -> Mark | None:
-        return legend(frozenset(picture.grid.symbols))
+        return legend_of(frozenset(picture.grid.symbols))
 
     def choices(self) -> list[Message]:
         ledgers = sorted(self.current_picture.grid.fold.ledgers, reverse=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from labkit.system.trace.bookie_state import Copy
 from labkit.system.trace.sentence import COPIES, fill
-from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
+from labkit.views.widgets.legend import SAMPLE, Symbol, legend
+from labkit.views.widgets.scene import Mark, group, hatch, path, rect, text
 from labkit.views.widgets.text_metrics import width_of
 
 ROW, CELL = 28, 20
@@ -137,29 +138,22 @@ def _ring(width: float) -> Mark:
 
 
 @lru_cache(64)
-def legend(shown: frozenset[str]) -> Mark | None:
-    """Return the legend of these symbols, or None if there are none."""
-    if not shown:
-        return None
-    parts, listed = [], [each for each in LEGEND if each[0] in shown]
-    for place, (look, words) in enumerate(listed):
-        x, y = 12 + 212 * (place % 4), 8 + 26 * (place // 4)
-        sample: tuple[Mark, ...]
-        if look in _GLYPHS:
-            sample = (text("glyph", 14, 13, _GLYPHS[look], anchor="middle", bold=True),)
-        elif look == "reading":
-            sample = (rect("ring", 2, 2, 24, 13, rx=4, stroke="confirmed", thick=2),)
-        elif look == "fenced":
-            sample = (rect("bar", 12, 0, 4, 16, rx=2, fill="confirmed"),)
-        elif look == "replaced":
-            sample = (path("line", "M0 8H28", stroke="faint", dash="2 3"),)
-        elif look in ("adds", "acks", "quorum", "refused", "reads", "answers"):
-            sample = (sign(look, 14, 8),)
-        else:
-            sample = shape(look, 28, "", 16)
-        label = text("words", 36, 13, words, fill="faint")
-        parts.append(group(look, *sample, label, x=x, y=y))
-    return picture(860, 8 + 26 * -(-len(listed) // 4), "What the symbols mean", *parts)
+def legend_of(shown: frozenset[str]) -> Mark | None:
+    return legend([Symbol(look, _sample(look), words) for look, words in LEGEND if look in shown])
+
+
+def _sample(look: str) -> tuple[Mark, ...]:
+    if look in _GLYPHS:
+        return (text("glyph", 14, 13, _GLYPHS[look], anchor="middle", bold=True),)
+    if look == "reading":
+        return (rect("ring", 2, 2, 24, 13, rx=4, stroke="confirmed", thick=2),)
+    if look == "fenced":
+        return (rect("bar", 12, 0, 4, 16, rx=2, fill="confirmed"),)
+    if look == "replaced":
+        return (path("line", "M0 8H28", stroke="faint", dash="2 3"),)
+    if look in ("adds", "acks", "quorum", "refused", "reads", "answers"):
+        return (sign(look, 14, 8),)
+    return shape(look, SAMPLE, "", 16)
 
 
 @lru_cache(16)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from labkit.system.trace.cluster_state import Ledger
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.plurals import quorum_words
 from labkit.views.widgets.scene import Mark, group, rect, rounded, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
@@ -45,21 +45,6 @@ class Button(NamedTuple):
     word: str
 
 
-def quorum_words(ledger: Ledger) -> dict[str, str]:
-    """Return the ledger's quorums as `on 4 bookies`, `3 copies` and `2 acks`, with `?` for an
-    unknown size (-1).
-    """
-    return {
-        "E": f"on {_size_words(ledger.ensemble_size, 'bookie', 'bookies')}",
-        "Qw": _size_words(ledger.write_quorum, "copy", "copies"),
-        "Qa": _size_words(ledger.ack_quorum, "ack", "acks"),
-    }
-
-
-def _size_words(size: int, noun: str, plural: str) -> str:
-    return f"? {plural}" if size < 0 else counted(size, noun, plural)
-
-
 def _id(entry: int) -> str:
     return "none" if entry < 0 else str(entry)
 
@@ -69,7 +54,11 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
     if ledger_id < 0:
         return group("header", text("name", 10, 23, "No ledger yet", size=14, bold=True))
     name = f"Ledger {ledger_id}"
-    values = quorum_words(ledger) | {
+    sizes = quorum_words(ledger.ensemble_size, ledger.write_quorum, ledger.ack_quorum)
+    values = {
+        "E": f"on {sizes.bookies}",
+        "Qw": sizes.copies,
+        "Qa": sizes.acks,
         "LAP": f"last sent (LAP): {_id(ledger.last_add_pushed)}",
         "LAC": f"last confirmed (LAC): {_id(ledger.last_add_confirmed)}",
     }

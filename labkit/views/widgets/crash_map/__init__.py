@@ -11,7 +11,7 @@ Read the modules in this order: `crashes`, `picture`.
 from typing import Any
 
 from labkit.views.widgets.crash_map.crashes import Crashes, CrashMapSource
-from labkit.views.widgets.crash_map.picture import CrashMapPicture, legend
+from labkit.views.widgets.crash_map.picture import CrashMapPicture, legend_of
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message, SceneView
@@ -49,7 +49,7 @@ class CrashMapView(SceneView):
         return self._source.link(self._number_of(*self.at))
 
     def legend(self) -> Mark:
-        return legend(self.crashes)
+        return legend_of(self.crashes)
 
     def whole(self) -> Message:
         return {

@@ -15,8 +15,19 @@ from labkit.views.widgets.crash_map.crashes import (
     Crashes,
     FileAtRestart,
 )
+from labkit.views.widgets.legend import NARROW_WIDTH, SAMPLE, TITLE, WORDS_X
 from labkit.views.widgets.plurals import counted
-from labkit.views.widgets.scene import Mark, PartCache, Style, group, path, picture, rect, text
+from labkit.views.widgets.scene import (
+    Mark,
+    PartCache,
+    Style,
+    group,
+    narrowed,
+    path,
+    picture,
+    rect,
+    text,
+)
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
 
 WIDTH, MARGIN = 860, 10
@@ -308,28 +319,40 @@ def _sample(verdict: str, x: float, width: float) -> list[Mark]:
     return parts
 
 
-def legend(crashes: Crashes) -> Mark:
-    parts, y = (
-        [text("cells", MARGIN, 16, "Each cell: the state after the restart", fill="faint")],
-        22.0,
-    )
-    for at, (verdict, words) in enumerate(VERDICTS.items()):
-        label = text("words", 44, 16.5, words)
-        x = MARGIN + at % 2 * (FILE + MARGIN)
-        parts.append(group(verdict, *_sample(verdict, 0, 36), label, x=x, y=y + at // 2 * ROW))
-    y += ROW * 2 + 18
-    parts.append(
-        text(
-            "columns",
-            MARGIN,
-            y,
-            "Each column: what happens to unsynced data in the crash",
-            fill="faint",
-        )
-    )
-    for at, (name, meaning) in enumerate(crashes.variants):
-        below = y + 20 * (at + 1)
-        parts.append(text(f"{at} name", MARGIN, below, name, bold=True))
-        parts.append(text(f"{at} meaning", MARGIN + 120, below, meaning))
-    y += 20 * len(crashes.variants) + 12
-    return picture(WIDTH, y, "What the symbols mean", *parts)
+def legend_of(crashes: Crashes) -> Mark:
+    """Explain the cells and the columns, in rows or, in a narrow place, one below the other."""
+    cells = [
+        (verdict, [*_sample(verdict, 0, SAMPLE), text("words", WORDS_X, 16.5, words)])
+        for verdict, words in VERDICTS.items()
+    ]
+    columns = [
+        (f"column {name}", _meaning_lines(name, meaning)) for name, meaning in crashes.variants
+    ]
+    column_height = LINE * max(len(lines) for _, lines in columns) + 4
+    parts, y, narrow_y = list[Mark](), 0.0, 0.0
+    for title, items, beside, height in (
+        ("Each cell: the state after the restart", cells, 2, ROW),
+        ("Each column: the fate of unsynced data", columns, 3, column_height),
+    ):
+        head = text("title", 0, 16, title, fill="faint")
+        parts.append(_placed(title, [head], 0, y + 1, narrow_y + 1))  # `narrowed` needs a shift
+        y, narrow_y = y + 24, narrow_y + 24
+        for at, (key, marks) in enumerate(items):
+            x = at % beside * WIDTH / beside
+            parts.append(_placed(key, marks, x, y + at // beside * height, narrow_y + at * height))
+        y, narrow_y = y + ceil(len(items) / beside) * height, narrow_y + len(items) * height
+    return narrowed(picture(WIDTH, y, TITLE, *parts), picture(NARROW_WIDTH, narrow_y, TITLE))
+
+
+def _meaning_lines(name: str, meaning: str) -> list[Mark]:
+    return [
+        text("name", 0, 14, name, bold=True),
+        *(
+            text(f"line {at}", 0, 14 + LINE * at, line)
+            for at, line in enumerate(lines_of(meaning, NARROW_WIDTH), 1)
+        ),
+    ]
+
+
+def _placed(key: str, marks: list[Mark], x: float, y: float, narrow_y: float) -> Mark:
+    return narrowed(group(key, *marks, x=x, y=y), group("", y=narrow_y))

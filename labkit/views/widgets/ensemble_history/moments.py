@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from labkit.system.trace.bookie_state import ON_DISK
 from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger, Segment
 from labkit.system.trace.events import Event
+from labkit.views.widgets.plurals import quorum_words
 
 TOGETHER_US = 1000
 """Events of the same node that happen within this many microseconds belong to the same moment."""
@@ -234,8 +235,8 @@ def _words(event: Event, before: Sequence[SegmentEntries], ledger: Ledger) -> st
     node, entry = event.node, event.entry
     if event.kind in ("ensemble.set", "ensemble.deferred"):
         if not before:
-            sizes = f"E={ledger.ensemble_size} Qw={ledger.write_quorum} Qa={ledger.ack_quorum}"
-            return f"created by {node}, {sizes}"
+            sizes = quorum_words(ledger.ensemble_size, ledger.write_quorum, ledger.ack_quorum)
+            return f"created by {node}: {sizes}"
         pairs = zip(_covering(before, entry), event.ensemble, strict=True)
         changes = ", ".join(f"{new} replaces {old}" for old, new in pairs if new != old)
         later = " (not in the metadata yet)" if event.kind == "ensemble.deferred" else ""

@@ -17,6 +17,7 @@ from labkit.views.widgets.ensemble_history.moments import (
     SegmentEntries,
     moments_of,
 )
+from labkit.views.widgets.legend import SAMPLE, Symbol, legend
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import (
@@ -329,21 +330,15 @@ def _words_of(bookie: SegmentBookie, segment: SegmentEntries) -> str:
 
 
 @lru_cache(1)
-def legend() -> Mark:
-    samples = {
-        "held": SegmentBookie("", "up", (), ()),
-        "missing": SegmentBookie("", "up", (), ()),
-        "new": SegmentBookie("", "up", (), (), is_new=True),
-        "down": SegmentBookie("", "down", (), ()),
-        "deferred": SegmentBookie("", "up", (), ()),
-    }
-    parts, x = list[Mark](), 12.0
-    for look, words in LEGEND:
-        sample = frame(28, samples[look], look == "deferred")
-        if look in ("held", "missing"):
-            dash = "" if look == "held" else "3 2"
-            fill = "stored" if look == "held" else "page"
-            sample = rect("box", 0, 3, 28, 13, rx=2, fill=fill, stroke="stored", dash=dash)
-        parts.append(group(look, sample, text("words", 36, 14, words, fill="faint"), x=x, y=8))
-        x += 60 + width_of(words)
-    return picture(WIDTH, 34, "What the symbols mean", *parts)
+def legend_of() -> Mark | None:
+    return legend([Symbol(look, [_sample(look)], words, BOX - 3) for look, words in LEGEND])
+
+
+def _sample(look: str) -> Mark:
+    if look == "held":
+        return rect("box", 0, 3, SAMPLE, 13, rx=2, fill="stored", stroke="stored")
+    if look == "missing":
+        return rect("box", 0, 3, SAMPLE, 13, rx=2, fill="page", stroke="stored", dash="3 2")
+    state = "down" if look == "down" else "up"
+    bookie = SegmentBookie("", state, (), (), is_new=look == "new")
+    return frame(SAMPLE, bookie, look == "deferred")

@@ -54,7 +54,7 @@ class MessageIdLineage(SceneView):
     def scene(self) -> Mark:
         return self.reel.beats[self._shown].scene
 
-    def legend(self) -> Mark:
+    def legend(self) -> Mark | None:
         return self._legend
 
     def whole(self) -> Message:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from labkit.system.model.layout import Span
+from labkit.views.widgets.legend import SAMPLE, Symbol, legend
 from labkit.views.widgets.lineage.rows import (
     BATCH,
     BOOKIE,
@@ -97,15 +98,16 @@ class LineagePicture:
             ),
         )
 
-    def legend(self) -> Mark:
-        parts, shown = [], legend_of(self._lineage)
-        for at, name in enumerate(shown):
-            sample = rect("box", 0, 0, 36, 17, fill=TINTS[name])
-            first = rect("first", 0, 0, 2, 17, fill="faint")
-            label = text("words", 44, 13, LEGEND[name], fill="faint")
-            x, y = MARGIN + at % 3 * 283, 6 + at // 3 * 24
-            parts.append(group(name, sample, first, label, x=x, y=y))
-        return picture(WIDTH, 6 + -(-len(shown) // 3) * 24, "What the bytes belong to", *parts)
+    def legend(self) -> Mark | None:
+        first = rect("first", 0, 0, 2, 17, fill="faint")
+        return legend(
+            [
+                Symbol(
+                    name, [rect("box", 0, 0, SAMPLE, 17, fill=TINTS[name]), first], LEGEND[name], 17
+                )
+                for name in legend_of(self._lineage)
+            ]
+        )
 
     def _fill_of(self, piece: Piece, span: Span) -> str:
         return TINTS[belongs_to(self._lineage, piece, span)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from labkit.system.model.layout import Span
 from labkit.system.model.ledger import LedgerState
-from labkit.views.widgets.plurals import counted
+from labkit.views.widgets.plurals import counted, quorum_words
 from labkit.views.xray.byte_region import Piece
 from labkit.views.xray.message_location import Lineage
 
@@ -136,10 +136,10 @@ def _entries(lineage: Lineage) -> BoxRow:
     first = next(
         s.first_entry_id for s in reversed(metadata.segments) if s.first_entry_id <= it.entry_id
     )
-    sizes = f"E={metadata.ensemble_size} Qw={metadata.write_quorum} Qa={metadata.ack_quorum}"
+    sizes = quorum_words(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
     fragment = ", ".join(metadata.ensemble_at(it.entry_id))
     state = "open" if metadata.state is LedgerState.OPEN else metadata.state.name.lower()
-    note = f"{state.replace('_', ' ')}, {sizes}; the ensemble from entry {first} on is {fragment}"
+    note = f"{state.replace('_', ' ')}: {sizes}; the ensemble from entry {first} on is {fragment}"
     boxes = [
         Box(
             f"entry {number}",

@@ -18,7 +18,7 @@ from labkit.system.trace.cluster_state import fold
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.cluster.cells import legend
+from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.future_search import LossCurve
 from labkit.views.widgets.play.cards import Message
@@ -207,7 +207,7 @@ class PlayView(PlayingView):
         )
 
     def legend_of(self, picture: PlayPicture) -> Mark | None:
-        return legend(frozenset(picture.cluster.grid.symbols))
+        return legend_of(frozenset(picture.cluster.grid.symbols))
 
     def still(self, picture: PlayPicture, *above: Mark) -> str:
         return super().still(picture, lines_above(self.remarks()), *above)

@@ -11,7 +11,7 @@ Read the modules in this order: `state` (the displayed values), `fold` (builds t
 
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.playing import PlayingView
-from labkit.views.widgets.recovery_progress.picture import RecoveryPicture, legend, summary
+from labkit.views.widgets.recovery_progress.picture import RecoveryPicture, legend_of, summary
 from labkit.views.widgets.recovery_progress.state import RecoveryState
 from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
@@ -36,8 +36,8 @@ class RecoveryProgress(PlayingView):
     def picture(self, run: DisplayedRun, acts: Acts) -> RecoveryPicture:
         return RecoveryPicture(run.events, acts)
 
-    def legend_of(self, picture: RecoveryPicture) -> Mark:
-        return legend()
+    def legend_of(self, picture: RecoveryPicture) -> Mark | None:
+        return legend_of()
 
     def opening(self) -> float:
         if self._at is None:

@@ -11,6 +11,7 @@ from typing import Any
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_row import Chips
+from labkit.views.widgets.legend import Symbol, legend
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.recovery_progress.chart import (
     BOOKIES,
@@ -329,20 +330,16 @@ def _target(x: float, bookie: str, count: int) -> Mark:
 
 
 @lru_cache(1)
-def legend() -> Mark:
-    samples = (
-        ("well", rect("box", 0, 7, 28, 3, rx=1.5, fill="well"), "bookie is up"),
-        ("stored", rect("box", 0, 7, 28, 3, rx=1.5, fill="stored"), "ledger is not marked"),
-        ("locked", rect("box", 0, 2, 28, 13, fill="stored"), "being copied"),
-        (
-            "marked",
-            rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"]),
-            "marked as under-replicated",
-        ),
-        ("wait", rect("box", 0, 2, 28, 13, fill="box"), "waiting"),
+def legend_of() -> Mark | None:
+    marked = rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"])
+    return legend(
+        [
+            Symbol("well", [rect("box", 0, 7, 28, 3, rx=1.5, fill="well")], "bookie is up"),
+            Symbol(
+                "stored", [rect("box", 0, 7, 28, 3, rx=1.5, fill="stored")], "ledger is not marked"
+            ),
+            Symbol("locked", [rect("box", 0, 2, 28, 13, fill="stored")], "being copied"),
+            Symbol("marked", [marked], "marked as under-replicated"),
+            Symbol("wait", [rect("box", 0, 2, 28, 13, fill="box")], "waiting"),
+        ]
     )
-    parts, x = list[Mark](), 12.0
-    for key, sample, words in samples:
-        parts.append(group(key, sample, text("words", 36, 13, words, fill="faint"), x=x, y=8))
-        x += 52 + width_of(words)
-    return picture(WIDTH, 32, "What the colours mean", *parts)

@@ -17,7 +17,7 @@ from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message
 from labkit.views.widgets.space_time.layout import ShownPart
-from labkit.views.widgets.space_time.marks import legend
+from labkit.views.widgets.space_time.marks import legend_of
 from labkit.views.widgets.space_time.model import diagram_of
 from labkit.views.widgets.space_time.picture import SpaceTimePicture
 from labkit.views.widgets.verdict_words import failure_of
@@ -106,7 +106,7 @@ class SpaceTime(PlayingView):
         return self._picture_of(run, ROWS, acts)
 
     def legend_of(self, picture: SpaceTimePicture) -> Mark | None:
-        return legend(frozenset(picture.symbols))
+        return legend_of(frozenset(picture.symbols))
 
     def opening(self) -> float:
         if self._at is not None:

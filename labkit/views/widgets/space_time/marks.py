@@ -7,6 +7,7 @@ from typing import NamedTuple
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.heads import buttons
+from labkit.views.widgets.legend import Symbol, legend
 from labkit.views.widgets.run import span
 from labkit.views.widgets.scene import (
     Anchor,
@@ -14,7 +15,6 @@ from labkit.views.widgets.scene import (
     circle,
     group,
     path,
-    picture,
     rect,
     rounded,
     text,
@@ -160,8 +160,8 @@ def ink_of(events: Sequence[Event], label: str) -> str:
 
 
 @lru_cache(64)
-def legend(shown: frozenset[str]) -> Mark | None:
-    """Return the legend of these arrows and lanes, or None if it would be empty."""
+def legend_of(shown: frozenset[str]) -> Mark | None:
+    """Return the legend of these arrows, lanes and dots."""
     words = {
         "add": "add and its response",
         "read": "read",
@@ -174,11 +174,11 @@ def legend(shown: frozenset[str]) -> Mark | None:
     lines += [
         (key, (colour, 2.4, dash), key) for key, (colour, dash) in BREAKS.items() if key in shown
     ]
-    if not lines:
-        return None
-    parts: list[Mark] = []
-    for at, (key, (colour, thick, dash), description) in enumerate(lines):
-        line = path("line", "M0 0H28", stroke=colour, thick=thick, dash=dash)
-        label = text("words", 36, 4, description, fill="faint")
-        parts.append(group(key, line, label, x=12 + 212 * (at % 4), y=14 + 26 * (at // 4)))
-    return picture(WIDTH, 8 + 26 * -(-len(lines) // 4), "What the lines mean", *parts)
+    symbols = [
+        Symbol(key, [path("line", "M0 8H28", stroke=colour, thick=thick, dash=dash)], meaning)
+        for key, (colour, thick, dash), meaning in lines
+    ]
+    if "lac" in shown:
+        dot = circle("dot", 14, 8, 4.5, fill="confirmed")
+        symbols.append(Symbol("lac", [dot], "LAC: confirmed up to this entry"))
+    return legend(symbols)

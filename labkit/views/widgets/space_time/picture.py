@@ -92,7 +92,7 @@ class SpaceTimePicture:
         self._run, self._effects = run, effects_of(self.plan)
         self._messages = Messages(run, self.plan, self._lit)
         self.symbols = self._messages.symbols
-        """The looks of the arrows and lanes that have been drawn so far."""
+        """The looks of the arrows, lanes and dots that have been drawn so far."""
 
     @property
     def explained_until(self) -> float | None:
@@ -225,6 +225,8 @@ class SpaceTimePicture:
         shown = dot.events[:count]
         events = [self.diagram.events[at] for at in shown]
         label = self._label(dot, shown)
+        if any(event.kind == "lac.advanced" for event in events):
+            self.symbols.add("lac")
         is_metadata = self.diagram.lanes[dot.lane] == METADATA
         is_lit = self._lit is None or any(at in self._lit for at in shown)
         ink = "line" if not is_lit else "well" if is_metadata else ink_of(events, label)

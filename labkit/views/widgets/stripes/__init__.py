@@ -12,7 +12,7 @@ from typing import Any
 
 from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.scene_view import Message, SceneView
-from labkit.views.widgets.stripes.picture import legend, stripes_scene, summary
+from labkit.views.widgets.stripes.picture import legend_of, stripes_scene, summary
 from labkit.views.widgets.stripes.rules import Striping
 
 MAX_BOOKIES = 9
@@ -53,8 +53,8 @@ class Stripes(SceneView):
     def scene(self) -> Mark:
         return stripes_scene(self.striping, self.entries)
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend(self) -> Mark | None:
+        return legend_of()
 
     def choices(self) -> list[Message]:
         """Return the input fields for E, Qw, Qa and the number of entries, and a button that

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 
+from labkit.views.widgets.legend import SAMPLE, Symbol, legend
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.stripes.rules import COPY, ENOUGH, FAILED, SAFE, Striping
@@ -16,8 +17,8 @@ STORY_X, STORY_WIDTH = 570, 276
 FATE_ROOM = 110
 
 LEGEND = (
-    (ENOUGH, "counts towards Qa"),
-    (COPY, "a copy beyond Qa"),
+    (ENOUGH, "counts towards the ack quorum"),
+    (COPY, "a copy beyond the ack quorum"),
     (FAILED, "bookie has failed"),
 )
 _FATES = {"safe": "✓ safe", "perhaps": "? may be lost", "lost": "✕ lost"}
@@ -50,12 +51,8 @@ def stripes_scene(striping: Striping, entries: int) -> Mark:
 
 
 @lru_cache(1)
-def legend() -> Mark:
-    samples = (
-        group(look, *_cell(look, 28), text("words", 36, 14.5, words, fill="faint"), x=10 + 220 * at)
-        for at, (look, words) in enumerate(LEGEND)
-    )
-    return picture(WIDTH, 28, "What the symbols mean", *samples)
+def legend_of() -> Mark | None:
+    return legend([Symbol(look, _cell(look, SAMPLE), words, CELL) for look, words in LEGEND])
 
 
 def _head(striping: Striping, index: int, pitch: float, bottom: float) -> Mark:

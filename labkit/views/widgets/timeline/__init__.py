@@ -23,7 +23,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.cluster.cells import legend
+from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.future_search import Foreseeable
 from labkit.views.widgets.playing import FAULTS, PlayingView
 from labkit.views.widgets.plurals import counted
@@ -99,7 +99,7 @@ class TimelineView(PlayingView):
         return picture
 
     def legend_of(self, picture: TimelinePicture) -> Mark | None:
-        return legend(frozenset().union(*(panel.grid.symbols for panel in picture.panels)))
+        return legend_of(frozenset().union(*(panel.grid.symbols for panel in picture.panels)))
 
     def texts(self) -> list[tuple[str, str]]:
         codes = [f"{run.title}\n{run.code}" for run in self.shown if run.code]

@@ -9,7 +9,8 @@ from labkit.system.trace.cluster_state import ClusterState, Ledger, fold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
-from labkit.views.widgets.cluster.heads import GLYPHS, quorum_words
+from labkit.views.widgets.cluster.heads import GLYPHS
+from labkit.views.widgets.plurals import quorum_words
 from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of, width_of
@@ -201,7 +202,7 @@ def _ledger_words(ledger_id: int, ledger: Ledger) -> str:
         return "no ledger yet"
     ends = (("sent", ledger.last_add_pushed), ("confirmed", ledger.last_add_confirmed))
     parts = [f"{name} {'none' if value < 0 else value}" for name, value in ends]
-    parts += quorum_words(ledger).values()
+    parts += quorum_words(ledger.ensemble_size, ledger.write_quorum, ledger.ack_quorum)
     return " · ".join((f"ledger {ledger_id}", *_ledger_state(ledger), *parts))
 
 

@@ -18,7 +18,7 @@ from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
-from labkit.views.widgets.xray.picture import Moments, XRayPicture, legend
+from labkit.views.widgets.xray.picture import Moments, XRayPicture, legend_of
 from labkit.views.xray.byte_region import Piece
 
 STEP_MS = 1500
@@ -67,8 +67,8 @@ class XRay(SceneView):
     def scene(self) -> Mark:
         return self.reel.beats[-1].scene
 
-    def legend(self) -> Mark:
-        return legend()
+    def legend(self) -> Mark | None:
+        return legend_of()
 
     def svg(self) -> str:
         return still(self._picture.all(repr(self)), words=repr(self), title=self.question)

@@ -5,6 +5,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from labkit.system.model.layout import Span
+from labkit.views.widgets.legend import SAMPLE, Symbol, legend
 from labkit.views.widgets.scene import Mark, group, hatch, path, picture, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 from labkit.views.widgets.xray.pieces import (
@@ -137,20 +138,15 @@ def _key(y: float) -> Mark:
 
 
 @lru_cache(1)
-def legend() -> Mark:
-    samples = {
-        "a field, starting at the bar": [
-            rect("box", 0, 0, 36, 17, fill="tint0"),
-            rect("first", 0, 0, 2, 17, fill="faint"),
-        ],
-        "zeros without a meaning": [rect("box", 0, 0, 36, 17, fill="box")],
-        "not synced": [
-            rect("box", 0, 0, 36, 17, fill="tint0"),
-            path("lines", hatch(36, 17, step=5), stroke="lost"),
-        ],
-    }
-    parts = [
-        group(words, *marks, text("words", 44, 13, words, fill="faint"), x=12 + 283 * at, y=6)
-        for at, (words, marks) in enumerate(samples.items())
-    ]
-    return picture(WIDTH, 32, "What the bytes look like", *parts)
+def legend_of() -> Mark | None:
+    box = rect("box", 0, 0, SAMPLE, 17, fill="tint0")
+    first = rect("first", 0, 0, 2, 17, fill="faint")
+    zeros = rect("box", 0, 0, SAMPLE, 17, fill="box")
+    lines = path("lines", hatch(SAMPLE, 17, step=5), stroke="lost")
+    return legend(
+        [
+            Symbol("field", [box, first], "a field, starting at the bar", 17),
+            Symbol("zeros", [zeros], "zeros without a meaning", 17),
+            Symbol("unsynced", [box, lines], "not synced", 17),
+        ]
+    )

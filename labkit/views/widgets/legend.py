@@ -1,0 +1,48 @@
+"""The legend of a picture: a sample of each symbol, and what the symbol means.
+
+On a wide page, the legend is open beside the picture, with one symbol below the other. Elsewhere it
+is below the picture, and the symbols are in rows.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from labkit.views.widgets.scene import Mark, group, narrowed, picture, text
+from labkit.views.widgets.text_metrics import width_of
+
+WIDTH, NARROW_WIDTH, MARGIN = 860, 276, 12
+SAMPLE, WORDS_X = 28, 36
+"""The width of a sample, and the left edge of its meaning."""
+TITLE = "What the symbols mean"
+
+
+class Symbol(NamedTuple):
+    """height: the height of the sample."""
+
+    key: str
+    sample: Sequence[Mark]
+    meaning: str
+    height: float = 16
+
+
+def legend(symbols: Sequence[Symbol]) -> Mark | None:
+    """Return the legend of these symbols, or None if there are none."""
+    if not symbols:
+        return None
+    pitch = max(width_of(symbol.meaning) for symbol in symbols) + WORDS_X + 24
+    count = max(int((WIDTH - MARGIN) / pitch), 1)
+    row = max(symbol.height for symbol in symbols) + 10
+    parts = [
+        narrowed(
+            _row(symbol, MARGIN + pitch * (at % count), 6 + row * (at // count)),
+            group("", x=2, y=6 + row * at),
+        )
+        for at, symbol in enumerate(symbols)
+    ]
+    wide = picture(WIDTH, 6 + row * -(-len(symbols) // count), TITLE, *parts)
+    return narrowed(wide, picture(NARROW_WIDTH, 6 + row * len(symbols), TITLE))
+
+
+def _row(symbol: Symbol, x: float, y: float) -> Mark:
+    words = text("words", WORDS_X, symbol.height / 2 + 4.5, symbol.meaning, fill="faint")
+    return group(symbol.key, *symbol.sample, words, x=x, y=y)
