@@ -24,8 +24,8 @@ entry that may have been confirmed. Nobody can read what comes after that.
 You decide which message arrives next. A message that you do not deliver is just slow, and the nodes
 cannot tell whether it will ever arrive. In some levels, you can also lose a message, or cut a
 bookie's power: the bookie loses what is not on its disk yet, its connections are closed, and it
-restarts at once. Messages to and from the metadata server arrive by
-themselves. When nothing is in flight any more, the run ends, and every entry is read back."""
+restarts at once. Messages to and from the metadata server arrive by themselves. When nothing is in
+flight any more, the run ends, and every entry is read back."""
 
 
 @dataclass(frozen=True, slots=True)
