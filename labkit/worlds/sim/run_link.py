@@ -293,8 +293,8 @@ def _by_name(decisions: dict[str, float]) -> dict[str, list[float]]:
     """
     numbered: dict[str, list[tuple[int, float]]] = {}
     for decision, value in decisions.items():
-        name, _, number = decision.rpartition(" ")
-        numbered.setdefault(name, []).append((int(number), value))
+        name, _, digits = decision.rpartition(" ")
+        numbered.setdefault(name, []).append((int(digits), value))
     found: dict[str, list[float]] = {}
     for name, pairs in numbered.items():
         before = 0
