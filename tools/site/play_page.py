@@ -1,11 +1,12 @@
-"""Generates the page with the game. Each level is a link to its first moment, which this page
-itself opens.
+"""Generates the page with the game. Each level is a link to the moment of the first move, which
+this page itself opens.
 
 The picture of each level is made when the site is built. While the visitor looks at the picture,
 the worker starts Python.
 """
 
 import json
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from string import Template
@@ -35,7 +36,8 @@ def _level(number: int, views: Views) -> str:
     game = Game(number)
     traits = {"film": game.film, "controls": [], "notice": "", "ended": ""}
     views.place({"_esm": MODULE, "_css": STYLE, **traits}, "")
-    fragment = RunLink.parse(game.film["link"]).fragment()
+    link = RunLink.parse(game.film["link"])
+    fragment = replace(link, at=game.played.trace.events[-1].seq).fragment()
     level = game.level
     text = f"{level.title}</a>: {escape(level.goal)} Par: {level.par}."
     return f'<li><a href="#{fragment}">{text}</li>'

@@ -115,7 +115,8 @@ class _Link(Value):
                 f" ({cls.kind}.2. and higher need a newer labkit)"
             )
         try:
-            value = from_data(json.loads(_decompress(found[1])), cls.classes)
+            data = _with_decisions(json.loads(_decompress(found[1])), _named)
+            value = from_data(data, cls.classes)
         except (ValueError, RecursionError, zlib.error) as error:
             raise _not_a_link(f"it is damaged or incomplete ({error})") from None
         if not isinstance(value, cls):
@@ -124,7 +125,8 @@ class _Link(Value):
 
     def content(self) -> str:
         """Return everything except the moment, as JSON."""
-        return json.dumps(to_data(replace(self, at=-1)), separators=(",", ":"))
+        data = _with_decisions(to_data(replace(self, at=-1)), _by_name)
+        return json.dumps(data, separators=(",", ":"))
 
     def fragment(self) -> str:
         packed = zlib.compress(self.content().encode(), 9)
@@ -272,6 +274,52 @@ def site_of(repository: str) -> str:
     """Return the address of the site, given `https://github.com/<owner>/<name>`."""
     owner, name = repository.rsplit("/", 2)[1:]
     return f"https://{owner.lower()}.github.io/{name}/"
+
+
+def _with_decisions(link: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """Change the decisions of each scenario in a link's JSON data."""
+    for content in link.values() if isinstance(link, dict) else ():
+        for name in ("scenario", "other") if isinstance(content, dict) else ():
+            match content.get(name):
+                case {"Scenario": {"decisions": dict(decisions)} as scenario}:
+                    scenario["decisions"] = change(decisions)
+    return link
+
+
+def _by_name(decisions: dict[str, float]) -> dict[str, list[float]]:
+    """Return the decisions in the short form that links contain: for each name, pairs of a number
+    and a value. `{"delay w>b0 7": 3, "delay w>b0 9": 1}` becomes `{"delay w>b0": [7, 3, 2, 1]}`:
+    each number is the distance from the previous one, because small numbers compress better.
+    """
+    numbered: dict[str, list[tuple[int, float]]] = {}
+    for decision, value in decisions.items():
+        name, _, digits = decision.rpartition(" ")
+        numbered.setdefault(name, []).append((int(digits), value))
+    found: dict[str, list[float]] = {}
+    for name, pairs in numbered.items():
+        before = 0
+        for number, value in sorted(pairs):
+            found.setdefault(name, []).extend((number - before, value))
+            before = number
+    return found
+
+
+def _named(short: dict[str, Any]) -> dict[str, Any]:
+    """Return the decisions of which `_by_name` returned the short form.
+
+    Raises `ValueError` if the form is invalid.
+    """
+    decisions = {}
+    for name, pairs in short.items():
+        if not isinstance(pairs, list) or len(pairs) % 2:
+            raise ValueError(f"the decisions {name!r} are not pairs of numbers")
+        number = 0
+        for distance, value in zip(pairs[::2], pairs[1::2], strict=True):
+            if type(distance) is not int:
+                raise ValueError(f"the decisions {name!r} are not numbered")
+            number += distance
+            decisions[f"{name} {number}"] = value
+    return decisions
 
 
 def _decompress(text: str) -> str:

@@ -76,7 +76,7 @@ def test_a_message_that_must_wait_for_an_earlier_one_cannot_be_delivered(view: P
     press(view, "crash b1 1")
     assert "deliver b1>w 2" in moves(view)
     assert "deliver b1>w 3" not in moves(view)
-    assert "hang up" in words(view)
+    assert "the connection is\nclosed" in words(view)
 
 
 def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> None:

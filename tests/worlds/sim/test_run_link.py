@@ -1,6 +1,7 @@
 """Tests that a link repeats a run, stays short, and that a stranger's link can do no harm."""
 
 import json
+import re
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
@@ -18,6 +19,7 @@ from labkit.worlds.sim import run_link
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS as COLUMNS
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
+from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
@@ -67,11 +69,23 @@ def test_a_link_to_a_counterexample_is_short_and_repeats_its_run(variant: str) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", repeated([0, 100, 200, 300, 400]))
-def test_a_link_to_a_shrunk_scenario_is_short(first: int) -> None:
-    finding = search(range(first, first + 100), variant="ack after one bookie", jobs=1).first
+@pytest.mark.parametrize("variant", ["ack after one bookie", "receipt of the newest entry"])
+def test_a_link_to_a_shrunk_scenario_is_short(variant: str, first: int) -> None:
+    finding = search(range(first, first + 100), variant=variant, jobs=1).first
     assert finding is not None
     shrunk = shrink(finding.scenario, finding.promise)
     assert 0 < len(run(shrunk.scenario).link(at=shrunk.verdict.seq)) <= LONGEST
+
+
+def test_a_link_keeps_every_decision_of_both_scenarios_in_few_characters() -> None:
+    trace = run(random_topic_scenario(3))
+    explicit = trace.explicit()
+    link = RunLink.parse(run(explicit).link(fork=trace))
+    assert (link.scenario, link.other) == (explicit, trace.scenario)
+    few = replace(explicit, decisions={})
+    assert len(explicit.decisions) > 100
+    length = len(run(explicit).link()) - len(run(few).link())
+    assert length < 8 * len(explicit.decisions)
 
 
 def test_a_link_with_a_fork_has_both_scenarios_and_the_digest_of_the_fork() -> None:
@@ -213,7 +227,7 @@ ADD = {"Add": {"ledger_id": 5, "entry_id": 0}}
     ],
 )
 def test_a_bad_link_to_a_crash_map_is_rejected_with_the_reason(link: str, why: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match=why.replace(".", r"\.")):
+    with pytest.raises(BKIncorrectParameterException, match=re.escape(why)):
         parse_link(link)
 
 
@@ -249,12 +263,17 @@ def scenario_with(**fields: object) -> object:
         ),
         (link_with(scenario_with(workload=[{"Write": {"client": "a\x1b[2J"}}])), "not printable"),
         (link_with(scenario_with(workload=[{"Write": {"client": "a" * 101}}])), "too long"),
-        (link_with(scenario_with(seed=None, decisions={"<i>": 1})), "not the name of a decision"),
+        (link_with(scenario_with(seed=None, decisions={"<i>": [1, 1]})), "not the name"),
+        (link_with(scenario_with(decisions={"delay w>b0": [-1, 1]})), "not the name"),
+        (link_with(scenario_with(decisions={"delay w>b0": [1, -1]})), "from 0 (harmless)"),
+        (link_with(scenario_with(decisions={"delay w>b0": [1]})), "not pairs of numbers"),
+        (link_with(scenario_with(decisions={"delay w>b0 1": 1})), "not pairs of numbers"),
+        (link_with(scenario_with(decisions={"delay w>b0": [True, 1]})), "not numbered"),
         (link_with(scenario_with(variant="yours")), "unknown variant"),
     ],
 )
 def test_a_bad_link_is_rejected_with_the_reason(link: str, why: str) -> None:
-    with pytest.raises(BKIncorrectParameterException, match=why.replace(".", r"\.")):
+    with pytest.raises(BKIncorrectParameterException, match=re.escape(why)):
         RunLink.parse(link)
 
 

@@ -81,7 +81,10 @@ class Game(Play):
         lines.append(("; ".join(score), "ink"))
         if self.has_won:
             lines.append((self._praise(moves), "well"))
-        lines += self.failures(level.promise)
+        failures = self.failures(level.promise)
+        if failures and not self.has_won:
+            lines.append(("This promise is broken, but the goal is not reached yet:", "ink"))
+        lines += failures
         if self.played.is_over and not self.has_won and self.is_faulty:
             lines.append((self._missed(), "lost"))
         if not self.is_faulty:

@@ -8,17 +8,24 @@ from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Recover, Write
 
 RULES = """\
-Bookies (b0, b1, ...) are servers that store entries. The writer w sends each entry to several
-bookies. A bookie stores the entry on its disk and responds. When enough bookies have responded,
-the writer confirms the entry to its user: from now on, it must never be lost.
+Bookies (b0, b1, ...) are servers that store entries. The writer w sends each entry to one or more
+bookies: its write set. A bookie stores the entry on its disk and acknowledges it. When enough
+bookies have acknowledged the entry, the writer confirms it to its user: from now on, it must never
+be lost. A sequence of entries is called a ledger.
+
+The metadata says which bookies have an entry, and readers ask only these bookies. If a bookie
+fails, the writer replaces it with another one. In the metadata, it notes the first entry to which
+this applies.
 
 If the writer may be dead, a reader r recovers the ledger. It fences the bookies, so that they
 refuse the writer from then on, and asks them for their entries. It closes the ledger after the last
 entry that may have been confirmed. Nobody can read what comes after that.
 
 You decide which message arrives next. A message that you do not deliver is just slow, and the nodes
-cannot tell whether it will ever arrive. Messages to and from the metadata server arrive by
-themselves. When nothing is in flight any more, the run ends, and every entry is read back."""
+cannot tell whether it will ever arrive. In some levels, you can also lose a message, or cut a
+bookie's power: the bookie loses what is not on its disk yet, its connections are closed, and it
+restarts at once. Messages to and from the metadata server arrive by themselves. When nothing is in
+flight any more, the run ends, and every entry is read back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,8 @@ LEVELS = (
     ),
     Level(
         "Only in memory",
-        "make the bookie lose entry 0 after it has told the writer that the entry is stored.",
+        "make the bookie lose entry 0, and still tell the writer that the entry is stored. The loss"
+        " shows when everything has been delivered.",
         Scenario(
             Cluster(1),
             (replace(_WRITE, ensemble=1, write_quorum=1, ack_quorum=1),),
@@ -121,8 +129,9 @@ LEVELS = (
     ),
     Level(
         "The wrong address",
-        "make the writer confirm an entry on a bookie that the metadata does not name for it. The"
-        " loss shows when everything has been delivered.",
+        "make the writer confirm an entry that is only on a bookie where no reader looks for it,"
+        " because the metadata names another bookie. The loss shows when everything has been"
+        " delivered.",
         Scenario(Cluster(3), (_STRIPED,)),
         "ensemble change from the wrong entry",
         _LOST,

@@ -39,7 +39,8 @@ def words_of(parcel: Parcel, *, to_server: bool) -> str:
     if parcel.action is not None:
         if parcel.action.__name__ == "request":
             return "open a connection"
-        return "the connection is open" if "respond" in parcel.action.__qualname__ else "hang up"
+        is_open = "respond" in parcel.action.__qualname__
+        return f"the connection is {'open' if is_open else 'closed'}"
     return "; ".join(_body_words(body, to_server=to_server) for body in parcel.bodies)
 
 

@@ -48,6 +48,16 @@ def test_the_player_wins_when_the_promise_of_the_level_breaks() -> None:
     assert (game.number, game.has_won, len(game.played.moves)) == (2, False, 0)
 
 
+def test_a_broken_promise_that_is_not_the_goal_says_so() -> None:
+    game = Game(4)
+    press(game, "deliver w>b0 2", "deliver b0>w 2")
+    assert "but the goal is not reached yet:\n✘ an entry was confirmed with too few" in lines(game)
+    press(game, *LEVELS[3].solution)
+    choose(game, "solution")
+    assert game.has_won
+    assert "not reached yet" not in lines(game)
+
+
 def test_a_longer_way_is_told_that_a_shorter_one_exists() -> None:
     game = Game()
     press(game, "deliver w>b0 2", "deliver w>b1 2", "deliver b1>w 2")

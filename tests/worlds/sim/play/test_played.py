@@ -53,7 +53,7 @@ def test_messages_say_what_they_ask_for_and_what_bookies_respond() -> None:
     assert "b0>r: the last entry: I do not have it" in in_words(played)
     played = played.after("deliver w>b0 2")
     assert "b0>w: entry 0: refused, the ledger is fenced" in in_words(played)
-    assert "b2>r: hang up" in in_words(played.after("crash b2 1"))
+    assert "b2>r: the connection is closed" in in_words(played.after("crash b2 1"))
 
 
 @pytest.mark.slow
@@ -162,7 +162,8 @@ def test_a_bookie_whose_power_is_cut_is_back_and_hangs_up() -> None:
     ]
     kinds = [event.kind for event in played.trace.events if event.node == "b1"]
     assert kinds[kinds.index("node.killed") :].count("node.started") == 1
-    hang_up = next(each for each in played.in_flight if each.words == "hang up")
+    closed = "the connection is closed"
+    hang_up = next(each for each in played.in_flight if each.words == closed)
     assert not hang_up.can_fail
 
 
