@@ -10,6 +10,7 @@ import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from operator import attrgetter
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRows
@@ -40,6 +41,7 @@ from labkit.views.spark.bookkeeper.spans import (
     LATEST,
     EntrySpan,
     Lane,
+    LedgerSnapshot,
     ending_with,
     span_between,
     starting_after,
@@ -191,7 +193,7 @@ class StreamFollower:
         for at in range(begin_index, end_index, MAX_CONCURRENT_LOOKUPS):
             some = chain[at : min(at + MAX_CONCURRENT_LOOKUPS, end_index)]
             for ledger in await asyncio.gather(*map(self._directory.lookup, some)):
-                span = ledger and span_between(ledger, lane, first, last)
+                span = ledger and span_between(_confirmed(ledger, end), lane, first, last)
                 if span:
                     yield span
 
@@ -332,3 +334,14 @@ class StreamFollower:
             index = find_ledger(chain, at.ledger_id)
             if index is not None and index + 1 < len(chain):
                 self._successors[lane, at] = chain[index + 1].ledger_id
+
+
+def _confirmed(ledger: LedgerSnapshot, end: MessageId) -> LedgerSnapshot:
+    """Return the ledger with at least the entries up to `end`, all of which are confirmed.
+
+    When a batch is repeated, the ledger may seem shorter than before: because of option
+    `closedOnly`, or because bookies have lost a LastAddConfirmed that was not on disk.
+    """
+    if ledger.ledger_id != end.ledger_id or ledger.last_entry_id >= end.entry_id:
+        return ledger
+    return replace(ledger, last_entry_id=end.entry_id)

@@ -1,5 +1,6 @@
 """Tests which messages a stream reads at each trigger, without starting Spark."""
 
+from dataclasses import replace
 from random import Random
 from typing import cast
 
@@ -265,6 +266,29 @@ def test_a_stream_with_closed_only_reads_a_ledger_once_it_is_closed_also_after_a
     restarted = follower(stage, topic=name, closedOnly="true")
     end = stage.run(restarted.next_offset(middle, None, ALL))
     assert rows_between(stage, name, middle, end) == numbered(4, 8)
+
+
+async def test_a_repeated_batch_has_all_its_entries_even_if_bookies_report_fewer_as_confirmed() -> (
+    None
+):
+    reported: dict[int, int] = {}
+
+    class Shorter(_LongChain):
+        async def lookup(self, info: LedgerInfo) -> LedgerSnapshot:
+            found = await super().lookup(info)
+            return replace(found, last_entry_id=reported.get(info.ledger_id, 9))
+
+    given = read_options({"zookeeper": "h:1", "ledgers": "0-"})
+    query = StreamFollower(cast(LedgerDirectory, Shorter()), given)
+    start, end = {LANE: MessageId(3, 4)}, {LANE: MessageId(5, 7)}
+    for last_entry_id in (9, 6, -1):
+        reported[5] = last_entry_id
+        spans = await query.spans(start, end)
+        assert [(span.ledger.ledger_id, span.first, span.last) for span in spans] == [
+            (3, 5, 9),
+            (4, 0, 9),
+            (5, 0, 7),
+        ]
 
 
 def test_of_ledgers_an_id_begins_its_own_and_all_behind_it(stage: Stage) -> None:
