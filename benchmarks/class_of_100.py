@@ -3,7 +3,7 @@
     python -m benchmarks.class_of_100 FOLDER     writes FOLDER/submitted and FOLDER/class.csv
     time labkit grade FOLDER/submitted/* --students FOLDER/class.csv --out FOLDER/grades
 
-Each student has a variant of lessons 05 and 08. Where the lesson shows a typical wrong answer, a
+Each student has a variant of lessons 05 and 09. Where the lesson shows a typical wrong answer, a
 third of the students give that answer. A tenth of the students submit the notebooks unchanged.
 """
 
@@ -22,7 +22,7 @@ from labkit.course.grading.slices import CHECKS, SHOWS_REFUSED
 from labkit.course.grading.variants import seed_of
 from labkit.course.lessons.build import notebook_name, parse
 
-LESSONS = ("05", "08")
+LESSONS = ("05", "09")
 _FIRST = ("Ada", "Bob", "Chen", "Dina", "Emil", "Fay", "Gita", "Hugo", "Ines", "Jan")
 _LAST = ("Abel", "Berg", "Costa", "Diaz", "Ek", "Fox", "Gray", "Hall", "Ito", "Jung")
 NAMES = [" ".join(each) for each in product(_FIRST, _LAST)]

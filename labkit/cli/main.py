@@ -426,7 +426,7 @@ def _add_workshop(verbs: Verbs) -> None:
     parser = verbs.add_parser(
         "workshop",
         help="check the bookie or client that you build",
-        description="Check the bookie or client that you build in lessons 16 and 17.",
+        description="Check the bookie or client that you build in lessons 02 to 08, 16 and 17.",
     )
     parser.add_argument("track", choices=("bookie", "client"), help="what you are building")
     parser.add_argument(

@@ -341,6 +341,8 @@ def silence_is_denial(denied, silent, write_quorum, ack_quorum):
 check("quorums.lost", silence_is_denial, must_pass=False)
 
 # %% [markdown]
+# You will need your three functions again: in [lesson 06](06-lac.ipynb), you start to write a client of your own, and each of them is a part of it.
+#
 # ## 7 · When the ensemble changes
 #
 # Now a bookie fails, and a spare one is available. This is the only case in which the writer changes the metadata while it adds entries: it starts a new **segment** after the last confirmed entry.

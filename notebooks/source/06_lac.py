@@ -4,11 +4,12 @@
 # A writer pushes entries without waiting for earlier ones to be acknowledged. Each entry is sent to several bookies, and acknowledgements arrive in any order. A bookie may have an entry that it has not acknowledged yet and that no other bookie has. Should a reader see this entry?
 #
 # **At the end you can**
-# - explain what LastAddPushed and LastAddConfirmed are, and write the function that advances LastAddConfirmed,
+# - explain what LastAddPushed and LastAddConfirmed are,
 # - explain how a reader learns LastAddConfirmed, and why the newest entry looks unconfirmed,
-# - show, in a run, what happens to a reader that reads too far.
+# - say what happens to a reader that reads too far,
+# - run a writer and a reader of your own, the first parts of a client that grows until [lesson 17](17-build-a-client.ipynb).
 #
-# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 05.
+# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 05. Writing the two parts takes another 120 minutes, now or at home.
 #
 # > **The rule.** *Entries are confirmed in the order of their ids, and each needs Qa acknowledgements. A reader may read up to a LastAddConfirmed that the writer has announced, and not one entry further.*
 #
@@ -26,16 +27,16 @@ from labkit.course.lessons import (
     Crash,
     On,
     OneBookie,
+    Partition,
     Read,
     Recover,
     Scenario,
     SlowDisk,
     SpaceTime,
     Write,
-    check,
     check_all,
+    closed_at,
     compare,
-    hint,
     lac_read,
     parameters,
     predict,
@@ -43,6 +44,7 @@ from labkit.course.lessons import (
     tailing_delays,
     written_entries,
 )
+from labkit.course.workshop import begin, check, hint, overview, step
 
 # %%
 parameters("06", globals())
@@ -81,42 +83,40 @@ compare("first entry with both acknowledgements", first)
 # Entry 2 is on two disks long before it is confirmed, because it has to wait for the entries before it, and so does the caller. This delay is the price of a single number that means *everything up to here*.
 
 # %% [markdown]
-# ## 2 · Your turn: advance LastAddConfirmed
+# ## 2 · Your turn: the writer
 #
-# The writer calls your function after each acknowledgement. `acks` counts the acknowledgements of the entries after LastAddConfirmed, in order: `acks[0]` belongs to entry `last_add_confirmed + 1`. Return the new LastAddConfirmed.
-#
-# The check uses your function in the real writer. In the first runs, one bookie is slow. The other runs are **storms**: many random faults at about the same time, such as crashes, lost messages and cut links, generated from a seed.
-
+# In this lesson and the next two, you write a client, one step at a time. All of it is in one file, `myclient.py`, in the folder of this notebook. The next cell creates the file; an existing file is never overwritten.
 
 # %%
-def my_advance(last_add_confirmed, acks, ack_quorum):
-    # solution
-    for count in acks:
-        if count < ack_quorum:
-            break
-        last_add_confirmed += 1
-    return last_add_confirmed
-    # learner
-    # raise NotImplementedError  # return the new LastAddConfirmed
-    # end
+# solution
+from labkit.course.lessons import track
 
-
-# %% tags=["exercise"]
-check("lac.advance", my_advance)
+my_file = track("client").solution
+# learner
+# my_file = begin("client")
+# end
+print(my_file.name)
 
 # %% [markdown]
-# *Stuck? Run `hint("lac.advance")` in a new cell.*
+# Open `myclient.py` in a second tab. It contains every part that you will write, each with a comment that names its step. Your code uses an object `cluster`, which sends requests to single bookies; everything else is up to you. The code is asynchronous:
 #
-# This function confirms the highest complete entry, even if earlier ones are incomplete:
+# - `await cluster.add_entry("b0", entry)` sends an add to `b0` and continues when `b0` has acknowledged it. Meanwhile, other code runs.
+# - `cluster.spawn(self.send(...))` starts a function of yours and does not wait for it.
+# - `asyncio.get_running_loop().create_future()` creates a **future**, a result that is not known yet. `await future` waits until other code calls `future.set_result(...)`.
+#
+# This is the **contract** of the first step. `write_set` is the function from [lesson 05](05-ensembles.ipynb), so you can copy yours.
 
+# %%
+step("client", 1)
 
-# %% tags=["refused"]
-def highest_complete(last_add_confirmed, acks, ack_quorum):
-    complete = [index for index, count in enumerate(acks) if count >= ack_quorum]
-    return last_add_confirmed + 1 + complete[-1] if complete else last_add_confirmed
+# %% [markdown]
+# Write the two parts in `myclient.py`, save the file, and run the next cell. The check first acknowledges the adds of your writer in many different orders. Then it runs your writer in small clusters, with every order of the messages of two adds, and in **storms**: many random faults at about the same time, such as crashes, lost messages and cut links, generated from a seed. At the end, labkit's own client reads what your writer has stored.
 
+# %% tags=["exercise"]
+check("client", 1, my_file, seeds=6)
 
-check("lac.advance", highest_complete, must_pass=False)
+# %% [markdown]
+# *Stuck? Run `hint("client", 1)` in a new cell for the first of three hints. `from labkit.course.workshop.client.api import Cluster`, then `help(Cluster)`, explains each request.*
 
 # %% [markdown]
 # ### Who keeps the order?
@@ -237,36 +237,42 @@ print(tailing_delays(calm, explicit_lac_interval_ms=20 * pause_ms))
 # %% [markdown]
 # ## 6 · Your turn: how far may it read?
 #
-# The reader has received responses from enough bookies that it cannot miss a confirmed entry ([lesson 05](05-ensembles.ipynb)). `newest` has one pair for each of them: the id of its newest entry, and the LastAddConfirmed in that entry. `known` is the LastAddConfirmed that the reader knew before.
+# What if a reader simply reads every entry that any bookie has? In this run, `b1` is the only bookie that receives entries 5, 6 and 7. Then the writer and `b1` die, and another client recovers the ledger.
 #
-# The check uses your function in the real reader. One bookie has missed the last entries. Another one has entries that no other bookie has, and later it dies.
-
+# **Predict.** At which entry does the ledger end?
 
 # %%
-def my_readable(known, newest):
-    # solution
-    return max([known, *(last_add_confirmed for entry_id, last_add_confirmed in newest)])
-    # learner
-    # raise NotImplementedError  # return the last entry that the reader may read
-    # end
+# solution
+predict("end of the ledger without b1", 4)
+# learner
+# predict("end of the ledger without b1", None)
+# end
 
+# %%
+alone = Partition(("w",), ("b0", "b2"), when=On("add.pushed", entry=5))
+deaths = Crash("w", when=At(40)), Crash("b1", when=At(60))
+steps = Write(0, 8, 3, 3, 2, every_ms=1, close=False), Recover(when=At(80))
+orphaned = run(Scenario(Cluster(3), steps, (alone, *deaths)))
+compare("end of the ledger without b1", closed_at(orphaned))
+
+# %% [markdown]
+# Recovery is right, because entries 5 to 7 were never confirmed. But a reader that asked `b1` in time and believed it has returned them to its application: one reader has seen entries that do not exist for any other reader.
+#
+# Now write a reader that cannot do this. It asks the bookies for their newest entries and decides two things: when the responses are enough (your function in section 5 of [lesson 05](05-ensembles.ipynb) says so), and how far it may read. Your writer has to help: it must put its LastAddConfirmed into each entry.
+
+# %%
+step("client", 2)
 
 # %% tags=["exercise"]
-check("lac.readable", my_readable)
+check("client", 2, my_file, seeds=6)
 
 # %% [markdown]
-# What if a reader simply reads every entry that any bookie has? Two bookies have missed the last entries, and the third one has them:
+# *Stuck? Run `hint("client", 2)` in a new cell.*
+#
+# ## Your client so far
 
-
-# %% tags=["refused"]
-def whatever_is_there(known, newest):
-    return max([known, *(entry_id for entry_id, last_add_confirmed in newest)])
-
-
-check("lac.readable", whatever_is_there, must_pass=False)
-
-# %% [markdown]
-# The reader returns entry 7 to its application. Then the only bookie that has the entry dies, and recovery closes the ledger before it. Recovery is right, because the entry was never confirmed. But one reader has seen an entry that does not exist for any other reader.
+# %%
+overview("client", my_file)
 
 # %% [markdown]
 # ## What the real system does

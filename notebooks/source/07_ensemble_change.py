@@ -9,9 +9,11 @@
 # **At the end you can**
 # - say at which entry the new ensemble starts, and why it cannot start at any other,
 # - say which entries the writer resends, and to which bookies,
-# - choose the new ensemble, and say what happens if there are not enough bookies.
+# - choose the new ensemble, and say what happens if there are not enough bookies,
+# - run a client of your own that survives the loss of a bookie.
 #
-# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 06.
+# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 06.
+# Writing the two parts takes another 120 minutes, now or at home.
 #
 # > **The rule.** *Whatever fails, readers find every confirmed entry on the bookies that the metadata lists
 # > for it. So no entry is confirmed while the ensemble changes.*
@@ -23,24 +25,26 @@ bookie_count = 5
 
 # %%
 from labkit.course.lessons import (
+    At,
     Cluster,
     Crash,
+    Delay,
     On,
     Partition,
     Scenario,
     SpaceTime,
     Write,
     broken,
-    check,
     check_all,
     compare,
-    hint,
     lost_entries,
     parameters,
     predict,
     run,
+    segment_starts,
     sentences,
 )
+from labkit.course.workshop import begin, check, hint, overview, step
 
 parameters("07", globals())
 
@@ -82,8 +86,7 @@ my_entry = dies_after
 predict("first entry of the new ensemble", my_entry)
 
 # %%
-set_from = [e.entry for e in trace.events if e.kind == "ensemble.set"]
-compare("first entry of the new ensemble", set_from[-1])
+compare("first entry of the new ensemble", segment_starts(trace)[-1])
 
 # %%
 print(sentences(trace, "node.killed", "add.failed", "ensemble.changing", "ensemble.set"))
@@ -103,9 +106,9 @@ print(sentences(trace, "node.killed", "add.failed", "ensemble.changing", "ensemb
 # Acknowledgements still arrive during step 3. Do they advance LastAddConfirmed?
 
 # %%
-begin = next(e.seq for e in trace.events if e.kind == "ensemble.changing")
-end = [e.seq for e in trace.events if e.kind == "ensemble.set"][-1]
-meanwhile = [e.kind for e in trace.events[begin:end]]
+first = next(e.seq for e in trace.events if e.kind == "ensemble.changing")
+last = [e.seq for e in trace.events if e.kind == "ensemble.set"][-1]
+meanwhile = [e.kind for e in trace.events[first:last]]
 for kind in ("add.acked", "lac.advanced"):
     print(f"{kind:12} while the ensemble changes: {meanwhile.count(kind)}")
 
@@ -164,98 +167,86 @@ print("lost:", lost_entries(good), " broken promises:", broken(check_all(good)))
 # Both segments start at entry 0. No entry of the first segment was ever confirmed, so the second segment
 # *replaces* it, and the metadata has one segment, not two. BookKeeper does the same.
 #
-# ## Exercise 1: the first entry
+# ### Would the failed entry be a better start?
 #
-# The real writer calls your function when an ensemble changes. `last_add_confirmed` is -1 if no entry
-# has been confirmed, `failed_entry` is the first entry whose add failed, and `last_add_pushed` is the
-# newest entry that was sent.
+# Many people let the new ensemble start at the entry whose add failed. In this run, `b0` and `b1` are slow,
+# and `b2` is fast. Each entry is sent to all three, and two must acknowledge it. Then `b2` dies.
 
+# %%
+slow = [Delay("w", name, 6.0, 12.0) for name in ("b0", "b1")]
+trio = Write(entries=5, window=5, every_ms=1.5)
+later = run(Scenario(Cluster(4), (trio,), (*slow, Crash("b2", when=At(7.0)))))
+print(sentences(later, "node.killed", "add.failed", "lac.advanced"))
+
+# %% [markdown]
+# **Predict.** At which entry does the new ensemble start?
 
 # %%
 # solution
-def first_entry(last_add_confirmed, failed_entry, last_add_pushed):
-    return last_add_confirmed + 1
-
-
+my_start = 0
 # learner
-# def first_entry(last_add_confirmed, failed_entry, last_add_pushed):
-#     """Return the first entry of the new ensemble."""
-#     raise NotImplementedError
+# my_start = None
 # end
+predict("first entry after a later add failed", my_start)
 
-# %% tags=["exercise"]
-check("ensemble_change.first_entry", first_entry)
-
-# %% [markdown]
-# Stuck? `hint("ensemble_change.first_entry")` gives you three hints, one at a time.
-#
-# Many people let the new ensemble start at the entry that failed. That is almost right, and most tests
-# pass. But an earlier entry may still be in flight:
-
-
-# %% tags=["refused"]
-def from_failed_entry(last_add_confirmed, failed_entry, last_add_pushed):
-    return failed_entry
-
-
-check("ensemble_change.first_entry", from_failed_entry, must_pass=False)
+# %%
+compare("first entry after a later add failed", segment_starts(later)[-1])
 
 # %% [markdown]
-# So *a new segment starts at LastAddConfirmed + 1*. Confirmed entries stay on their bookies, and all later ones
-# belong to the new ensemble.
+# `b2` had acknowledged the entries before the failed one, but they were not confirmed yet, so the writer sends
+# them to `b3`, too. If the new ensemble started at the failed entry, the metadata would still list `b2` for
+# these entries, and no reader would look for them on `b3`.
 #
-# ## Exercise 2: which entries are resent?
+# ## Your turn: read an entry
 #
-# The segment has been stored. For every pending entry and every index of the ensemble, the writer now
-# calls your function. `replaced` contains the indices that have a new bookie, `write_set` the indices
-# of the entry's write set, and `acked` the indices that have acknowledged the entry. If your function
-# returns `True`, the writer discards any acknowledgement from that index and sends the entry to the
-# bookie that is now there.
-
+# You continue with `myclient.py`, which you started in [lesson 06](06-lac.ipynb). The next cell says how much
+# of it is yours. The new steps use your code from steps 1 and 2, so if you skipped these, write them first:
+# `step("client", 1)` describes step 1.
 
 # %%
 # solution
-def must_send(index, replaced, write_set, acked):
-    return index in replaced and index in write_set
+from labkit.course.lessons import track
 
-
+my_file = track("client").solution
 # learner
-# def must_send(index, replaced, write_set, acked):
-#     """Return whether to resend a pending entry to the bookie at this index."""
-#     raise NotImplementedError
+# my_file = begin("client")
 # end
-
-# %% tags=["exercise"]
-check("ensemble_change.resend", must_send)
+overview("client", my_file)
 
 # %% [markdown]
-# ## Exercise 3: the new ensemble
-#
-# `ensemble` lists the bookies in order, and `failed` maps the indices of the failed bookies to their
-# names, for example `{1: "b1"}`. `writable` lists the bookies that accept writes. It may still contain a
-# bookie that has just failed, because ZooKeeper notices its death only when its session expires.
-
+# First complete your reader. A ledger whose ensemble has changed has several segments, so your reader must
+# find the right one. And it must be able to tell its caller whether an entry does not exist or could not be
+# read: after an error, a bookie may still have the entry ([lesson 05](05-ensembles.ipynb), section 6).
 
 # %%
-# solution
-def new_ensemble(ensemble, failed, writable):
-    spare = [name for name in writable if name not in ensemble]
-    new = list(ensemble)
-    for index, name in zip(sorted(failed), spare, strict=False):
-        new[index] = name
-    return tuple(new)
-
-
-# learner
-# def new_ensemble(ensemble, failed, writable):
-#     """Return a tuple of names, as long as the old one."""
-#     raise NotImplementedError
-# end
+step("client", 3)
 
 # %% tags=["exercise"]
-check("ensemble_change.replacement", new_ensemble)
+check("client", 3, my_file, seeds=6)
 
 # %% [markdown]
+# *Stuck? Run `hint("client", 3)` in a new cell for the first of three hints.*
+#
+# ## Your turn: replace a bookie
+#
+# Now extend your writer. Three decisions are yours: at which entry the new segment starts, which bookies are
+# in its ensemble, and which pending entries you send again. `cluster.writable_bookies()` returns the bookies
+# that accept writes. It may still contain a bookie that has just failed, because ZooKeeper notices its death
+# only when its session expires.
+
+# %%
+step("client", 4)
+
+# %% [markdown]
+# This step is longer than the others, so its check lists small tests that turn green one after the other.
+# Start with the first red one.
+
+# %% tags=["exercise"]
+check("client", 4, my_file, seeds=6)
+
+# %% [markdown]
+# *Stuck? Run `hint("client", 4)` in a new cell.*
+#
 # ## When there is no spare bookie
 #
 # There are only three bookies, Qw is 3 and Qa is 2. One bookie dies.

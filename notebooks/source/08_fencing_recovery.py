@@ -11,9 +11,11 @@
 # **At the end you can**
 # - explain what fencing does, and why it must be durable,
 # - say where recovery starts to read, what a response proves, and what recovery writes back,
-# - show a run in which one lost message loses an acknowledged entry, and the rule that prevents it.
+# - show a run in which one lost message loses an acknowledged entry, and the rule that prevents it,
+# - run a client of your own that survives storms in which bookies and writers die.
 #
-# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 07.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 07.
+# Writing the two parts takes another 180 minutes, now or at home.
 #
 # **The rule.** *Before recovery decides where a ledger ends, it fences enough bookies that no further add by
 # the writer can be confirmed. It drops an entry only if the entry cannot have been confirmed.*
@@ -42,22 +44,22 @@ from labkit.course.lessons import (
     Write,
     XRay,
     broken,
-    check,
     check_all,
     closed_at,
     compare,
     damaged_copy,
     end_of_ledger,
-    hint,
     last_confirmed,
     ledger_of_new_owner,
     lost_entries,
     parameters,
     predict,
+    rejected_adds,
     run,
     sentences,
     znodes_of,
 )
+from labkit.course.workshop import begin, check, hint, overview, play, step
 
 parameters("08", globals())
 
@@ -171,64 +173,59 @@ SpaceTime(unfenced, broken=verdict, follow=min(lost_entries(unfenced), default=N
 # the ledger did it learn that another client had already closed it. The entries are on the bookies but
 # past the end of the ledger, so no reader will ever see them.
 #
-# ## Exercise 1: whom does a fence keep out?
+# ## Whom does a fence keep out?
 #
-# A bookie calls this function for each add. `by_recovery` says whether the add has the recovery flag.
+# Adds that recovery sends have a flag, the **recovery flag**. So for each add, a bookie knows whether the
+# ledger is fenced and whether recovery sent the add:
+#
+# - A: the ledger is not fenced, and its writer sends the add
+# - B: the ledger is not fenced, and recovery sends the add
+# - C: the ledger is fenced, and its writer sends the add
+# - D: the ledger is fenced, and recovery sends the add
+#
+# **Predict.** Which of these adds does the bookie reject? Give a list of letters, such as `["A", "D"]`.
 
+# %%
+my_letters = None
+# solution
+my_letters = ["C"]
+# end
+predict("adds that a bookie rejects", my_letters)
+
+# %%
+compare("adds that a bookie rejects", rejected_adds())
+
+# %% [markdown]
+# A fence rejects nothing that recovery sends: recovery writes entries back to bookies that it has fenced.
+#
+# ## Your turn: the end of a writer
+#
+# You continue with `myclient.py` from [lesson 07](07-ensemble-change.ipynb). The new steps use your code from
+# steps 1 to 4, so if you skipped some of these, write them first.
 
 # %%
 # solution
-def refuses(is_fenced, by_recovery):
-    return is_fenced and not by_recovery
+from labkit.course.lessons import track
 
-
+my_file = track("client").solution
 # learner
-# def refuses(is_fenced, by_recovery):
-#     """Return whether the bookie rejects this add."""
-#     raise NotImplementedError
+# my_file = begin("client")
 # end
-
-# %% tags=["exercise"]
-check("recovery.refuses", refuses)
+overview("client", my_file)
 
 # %% [markdown]
-# Stuck? `hint("recovery.refuses")` gives you three hints, one at a time.
-#
-# ## Exercise 2: where does recovery start to read?
-#
-# Each fenced bookie reports the LastAddConfirmed in its newest entry. `reported` is the list of these
-# numbers, from the bookies that have any entries. `first_of_last_segment` comes from the metadata. Return
-# the last entry that is *certainly* confirmed. Recovery starts reading after it.
-
+# A writer can end in two ways: its owner closes the ledger, or another client takes the ledger over. In both
+# cases, adds may be in flight.
 
 # %%
-# solution
-def start(reported, first_of_last_segment):
-    return max([*reported, first_of_last_segment - 1])
-
-
-# learner
-# def start(reported, first_of_last_segment):
-#     """Return the last entry that is certainly confirmed, or -1 if there is none."""
-#     raise NotImplementedError
-# end
+step("client", 5)
 
 # %% tags=["exercise"]
-check("recovery.start", start)
+check("client", 5, my_file, seeds=6)
 
 # %% [markdown]
-# Why does the metadata matter here? Because the bookies of a new ensemble may not have any entries at all.
-# This function ignores that case. The public TLA+ specification found the same bug in BookKeeper.
-
-
-# %% tags=["refused"]
-def only_what_is_reported(reported, first_of_last_segment):
-    return max(reported, default=-1)
-
-
-check("recovery.start", only_what_is_reported, must_pass=False)
-
-# %% [markdown]
+# *Stuck? Run `hint("client", 5)` in a new cell for the first of three hints.*
+#
 # ## One lost message
 #
 # There are three bookies (Qw = 3, Qa = 2) and one entry. `b0` has acknowledged the entry, but the adds to
@@ -281,34 +278,6 @@ SpaceTime(fine, window_ms=(9.0, 30.0))
 # The read fences `b2`, and `b2` rejects the slow add. The entry was never confirmed, so recovery may
 # drop it.
 #
-# ## Exercise 3: what counts as proof?
-#
-# Recovery counts the bookies that deny an entry. Which responses count as a denial? Your function receives
-# the name of the error that the client got instead of the entry:
-#
-# - `BKNoSuchEntryException`, `BKNoSuchLedgerExistsException`: the bookie looked and does not have the entry
-# - `BKTimeoutException`: no response within five seconds
-# - `BKBookieHandleNotAvailableException`: no connection
-# - `BKReadException`: the bookie could not read the entry from its disk (EIO)
-# - `BKDigestMatchException`: the entry arrived with a wrong digest
-
-
-# %%
-# solution
-def denies(error):
-    return error in ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
-
-
-# learner
-# def denies(error):
-#     """Return whether this error proves that the bookie does not have the entry."""
-#     raise NotImplementedError
-# end
-
-# %% tags=["exercise"]
-check("recovery.denies", denies)
-
-# %% [markdown]
 # ## "Could not read" is not "no such entry"
 #
 # Not only a client but also a bookie can confuse the two. In BookKeeper **#2908**, a bookie with a damaged
@@ -371,6 +340,41 @@ print("broken promises:", broken(check_all(pair)))
 
 # %%
 SpaceTime(pair, entries=(paused_after, entry_count))
+
+# %% [markdown]
+# ## Your turn: recover a ledger
+#
+# Now write the recovery. It makes three decisions:
+#
+# - *Where does recovery start to read?* Each fenced bookie reports the LastAddConfirmed in its newest entry.
+#   But the bookies of a new ensemble may not have any entries yet, so the metadata matters, too. BookKeeper
+#   once ignored it; the public TLA+ specification found that bug.
+# - *Which responses deny an entry?* These errors can arrive instead of an entry: `BKNoSuchEntryException` and
+#   `BKNoSuchLedgerExistsException`, `BKTimeoutException` (no response within five seconds),
+#   `BKBookieHandleNotAvailableException` (no connection), `BKReadException` (the disk returned an error) and
+#   `BKDigestMatchException` (the entry arrived damaged).
+# - *How many denials are enough?* You decided this in [lesson 05](05-ensembles.ipynb), section 6.
+
+# %%
+step("client", 6)
+
+# %% tags=["exercise"]
+check("client", 6, my_file, seeds=6)
+
+# %% [markdown]
+# *Stuck? Run `hint("client", 6)` in a new cell.*
+#
+# ### Play with your client
+#
+# Here you choose which message arrives next, and your code reacts: your writer adds one entry, while your
+# `recover` recovers the same ledger. Try to lose an entry.
+
+# %%
+# solution
+play("client", file=my_file)
+# learner
+# # play("client", file=my_file)  # after the first step that passes
+# end
 
 # %% [markdown]
 # ## Two brokers and one topic

@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 17 · How do you build a client?
 #
-# A bookie stores whatever it receives. The client is responsible for everything else that BookKeeper promises: which bookies store an entry, when it is confirmed, how far a reader may read, and where a ledger ends if its writer has died. In this lesson, you write such a client in one file, `myclient.py`, in seven steps.
+# A bookie stores whatever it receives. The client is responsible for everything else that BookKeeper promises: which bookies store an entry, when it is confirmed, how far a reader may read, and where a ledger ends if its writer has died. In lessons 06 to 08, you wrote such a client, step by step, in the file `myclient.py`. Here you complete this file with a program that you run in a live cluster. If you skipped those parts, you can write all of them here.
 #
 # **At the end you can** write a client whose confirmed entries survive the loss of bookies and writers, and find the run in which a client that looks correct loses an entry.
 #
-# **Takes** about 480 minutes. **Needs** only Python and also works in a browser tab; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08.
+# **Takes** about 480 minutes. **Needs** only Python and also works in a browser tab; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08. If you wrote steps 1 to 6 in lessons 06 to 08, it takes about 90 minutes.
 #
 # > **The rule.** *A confirmed entry is on at least Qa bookies that the metadata lists, and no two clients disagree about where a ledger ends.*
 
@@ -34,7 +34,7 @@ from labkit.course.lessons import (
 )
 
 # %%
-from labkit.course.workshop import begin, check, hint, play, step
+from labkit.course.workshop import begin, check, hint, overview, play, step
 
 parameters("17", globals())
 
@@ -64,7 +64,7 @@ SpaceTime(handed_over)
 #
 # ## Your file
 #
-# The next cell creates `myclient.py` in this notebook's directory. It never overwrites an existing file. Replace each `raise NotImplementedError` with your code, save the file, and run the step's check again.
+# The next cell creates `myclient.py` in this notebook's directory, unless it exists. Replace each `raise NotImplementedError` with your code, save the file, and run the step's check again.
 
 # %%
 # solution
@@ -72,7 +72,7 @@ my_file = track("client").solution
 # learner
 # my_file = begin("client")
 # end
-print(my_file.name)
+overview("client", my_file)
 
 # %% [markdown]
 # ## Step 1 · Append to a quorum

@@ -15,7 +15,7 @@ MOST_LINES = 60
 CHANGED = "yours to change"
 """A comment at the end of a line that the learner changes."""
 FRONT_DOORS = {"labkit.course.lessons", "labkit.course.workshop"}
-"""Lessons 16 and 17 check steps of the workshop instead of exercises."""
+"""Lessons in which learners write a bookie or a client check steps instead of exercises."""
 LONGER = {"12": 75, "13": 75}
 """Lessons whose cells are Spark jobs and queries that a learner is meant to read."""
 SOURCE_FILES = sorted(SOURCES.glob("[0-9][0-9]_*.py"))

@@ -1,12 +1,12 @@
 """The exercises, with one module per lesson. `labkit.course.checking.exercise` explains the
 format.
 
-01 entry                09 repair       13 streaming
-05 quorums              10 garbage      14 break_protocol
-06 lac                  11 topics       15 build_on_it
-07 ensemble_change      12 streams
-08 recovery
+01 entry       11 topics       14 break_protocol
+05 quorums     12 streams      15 build_on_it
+09 repair      13 streaming
+10 garbage
 
-In lessons 02 to 04, 16 and 17, learners write the steps of the workshop (`labkit.course.workshop`).
+In lessons 02 to 04, 06 to 08, 16 and 17, learners write the steps of the workshop
+(`labkit.course.workshop`).
 The modules in `generated/` generate the test cases.
 """

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from labkit.course.checking.exercise import Exercise
 
 REAL = {
-    "ensemble_change.first_entry": ("labkit.system.client.ensemble:first_of_new_segment",),
-    "ensemble_change.replacement": ("labkit.system.client.ensemble:with_replacements",),
     "entry.intact": ("labkit.system.model.entry:decode_entry",),
     "entry.pack": ("labkit.system.model.entry:pack_entry",),
     "garbage.dropped": ("labkit.system.storage.garbage:deleted_ledgers",),

@@ -9,7 +9,6 @@ from labkit.course.checking.hints_and_predictions import compare, hint, predict
 from labkit.course.checking.parameters import parameters
 from labkit.course.checking.record import record
 from labkit.course.exercises.garbage import TWO_LOGS
-from labkit.course.exercises.lac import tailing_delays
 from labkit.course.lessons.notebook_cluster import start
 from labkit.course.runs.bookie_files import (
     add_and_flush,
@@ -106,7 +105,7 @@ from labkit.course.runs.recorded_stream import (
     without_a_last_entry,
     without_exception,
 )
-from labkit.course.runs.recovery_runs import damaged_copy
+from labkit.course.runs.recovery_runs import damaged_copy, rejected_adds
 from labkit.course.runs.repair_runs import (
     add_missed,
     auditor_cut_off,
@@ -122,6 +121,7 @@ from labkit.course.runs.repair_runs import (
     two_bookies_lost,
     worker_dies,
 )
+from labkit.course.runs.tailing import tailing_delays
 from labkit.course.runs.timeline import timeline
 from labkit.course.runs.topic_world import ids_of_a_quiet_topic, lineage_of_order
 from labkit.course.runs.uses import stories
@@ -133,6 +133,7 @@ from labkit.course.runs.written_entries import (
     lac_read,
     last_confirmed,
     ledger_of_new_owner,
+    segment_starts,
     written_entries,
 )
 from labkit.course.runs.znodes import ledger_paths, znodes_of
@@ -335,6 +336,7 @@ __all__ = [
     "record",
     "recorded_trace",
     "records_replayed",
+    "rejected_adds",
     "repair_chart",
     "repair_of",
     "repairs_since_kill",
@@ -346,6 +348,7 @@ __all__ = [
     "run",
     "runs",
     "second_of_mark",
+    "segment_starts",
     "sent_to",
     "sentences",
     "served_from",

@@ -42,4 +42,15 @@ PREDICTIONS = {
     "what a reader learns": Prediction(
         "Read the printed lines: which LastAddConfirmed does the last entry carry?", _readable
     ),
+    "end of the ledger without b1": Prediction(
+        "An entry needs two acknowledgements. Which entries had two before b1 died?",
+        {
+            7: "Only b1 had entry 7, so nobody can read it any more. It had one acknowledgement, so"
+            " it was never confirmed.",
+            5: "Entry 5 is the first one that only b1 received. One acknowledgement does not"
+            " confirm it, and its only copy is gone.",
+            3: "b0 and b2 have entry 4 as well, so recovery finds it.",
+            -1: "b0 and b2 still have the first entries. Recovery keeps them.",
+        },
+    ),
 }

@@ -35,6 +35,11 @@ FIRST_ENTRY = Prediction(
     _first_entry,
 )
 
+_NOT_CONFIRMED = (
+    "No entry had been confirmed when the ensemble changed, because b0 and b1 had not responded."
+    " So all entries belong to the new ensemble, even those that b2 had acknowledged."
+)
+
 PREDICTIONS = {
     "first entry of the new ensemble": FIRST_ENTRY,
     "lost entries": Prediction(
@@ -44,6 +49,15 @@ PREDICTIONS = {
             (): "The entries do exist on b2 and b3. But according to the metadata they are on b0"
             " and b1, so no reader finds them.",
             **_SOME,
+        },
+    ),
+    "first entry after a later add failed": Prediction(
+        "Look at the printed lines: was any entry confirmed before the add failed?",
+        {
+            **dict.fromkeys(range(1, 5), _NOT_CONFIRMED),
+            5: "That is the next entry to be added. The entries in flight are sent to the new"
+            " bookie, too, so readers must look for them there.",
+            -1: "LastAddConfirmed is -1, so the new ensemble starts at the entry after it.",
         },
     ),
 }

@@ -1,5 +1,7 @@
 """Lesson 08: fencing and recovery."""
 
+from itertools import combinations
+
 from labkit.course.predictions.prediction import Likely, Prediction, Values
 
 
@@ -15,6 +17,32 @@ def _while_in_recovery(values: Values) -> Likely:
     }
 
 
+_LETTERS = "ABCD"
+
+
+def _why_not(rejected: tuple[str, ...]) -> str:
+    """Explain why a bookie does not reject exactly these adds."""
+    if "C" not in rejected:
+        return (
+            "C: after the fence, recovery decides where the ledger ends. If the bookie accepts an"
+            " add of the old writer now, the entry may be confirmed although the ledger ends before"
+            " it."
+        )
+    if "D" in rejected:
+        return (
+            "D: recovery writes entries back to the bookies that it has fenced. If they reject"
+            " these adds, recovery cannot restore all copies and fails."
+        )
+    return "A and B: a bookie accepts every add to a ledger that is not fenced."
+
+
+_REJECTED = {
+    letters: _why_not(letters)
+    for count in range(len(_LETTERS) + 1)
+    for letters in combinations(_LETTERS, count)
+    if letters != ("C",)
+}
+
 PREDICTIONS = {
     "last_entry_id while IN_RECOVERY": Prediction(
         "Which step of the list above finds out where the ledger ends, and which step records it?",
@@ -28,6 +56,9 @@ PREDICTIONS = {
             "at": "That happens if nothing is in flight. Here bookies stored one more add just"
             " before they were fenced, and recovery found it and kept it.",
         },
+    ),
+    "adds that a bookie rejects": Prediction(
+        "Give a list of letters, in alphabetical order. Whom should a fence keep out?", _REJECTED
     ),
     "lost by a bookie that denies": Prediction(
         "Give a list. Which entries does b2 lack, and what does recovery conclude if b1 denies"

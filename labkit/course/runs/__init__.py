@@ -11,8 +11,9 @@
     open_run                opens the link to a run in the view and at the moment that it names
     broken_runs             shows a run that broke a promise in other views
     written_entries         when entries were acknowledged and confirmed, and where a ledger ends
+    tailing                 lesson 06: how long an entry takes to reach a reader
     quorum_runs             lesson 05: where entries are, and how many bookies may fail
-    ensemble_runs, recovery_runs, repair_runs, repair_trial   runs and trials of lessons 07 to 09
+    recovery_runs, repair_runs, repair_trial   runs and trials of lessons 08 and 09
     ledger_race, garbage_runs   lesson 10: ledgers, logs and garbage of one bookie
     topic_world, one_broker, cursor_cases, retention_cases   lesson 11: topics, cursors, retention
     stream_trial, stored_batches   lessons 12 and 13: streaming jobs, and the files that they store

@@ -97,9 +97,7 @@ def _run_learners(scenario: Scenario) -> Trace:
 
 
 def client_with(**classes: type) -> type[BookKeeper]:
-    """Return a client class with another `writer_class`, `reader_class`, `recovery_class` or
-    `watcher_class`.
-    """
+    """Return a client class with another `writer_class`, `reader_class` or `recovery_class`."""
     return type("LearnersClient", (BookKeeper,), classes)
 
 

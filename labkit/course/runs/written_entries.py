@@ -64,6 +64,11 @@ def closed_at(trace: Trace) -> int:
     return next(event.entry for event in trace.events if event.kind == "ledger.closed")
 
 
+def segment_starts(trace: Trace) -> list[int]:
+    """Return the first entry of each segment that was stored, in the order of the changes."""
+    return [event.entry for event in trace.events if event.kind == "ensemble.set"]
+
+
 def end_of_ledger(trace: Trace) -> str:
     """Return where the ledger ends: "before", "at" or "after" the last entry confirmed to w."""
     end, last = closed_at(trace), last_confirmed(trace)

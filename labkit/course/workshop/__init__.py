@@ -6,7 +6,7 @@
     hint("bookie", 1)   gives the next of three hints
     check("bookie", 1)  tests the current mybookie.py; for "client", myclient.py
     play("bookie")      lets the learner choose the order of messages around their own code
-    overview("bookie")  says which steps the learner has written
+    overview("bookie")  says which steps the learner has begun
     your_bookie()       returns a bookie's store with the learner's parts
 
 `begin`, or the first `check`, copies the skeleton into the learner's folder, unless the file
@@ -17,7 +17,8 @@ every order of a few messages, with hundreds of seeds of the simulated cluster a
 step, in processes of a live cluster. If a step is refused, the learner can step through the run
 that failed.
 
-Notebooks 02 to 04 and 16 teach the first track, and notebook 17 teaches the second.
+Notebooks 02 to 04 and 16 teach the first track, and notebooks 06 to 08 and 17 teach the second. The
+classes of a client grow from step to step, so its learners only edit the file.
 
     step               defines steps and tracks
     learner            calls the learner's parts and keeps their first error

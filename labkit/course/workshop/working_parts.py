@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from labkit.course.checking.card import Note
+from labkit.course.checking.check import RanTooLongError, instruction_limit
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.bookie.store import store_of
-from labkit.course.workshop.definitions import Definition, definitions_in
-from labkit.course.workshop.files import add_stand_ins, load
+from labkit.course.workshop.definitions import definitions_in
+from labkit.course.workshop.files import NotLoadedError, add_stand_ins, last_line_in, load
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import Step, Track, track
 from labkit.system.storage.store import LedgerStore
@@ -43,28 +44,62 @@ def your_bookie(file: str | Path | None = None) -> type[LedgerStore]:
 
 
 def overview(name: str, file: str | Path | None = None) -> Note:
-    """Return which steps of the track `name` the learner has written, with the number of lines.
+    """Return the number of lines that the learner has written, and the steps of the track `name`
+    whose first test passes.
 
-    Raises `NoSuchStepError` for an unknown track, `SyntaxError` and `OSError`.
+    Raises `NoSuchStepError` for an unknown track, and `OSError`.
     """
     found = track(name)
     path = Path(file or found.file_name)
     if not path.exists():
-        return Note(
-            f"{path.name} is not in this folder",
-            (
-                "Your next check creates it. If you wrote parts of it in earlier lessons, run the"
-                " cells with your code again, or copy the file into this folder.",
-            ),
-        )
-    written = [each for each in definitions_in(path.read_text(encoding="utf-8")) if each.is_written]
-    count = sum(bool(line.strip()) for each in written for line in each.text.splitlines())
-    lines = [_line_of(step, written) for step in found.steps if not step.is_live]
-    return Note(f"{path.name}: {count} lines are yours", tuple(lines))
+        return Note(f"{path.name} is not in this folder", (f"Your next check creates it. {_LOST}",))
+    try:
+        learner = load(path, seeds=0)
+    except (NotLoadedError, NotImplementedError) as error:
+        return Note(f"{path.name} cannot be run", (f"{error}",))
+    steps = [_line_of(found, step, learner) for step in found.steps if not step.is_live]
+    count = _count_lines(path, found)
+    return Note(f"{path.name}: {count} lines are yours", (*steps, *(() if count else (_LOST,))))
 
 
-def _line_of(step: Step, written: list[Definition]) -> str:
-    missing = set(step.parts) - {each.name for each in written}
-    state = "labkit's, for now" if missing else "yours"
-    # Written is not the same as passed, so this is not the sign of a passed step.
-    return f"{'○' if missing else '●'} {step.number} {step.name}: {state}"
+_LOST = (
+    "If you wrote parts of it in earlier lessons, copy your file into this folder, or run the cells"
+    " with your code again."
+)
+
+
+def _count_lines(file: Path, found: Track) -> int:
+    """Count the lines, except blank ones, of the definitions that differ from the skeleton's."""
+    given = {
+        each.name: each.text for each in definitions_in(found.skeleton.read_text(encoding="utf-8"))
+    }
+    return sum(
+        bool(line.strip())
+        for each in definitions_in(file.read_text(encoding="utf-8"))
+        if each.is_written and each.text != given.get(each.name)
+        for line in each.text.splitlines()
+    )
+
+
+def _line_of(found: Track, step: Step, learner: Learner) -> str:
+    # The first test is not the whole check, so this is not the sign of a passed step.
+    if _has_begun(step, learner):
+        return f"● {step.number} {step.name}: yours"
+    add_stand_ins(learner, found, step)
+    return f"○ {step.number} {step.name}: labkit's, for now"
+
+
+def _has_begun(step: Step, learner: Learner) -> bool:
+    """Return whether the step's first test passes; errors of the learner's code count as a no."""
+    learner.parts = step.parts
+    learner.error = None  # The parts keep the first error of an earlier step.
+    try:
+        with instruction_limit(learner.module.__name__):
+            step.first_test.run(learner)
+    except (NotImplementedError, Refused):
+        return False
+    except (RanTooLongError, SystemExit, Exception) as error:
+        if not last_line_in(learner.file, error.__traceback__):
+            raise
+        return False
+    return True

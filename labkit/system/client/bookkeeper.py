@@ -42,7 +42,6 @@ class BookKeeper:
     writer_class: ClassVar[type[LedgerWriter]] = LedgerWriter
     recovery_class: ClassVar[type[LedgerRecovery]] = LedgerRecovery
     reader_class: ClassVar[type[LedgerReader]] = LedgerReader
-    watcher_class: ClassVar[type[BookieWatcher]] = BookieWatcher
     manager_class: ClassVar[type[LedgerManager]] = LedgerManager
 
     def __init__(
@@ -71,7 +70,7 @@ class BookKeeper:
             config,
             self.manager_class(store),
             BookieClient(network, self._find_bookie, config.request_timeout_s),
-            self.watcher_class(
+            BookieWatcher(
                 store,
                 placement,
                 quarantine,

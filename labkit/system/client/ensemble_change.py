@@ -51,7 +51,7 @@ class WriterInterface(Protocol):
 
     This module cannot import `writer`, because `writer` imports this module.
 
-    Only `worlds/sim/variants` and the course's exercises use `last_add_pushed`.
+    Only `worlds/sim/variants` uses `last_add_pushed`.
     """
 
     ledger_id: int
@@ -107,7 +107,7 @@ class EnsembleChange:
         if self._task is not None:
             await asyncio.shield(self._task)
 
-    # Hooks: overridden by recovery, deferred sync, the course and `worlds/sim/variants`.
+    # Hooks: overridden by recovery, deferred sync and `worlds/sim/variants`.
 
     def add_failed(self, pending: PendingAdd, index: int, bookie: str, error: BKException) -> None:
         """Handle a failed add: replace the bookie now, with the next add, or not at all."""

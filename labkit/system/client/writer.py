@@ -188,7 +188,7 @@ class LedgerWriter:
         """The bookies of the last segment."""
         return self.metadata.segments[-1].ensemble
 
-    # Hooks: overridden by recovery, deferred sync, the course and `worlds/sim/variants`.
+    # Hooks: overridden by recovery, deferred sync and `worlds/sim/variants`.
 
     def lac_to_piggyback(self) -> int:
         """Return the LastAddConfirmed to store in the next entry."""

@@ -1,14 +1,10 @@
-"""Wrong answers to lessons 05 to 09 and 14, each of which is correct in the most obvious cases."""
+"""Wrong answers to lessons 05, 09 and 14, each of which is correct in the most obvious cases."""
 
 from collections.abc import Callable
-from statistics import median_high
 from typing import Any
 
 from labkit.course.exercises.break_protocol import keeps
-from labkit.course.exercises.ensemble_change import must_send, new_ensemble
-from labkit.course.exercises.lac import advance, readable
 from labkit.course.exercises.quorums import covered, is_lost, write_set
-from labkit.course.exercises.recovery import start
 from labkit.course.exercises.repair import missing_copies
 from labkit.system.autorecovery.audit_rules import when_to_audit
 
@@ -68,108 +64,6 @@ LOST = {
     "five bookies": lambda denied, silent, qw, qa: (
         is_lost(denied, silent, qw, qa) if qw <= 5 else denied == qw
     ),
-}
-ADVANCE = {
-    "highest complete": lambda last, acks, qa: (
-        last + max((i + 1 for i, count in enumerate(acks) if count >= qa), default=0)
-    ),
-    "all complete": lambda last, acks, qa: last + sum(count >= qa for count in acks),
-    "one bookie": lambda last, acks, qa: advance(last, acks, 1),
-    "Qa + 1": lambda last, acks, qa: advance(last, acks, qa + 1),
-    "exactly Qa": lambda last, acks, qa: advance(last, [count == qa for count in acks], 1),
-    "one step": lambda last, acks, qa: last + bool(acks and acks[0] >= qa),
-    "from the start": lambda last, acks, qa: advance(-1, acks, qa),
-    "two acknowledgements": lambda last, acks, qa: advance(last, acks, min(qa, 2)),
-    "three entries": lambda last, acks, qa: advance(last, acks[:3], qa),
-    "first is 0": lambda last, acks, qa: max(0, advance(last, acks, qa)),
-}
-
-
-def lacs(newest: list[tuple[int, int]]) -> list[int]:
-    return [lac for _, lac in newest]
-
-
-READABLE = {
-    "what is there": lambda known, newest: max([known, *(entry for entry, _ in newest)]),
-    "one behind": lambda known, newest: max([known, *(entry - 1 for entry, _ in newest)]),
-    "the lowest": lambda known, newest: max(known, min(lacs(newest), default=-1)),
-    "the first": lambda known, newest: max(known, newest[0][1]) if newest else known,
-    "the last": lambda known, newest: max(known, newest[-1][1]) if newest else known,
-    "the newest entry's": lambda known, newest: max(known, max(newest)[1]) if newest else known,
-    "forgets": lambda known, newest: max(lacs(newest), default=-1),
-    "an upper median": lambda known, newest: (
-        max(known, median_high(lacs(newest))) if newest else known
-    ),
-    "two bookies": lambda known, newest: readable(known, newest[:2]),
-    "from 0": lambda known, newest: max(0, readable(known, newest)),
-    "31 bits": lambda known, newest: readable(known, [n for n in newest if n[1] < 2**31]),
-}
-FIRST_ENTRY = {
-    "failed entry": lambda lac, failed, lap: failed,
-    "next entry": lambda lac, failed, lap: lap + 1,
-    "last pushed": lambda lac, failed, lap: lap,
-    "last confirmed": lambda lac, failed, lap: lac,
-    "always 0": lambda lac, failed, lap: 0,
-    "not below 0": lambda lac, failed, lap: max(lac, 0),
-    "the smaller": lambda lac, failed, lap: min(failed, lac + 2),
-    "if none failed before": lambda lac, failed, lap: failed if failed - lac > 2 else lac + 1,
-    "31 bits": lambda lac, failed, lap: (lac + 1) % 2**31,
-}
-RESEND = {
-    "not if acked": lambda p, new, places, acked: p in new and p in places and p not in acked,
-    "all without ack": lambda p, new, places, acked: p in places and p not in acked,
-    "all new places": lambda p, new, places, acked: p in new,
-    "nothing": lambda p, new, places, acked: False,
-    "everybody": lambda p, new, places, acked: p in places,
-    "if nobody acked": lambda p, new, places, acked: must_send(p, new, places, acked) and not acked,
-    "the first new one": lambda p, new, places, acked: p == min(new) and p in places,
-    "one of many": lambda p, new, places, acked: must_send(p, new, places, acked) and len(new) < 3,
-    "in the range": lambda p, new, places, acked: p in new and places[0] <= p <= places[-1],
-}
-
-
-def filled(old: Any, failed: Any, names: list[str]) -> tuple[str, ...]:
-    new = list(old)
-    for place, name in zip(failed, names, strict=False):
-        new[place] = name
-    return tuple(new)
-
-
-REPLACEMENT = {
-    "others move": lambda old, failed, free: tuple(
-        [n for at, n in enumerate(old) if at not in failed] + [n for n in free if n not in old]
-    )[: len(old)],
-    "one for all": lambda old, failed, free: filled(
-        old, failed, [n for n in free if n not in old][:1] * len(failed)
-    ),
-    "nothing changes": lambda old, failed, free: old,
-    "shorter": lambda old, failed, free: tuple(n for at, n in enumerate(old) if at not in failed),
-    "made up": lambda old, failed, free: filled(old, failed, [f"x{at}" for at in failed]),
-    "the first writable": filled,
-    "two at most": lambda old, failed, free: new_ensemble(
-        old, dict(list(failed.items())[:2]), free
-    ),
-    "all or none": lambda old, failed, free: (
-        new_ensemble(old, failed, free) if len(set(free) - set(old)) >= len(failed) else old
-    ),
-    "one short": lambda old, failed, free: new_ensemble(old, failed, free[:-1]),
-    "others too": lambda old, failed, free: filled(
-        old, range(len(old)), [n for n in free if n not in old]
-    ),
-}
-START = {
-    "told only": lambda reported, first: max(reported, default=-1),
-    "one too far": lambda reported, first: start(reported, first) + 1,
-    "segment only": lambda reported, first: first - 1,
-    "the lowest": lambda reported, first: max(min(reported, default=-1), first - 1),
-    "the first": lambda reported, first: max([*reported[:1], first - 1]),
-    "the last": lambda reported, first: max([*reported[-1:], first - 1]),
-    "the fragment's first": lambda reported, first: max([*reported, first]),
-    "an upper median": lambda reported, first: max(
-        [first - 1, *([median_high(reported)] if reported else [])]
-    ),
-    "31 bits": lambda reported, first: start([each % 2**31 for each in reported], first),
-    "from 0": lambda reported, first: max(0, start(reported, first)),
 }
 AUDIT = {
     "at once": lambda missing, delay, now: now if missing else None,
@@ -264,30 +158,6 @@ INVARIANT = {
     "true": lambda events: True,
 }
 
-DENIES = {
-    "all": lambda error: True,
-    "none": lambda error: False,
-    "silence": lambda error: "NoSuch" in error or "Timeout" in error,
-    "unreadable": lambda error: "NoSuch" in error or "Read" in error,
-    "wrong digest": lambda error: "NoSuch" in error or "Digest" in error,
-    "unreachable": lambda error: "NoSuch" in error or "Not" in error,
-    "entry alone": lambda error: error == "BKNoSuchEntryException",
-    "ledger alone": lambda error: error == "BKNoSuchLedgerExistsException",
-    "all but silence": lambda error: "Timeout" not in error,
-    "the short names": lambda error: len(error) <= len("BKNoSuchEntryException"),
-}
-REFUSES = {
-    "nobody": lambda fenced, recovery: False,
-    "everybody": lambda fenced, recovery: True,
-    "fenced": lambda fenced, recovery: fenced,
-    "open": lambda fenced, recovery: not fenced,
-    "recovery": lambda fenced, recovery: recovery,
-    "all writers": lambda fenced, recovery: not recovery,
-    "both": lambda fenced, recovery: fenced and recovery,
-    "either": lambda fenced, recovery: fenced or recovery,
-    "one or the other": lambda fenced, recovery: fenced != recovery,
-    "neither": lambda fenced, recovery: not fenced and not recovery,
-}
 HERE, EMPTY, DAMAGED = "no such ledger", "no such entry", "damaged"
 
 
@@ -309,18 +179,10 @@ ANSWER = {
 }
 
 WRONG: dict[str, dict[str, Answer]] = {
-    "recovery.denies": DENIES,
-    "recovery.refuses": REFUSES,
     "break_protocol.answer": ANSWER,
     "quorums.write_set": WRITE_SET,
     "quorums.coverage": COVERAGE,
     "quorums.lost": LOST,
-    "lac.advance": ADVANCE,
-    "lac.readable": READABLE,
-    "ensemble_change.first_entry": FIRST_ENTRY,
-    "ensemble_change.resend": RESEND,
-    "ensemble_change.replacement": REPLACEMENT,
-    "recovery.start": START,
     "repair.lost_bookies": AUDIT,
     "repair.fragments": FRAGMENTS,
     "break_protocol.invariant": INVARIANT,

@@ -195,6 +195,7 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
         ),
         (("lac = entry.last_add_confirmed", "lac = entry.entry_id"),),
         (("        if is_covered(known, metadata):", "        if known:"),),
+        ((" = max(self.last_add_confirmed, lac)\n", " = lac\n"),),
         (
             (
                 "    ensemble = metadata.segments[-1].ensemble\n    answers",

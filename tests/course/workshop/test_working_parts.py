@@ -18,14 +18,35 @@ SCRIPT = (Add(5, 0), Commit(), Checkpoint((Add(5, 1), Commit())), Restart(), Add
 def test_a_lost_file_is_reported_with_what_to_do(tmp_path: Path) -> None:
     said = repr(overview("bookie", tmp_path / "mybookie.py"))
     assert "mybookie.py is not in this folder" in said
-    assert "copy the file into this folder" in said
+    assert "copy your file into this folder" in said
     assert your_bookie(tmp_path / "mybookie.py") is LedgerStore
 
 
-def test_a_new_file_has_no_lines_of_the_learner(tmp_path: Path) -> None:
-    said = repr(overview("bookie", begin("bookie", tmp_path / "mybookie.py")))
-    assert "mybookie.py: 0 lines are yours" in said
+@pytest.mark.parametrize("name", ["bookie", "client"])
+def test_a_new_file_has_no_lines_of_the_learner_and_the_learner_is_told_how_to_get_theirs(
+    name: str, tmp_path: Path
+) -> None:
+    said = repr(overview(name, begin(name, tmp_path / track(name).file_name)))
+    assert f"{track(name).file_name}: 0 lines are yours" in said
     assert "●" not in said
+    assert "copy your file into this folder" in said
+
+
+def test_a_step_whose_first_test_fails_is_not_the_learners_yet(tmp_path: Path) -> None:
+    empty = "        raise ZeroDivisionError\n"
+    close = "        last = self.last_add_confirmed\n        metadata = await close_at(\n"
+    said = repr(overview("client", with_changes(tmp_path, "client", (close, empty + close))))
+    assert "● 4 " in said
+    assert "○ 5 " in said
+    assert "copy your file" not in said
+
+
+def test_a_file_that_cannot_be_run_is_reported_with_its_line(tmp_path: Path) -> None:
+    file = begin("client", tmp_path / "myclient.py")
+    file.write_text("import nothing_like_this\n")
+    said = repr(overview("client", file))
+    assert "myclient.py cannot be run" in said
+    assert "line 1" in said
 
 
 @pytest.mark.parametrize("name", ["bookie", "client"])

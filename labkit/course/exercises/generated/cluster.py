@@ -1,7 +1,6 @@
-"""Generated test cases for clusters: quorums, confirmation, ensembles, recovery, repair."""
+"""Generated test cases for clusters: quorums, what bookies report, repair, confirmations."""
 
 from labkit.course.checking.generated_cases import BEYOND, Draw
-from labkit.system.client.striping import write_set
 from labkit.system.trace.events import Event
 
 MAX_BOOKIES = 7
@@ -33,13 +32,6 @@ def denials(draw: Draw) -> tuple[int, int, int, int]:
     return denied, draw.number(0, write_quorum - denied), write_quorum, ack_quorum
 
 
-def acknowledgements(draw: Draw) -> tuple[int, list[int], int]:
-    """LastAddConfirmed, the number of acknowledgements of each entry after it, and Qa."""
-    write_quorum = draw.number(1, 6)
-    acks = [draw.number(0, write_quorum) for _ in range(draw.number(0, 12))]
-    return draw.id(-1), acks, draw.number(1, write_quorum)
-
-
 def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
     """The LAC that a reader knows, and each bookie's newest entry together with the LAC in that
     entry.
@@ -59,37 +51,6 @@ def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
     return known, draw.shuffled(newest)
 
 
-def failed_add(draw: Draw) -> tuple[int, int, int]:
-    """LastAddConfirmed, the id of the entry whose add failed, and the id of the last entry that was
-    sent.
-    """
-    confirmed = draw.id(-1)
-    failed = confirmed + 1 + draw.number(0, 12)
-    return confirmed, failed, failed + draw.number(0, 12)
-
-
-def pending_entry(draw: Draw) -> tuple[int, frozenset[int], tuple[int, ...], frozenset[int]]:
-    """An ensemble index, the replaced indices, an entry's write set, and the indices of the bookies
-    that acknowledged the entry.
-    """
-    size, write_quorum, _ = _sizes(draw)
-    stripe = write_set(draw.number(0, size - 1), size, write_quorum)
-    acked = frozenset(draw.some(stripe))
-    replaced = frozenset(draw.some(range(size))) or frozenset({0})
-    return draw.number(0, size - 1), replaced, stripe, acked
-
-
-def failed_bookies(draw: Draw) -> tuple[tuple[str, ...], dict[int, str], list[str]]:
-    """An ensemble, its failed bookies by index, and the writable bookies in arbitrary order."""
-    names = [f"b{number}" for number in range(13)]
-    ensemble = tuple(draw.shuffled(names)[: draw.number(1, 6)])
-    failed = draw.some(range(len(ensemble))) or [0]
-    spare = [name for name in names if name not in ensemble][: draw.number(0, 4)]
-    still_there = [name for name in ensemble if draw.number(0, 3)]
-    writable = draw.shuffled([*still_there, *spare])
-    return ensemble, {at: ensemble[at] for at in draw.shuffled(failed)}, writable
-
-
 def reports(draw: Draw) -> tuple[list[int], int]:
     """The LACs that bookies report, and the first entry of the last segment."""
     return [draw.id(-1) for _ in range(draw.number(0, 7))], draw.id()
@@ -103,11 +64,6 @@ def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
         names = names[:1]
     away = {name: now - draw.number(0, 20) for name in names}
     return away, draw.one_of((0.0, 1.0, 7.0, 15.0, 86_400.0)), now
-
-
-def add_to_a_ledger(draw: Draw) -> tuple[bool, bool]:
-    """Whether a ledger is fenced, and whether recovery sent the add."""
-    return draw.chance(50), draw.chance(50)
 
 
 _ERRORS = (
@@ -132,11 +88,6 @@ def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str
         if name in registered and not draw.number(0, 2)
     }
     return list(ensemble), [*registered, *draw.some(["b97", "b98"])], failures
-
-
-def error(draw: Draw) -> tuple[str]:
-    """The name of an error that a client gets instead of an entry."""
-    return (draw.one_of(_ERRORS),)
 
 
 def confirmations(draw: Draw) -> tuple[list[Event]]:

@@ -8,7 +8,11 @@
     runs              small clusters with faults, and storms from seeds
     trials            shared by the steps: runs that must end well, every message order, counts
     track             the steps in order
-    steps/            the seven steps; `reading` and `writing` contain cases for them
+    steps/            the seven steps
+    reading, writing  cases for them, with bookies that respond according to a script
+    spawned           the tasks that the learner spawns in these cases
+    by_hand           a cluster whose bookies respond when a test tells them to
+    confirming, changing, recovering   generated acknowledgements, failures and responses
     ledgers           imported in step 7: ids and metadata of new ledgers
     program           runs the learner's program over a client's connections, simulated or live
     program_runs      runs that program in small simulated clusters

@@ -1,8 +1,18 @@
-"""Those lines of the contracts that a single request can violate, and the contract of step 7.
+"""The lines of the contracts that more than one module quotes, and the contract of step 7.
 
 The steps list these lines, and a module that detects a violation of a line quotes it.
 """
 
+WRITE_SET = (
+    "An entry is sent to the Qw bookies of its write set and to no others: those at the indexes"
+    " (entry id + i) mod E, for i = 0 to Qw - 1, of the ensemble."
+)
+AFTER_QA = "An entry is confirmed only after Qa bookies of its write set have acknowledged it."
+IN_ORDER = "Entries are confirmed in the order of their ids, without a gap."
+NOT_HELD_UP = (
+    "An entry is confirmed as soon as Qa bookies have it and all earlier entries are confirmed: a"
+    " bookie that is slow or down delays nothing."
+)
 RETURNS_ID = (
     "Entries get their ids in the order of the calls of `add`, which stores exactly its payload,"
     " and returns the id."
@@ -13,6 +23,18 @@ ANNOUNCES = (
     " size of all payloads up to its own."
 )
 
+IS_CONFIRMED = (
+    "A reader's LastAddConfirmed has been confirmed, so every later reader can read it, too."
+)
+LEARNS_ANY = (
+    "A reader learns at least the LastAddConfirmed carried by any entry that was confirmed before"
+    " it asked, no matter which bookies are slow, behind or down."
+)
+LEARNS = "A reader learns LastAddConfirmed as long as enough bookies respond."
+NEVER_BACK = (
+    "The LastAddConfirmed that a reader returns never decreases, even if the bookies that respond"
+    " now know less than those before."
+)
 LAST_ENSEMBLE = (
     "A reader asks the bookies of the last segment's ensemble: entries that are not confirmed yet"
     " are on no others."
@@ -33,6 +55,18 @@ REPLACES = (
 WAITS = (
     "The metadata names the new ensemble before any entry is confirmed on it: nothing is confirmed"
     " while a change is being stored."
+)
+RESENT = (
+    "The new bookie gets every unconfirmed entry of its write sets, exactly as it was packed. No"
+    " other bookie gets an entry again."
+)
+COUNTS = (
+    "An acknowledgement counts only if its bookie is still in the ensemble: what the predecessor"
+    " acknowledged no longer counts."
+)
+CONTINUES = (
+    "A failed bookie is replaced if another one is writable. If none is, the writer continues as"
+    " long as Qa bookies can acknowledge each entry."
 )
 KEEPS = "A bookie that works keeps its index in the ensemble."
 OUTSIDE = "The new bookie is not in the ensemble, and has not failed this writer before."
@@ -65,6 +99,11 @@ FENCES = "Bookies are fenced until the others are too few to acknowledge an add.
 FENCING_READS = (
     "Each read that looks for the end also fences: a bookie that has denied an entry never accepts"
     " it afterwards."
+)
+DECIDES = "If enough bookies respond to determine the last entry, the recovery closes the ledger."
+LOWER_BOUND = (
+    "Recovery starts after the highest LastAddConfirmed that a bookie reports, and not before the"
+    " start of the last segment minus 1, no matter what the bookies of that segment know."
 )
 PROVEN = (
     "An entry that may have been confirmed is found, or the recovery fails and the ledger stays"

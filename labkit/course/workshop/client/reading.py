@@ -1,18 +1,22 @@
 """Tests `Reader` with bookies and metadata that respond according to a script."""
 
-import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 from labkit.course.checking.exercise import Refused
+from labkit.course.exercises.generated.cluster import newest_entries
 from labkit.course.workshop.client import contract
+from labkit.course.workshop.client.spawned import Spawning
+from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.system.model.entry import Entry
+from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.errors import (
     PROVES_ABSENCE,
     BKBookieHandleNotAvailableException,
+    BKDigestMatchException,
     BKException,
     BKNoSuchEntryException,
     BKNoSuchLedgerExistsException,
@@ -22,6 +26,8 @@ from labkit.system.model.errors import (
 from labkit.system.model.ledger import LedgerMetadata, Segment
 from labkit.worlds.sim.machine.loop import DeadlockError, SimLoop
 from labkit.worlds.sim.run import outside_event_loops
+
+T = TypeVar("T")
 
 _METADATA = LedgerMetadata(
     4, 3, 2, (Segment(0, ("b0", "b1", "b2", "b3")), Segment(6, ("b4", "b5", "b6", "b7")))
@@ -34,6 +40,7 @@ _ERRORS: tuple[type[BKException], ...] = (
     BKTimeoutException,
     BKReadException,
     BKBookieHandleNotAvailableException,
+    BKDigestMatchException,
 )
 
 
@@ -50,7 +57,7 @@ PROOF = (
 ALL_DENY = "If all bookies of the write set deny having the entry, `PROVES_ABSENCE` is raised."
 
 
-class _GrowingLedger:
+class _GrowingLedger(Spawning):
     """A ledger whose bookies report their segment's LastAddConfirmed; records which bookies were
     asked.
     """
@@ -58,9 +65,9 @@ class _GrowingLedger:
     ledger_id = 0
 
     def __init__(self, metadata: LedgerMetadata) -> None:
+        super().__init__()
         self.metadata = metadata
         self.asked: list[str] = []
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def read_metadata(self) -> tuple[LedgerMetadata, int]:
         return self.metadata, 0
@@ -69,9 +76,6 @@ class _GrowingLedger:
         self.asked.append(bookie)
         lac = 4 if bookie in _METADATA.segments[0].ensemble else 8
         return Entry(0, lac + 1, lac, 80, b"")
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
 
 
 def last_add_confirmed_is_current(learner: Learner) -> str:
@@ -105,8 +109,90 @@ def _read_last_add_confirmed(
         with learner.recording_errors():
             return await learner.part("Reader")(cluster, known).read_last_add_confirmed()
 
-    # Use the simulated loop, because asyncio's own loop does not run in a browser.
-    return outside_event_loops(lambda: SimLoop().run(read()))
+    return _run(cluster, read())
+
+
+def _run(cluster: Spawning, read: Coroutine[Any, Any, T]) -> T:
+    try:
+        # Use the simulated loop, because asyncio's own loop does not run in a browser.
+        return outside_event_loops(lambda: SimLoop().run(read))
+    except DeadlockError:
+        cluster.raise_error()
+        raise Refused(f"{contract.LEARNS} All bookies have responded.", "waits for ever") from None
+
+
+Reports = tuple[int, list[tuple[int, int]]]
+"""The LastAddConfirmed that a reader has learned before, and the bookies' newest entries by now,
+each as its id and the LastAddConfirmed in it.
+"""
+_REPORTS_COUNT = 300
+
+
+class _Reports(Spawning):
+    """An open ledger on as many bookies as there are reports; any of them may have acknowledged an
+    entry alone (Qa is 1), so a reader needs all responses.
+    """
+
+    ledger_id = 0
+
+    def __init__(self, newest: list[tuple[int, int]], bookies: int) -> None:
+        super().__init__()
+        self.newest = newest
+        self._names = tuple(f"b{index}" for index in range(bookies))
+        self.metadata = LedgerMetadata(bookies, bookies, 1, (Segment(0, self._names),))
+
+    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
+        return self.metadata, 0
+
+    async def read_last_entry(self, bookie: str, *, fence: bool = False) -> Entry:
+        index = self._names.index(bookie)
+        if index >= len(self.newest):
+            raise BKNoSuchLedgerExistsException(bookie)
+        entry_id, lac = self.newest[index]
+        return Entry(0, entry_id, lac, 80, b"")
+
+
+def highest_report_counts(learner: Learner) -> str:
+    """Check what a reader learns from generated responses."""
+    try_generated(newest_entries, _REPORTS_COUNT, partial(_report_problem, learner), _reports)
+    return f"Right for {_REPORTS_COUNT} generated reports of bookies."
+
+
+def _report_problem(learner: Learner, case: Reports) -> Problem | None:
+    known, newest = case
+    bookies = max(1, len(newest))
+    before = [] if known == NO_ENTRY_ID else [(known + 1, known)] * bookies
+    cluster = _Reports(before, bookies)
+
+    async def read_twice() -> tuple[object, object]:
+        with learner.recording_errors():
+            reader = learner.part("Reader")(cluster, cluster.metadata)
+            first = await reader.read_last_add_confirmed()
+            cluster.newest = newest
+            return first, await reader.read_last_add_confirmed()
+
+    try:
+        found = _run(cluster, read_twice())
+    except BKException as error:
+        return contract.LEARNS, f"all bookies have responded, and yours raised {error!r}"
+    right = max([known, *(lac for _, lac in newest)])
+    for expected, got in zip((known, right), found, strict=True):
+        if got == expected:
+            continue
+        how = f"expected {expected}, got {got!r}"
+        if not isinstance(got, int) or got > expected:
+            return contract.IS_CONFIRMED, how
+        return (contract.NEVER_BACK if got < known else contract.LEARNS_ANY), how
+    return None
+
+
+def _reports(case: Reports, how: str) -> str:
+    known, newest = case
+    entries = ", ".join(f"entry {entry_id}, which carries {lac}" for entry_id, lac in newest)
+    return (
+        f"the reader has learned LastAddConfirmed {known}; now it asks again, and the bookies'"
+        f" newest entries are: {entries or 'none'}\n{how}"
+    )
 
 
 class _FixedResponses:

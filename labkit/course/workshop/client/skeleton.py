@@ -95,6 +95,7 @@ class Reader:
     def __init__(self, cluster: Cluster, metadata: LedgerMetadata) -> None:
         self.cluster = cluster
         self.metadata = metadata
+        self.last_add_confirmed = NO_ENTRY_ID
 
     async def read_last_add_confirmed(self) -> int:
         """Return the id of the last entry that can be read, or -1 if there is none yet."""

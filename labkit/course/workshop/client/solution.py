@@ -201,12 +201,15 @@ class Reader:
     def __init__(self, cluster: Cluster, metadata: LedgerMetadata) -> None:
         self.cluster = cluster
         self.metadata = metadata
+        self.last_add_confirmed = NO_ENTRY_ID
 
     async def read_last_add_confirmed(self) -> int:
         self.metadata, _ = await self.cluster.read_metadata()
         if self.metadata.state is LedgerState.CLOSED:
             return self.metadata.last_entry_id
-        return await newest_lac(self.cluster, self.metadata)
+        lac = await newest_lac(self.cluster, self.metadata)
+        self.last_add_confirmed = max(self.last_add_confirmed, lac)
+        return self.last_add_confirmed
 
     async def read_entry(self, entry_id: int) -> Entry:
         sizes = self.metadata.ensemble_size, self.metadata.write_quorum

@@ -7,6 +7,7 @@ from typing import Any
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.client import contract
+from labkit.course.workshop.client.spawned import Spawning
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.errors import (
@@ -22,12 +23,13 @@ from labkit.worlds.sim.run import outside_event_loops
 _METADATA = LedgerMetadata(2, 2, 2, (Segment(0, ("b0", "b1")),))
 
 
-class _Scripted:
+class _Scripted(Spawning):
     """A cluster of bookies that acknowledge every add, hold it back, or raise an error."""
 
     ledger_id = 0
 
     def __init__(self) -> None:
+        super().__init__()
         self.metadata, self.version = _METADATA, 0
         self.entries: dict[int, Entry] = {}
         self.error: type[BKException] | None = None
@@ -37,7 +39,6 @@ class _Scripted:
         self.may_acknowledge.set()
         self.changes: list[LedgerMetadata] = []
         self.is_closed = False
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
         self.entries[entry.entry_id] = entry
@@ -62,9 +63,6 @@ class _Scripted:
         self.metadata, self.version = metadata, version + 1
         self.changes.append(metadata)
         return self.version
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
 
 
 def entries_carry_lac_and_length(learner: Learner) -> str:
@@ -198,5 +196,6 @@ def _run(
         # Use the simulated loop, because asyncio's own loop does not run in a browser.
         outside_event_loops(lambda: SimLoop().run(run()))
     except (DeadlockError, TimeoutError):
+        cluster.raise_error()
         raise Refused(contract.PENDING_FAIL, "An `add` or `close` waits for ever.") from None
     return cluster

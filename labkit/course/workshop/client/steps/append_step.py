@@ -1,7 +1,14 @@
 """Step 1: append to a quorum."""
 
 from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import RETURNS_ID
+from labkit.course.workshop.client.confirming import adds_are_confirmed_in_order
+from labkit.course.workshop.client.contract import (
+    AFTER_QA,
+    IN_ORDER,
+    NOT_HELD_UP,
+    RETURNS_ID,
+    WRITE_SET,
+)
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -13,34 +20,20 @@ from labkit.course.workshop.client.trials import (
 from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _NODES = ("w",)
-_NOT_HELD_UP = (
-    "An entry is confirmed as soon as Qa bookies have it and all earlier entries are confirmed: a"
-    " bookie that is slow or down delays nothing."
-)
 
 APPEND = Step(
     number=1,
     name="append to a quorum",
     parts=("write_set", "Writer"),
     contract=(
-        ContractLine(
-            "An entry is sent to the Qw bookies of its write set and to no others: those at the"
-            " indexes (entry id + i) mod E, for i = 0 to Qw - 1, of the ensemble.",
-            broken_by=("WriteSetIsRight",),
-        ),
-        ContractLine(
-            "An entry is confirmed only after Qa bookies of its write set have acknowledged it.",
-            broken_by=("AckQuorumIsReached",),
-        ),
-        ContractLine(
-            "Entries are confirmed in the order of their ids, without a gap.",
-            broken_by=("LacAdvancesInOrder",),
-        ),
+        ContractLine(WRITE_SET, broken_by=("WriteSetIsRight",)),
+        ContractLine(AFTER_QA, broken_by=("AckQuorumIsReached",)),
+        ContractLine(IN_ORDER, broken_by=("LacAdvancesInOrder",)),
         ContractLine(
             RETURNS_ID,
             broken_by=("AcknowledgedIsDurable", "AddsAreAnsweredWhenConfirmed", "ReadersAgree"),
         ),
-        ContractLine(_NOT_HELD_UP),
+        ContractLine(NOT_HELD_UP),
     ),
     write=(
         "`write_set`, and `Writer.add`, which sends an entry to its write set and returns its id"
@@ -66,9 +59,10 @@ APPEND = Step(
         ends_well(
             (runs.STRIPED, runs.ONE_IS_LATE, runs.ONE_OF_TWO_IS_LATE, runs.ONE_IS_DOWN),
             _NODES,
-            f"{_NOT_HELD_UP} Here, a caller waits for more than that, or an `add` failed because a"
+            f"{NOT_HELD_UP} Here, a caller waits for more than that, or an `add` failed because a"
             " single bookie failed.",
         ),
+        adds_are_confirmed_in_order,
     ),
     slow_trials=(
         every_order_of(runs.TWO_ADDS, _NODES),

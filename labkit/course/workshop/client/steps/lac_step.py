@@ -3,8 +3,19 @@ read.
 """
 
 from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.contract import ANNOUNCES, CURRENT, LAST_ENSEMBLE
-from labkit.course.workshop.client.reading import last_add_confirmed_is_current
+from labkit.course.workshop.client.contract import (
+    ANNOUNCES,
+    CURRENT,
+    IS_CONFIRMED,
+    LAST_ENSEMBLE,
+    LEARNS,
+    LEARNS_ANY,
+    NEVER_BACK,
+)
+from labkit.course.workshop.client.reading import (
+    highest_report_counts,
+    last_add_confirmed_is_current,
+)
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -20,7 +31,6 @@ from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")
 _READER = ("q",)
-_LEARNS = "A reader learns LastAddConfirmed as long as enough bookies respond."
 _TOO_FEW = (
     "If the bookies that did not respond could acknowledge an entry alone, the reader raises"
     " `BKReadException`."
@@ -33,35 +43,28 @@ LAST_ADD_CONFIRMED = Step(
     parts=("Writer", "Reader"),
     contract=(
         ContractLine(ANNOUNCES),
-        ContractLine(
-            "A reader's LastAddConfirmed has been confirmed, so every later reader can read it,"
-            " too.",
-            broken_by=("NoDirtyReads", "NothingBeyondLacIsRead"),
-        ),
-        ContractLine(
-            "A reader learns at least the LastAddConfirmed carried by any entry that was confirmed"
-            " before it asked, no matter which bookies are slow, behind or down.",
-            broken_by=("ReadersLearnWhatIsConfirmed",),
-        ),
+        ContractLine(IS_CONFIRMED, broken_by=("NoDirtyReads", "NothingBeyondLacIsRead")),
+        ContractLine(LEARNS_ANY, broken_by=("ReadersLearnWhatIsConfirmed",)),
+        ContractLine(NEVER_BACK),
         ContractLine(LAST_ENSEMBLE),
         ContractLine(CURRENT),
-        ContractLine(_LEARNS),
+        ContractLine(LEARNS),
         ContractLine(_TOO_FEW),
     ),
     write=(
         "`last_add_confirmed` in `Writer.add`, and `Reader.read_last_add_confirmed` (25 to 40"
-        " lines). It asks all bookies of the last ensemble for their last entry, and takes the"
-        " highest LastAddConfirmed in the responses. It returns as soon as the bookies that have"
-        " not responded are too few to acknowledge an entry alone, that is, fewer than Qa in each"
-        " write set. `PROVES_ABSENCE` is also a response: that bookie has nothing. Any other error"
-        " is no response. The last entry of a closed ledger is in its metadata, so read the"
-        " metadata each time."
+        " lines). It asks all bookies of the last ensemble for their last entry, and finds out from"
+        " the responses how far the ledger is confirmed. It returns as soon as the bookies that"
+        " have not responded are too few to acknowledge an entry alone. `PROVES_ABSENCE` is also a"
+        " response: that bookie has nothing. Any other error is no response. The last entry of a"
+        " closed ledger is in its metadata, so read the metadata each time."
     ),
     hints=(
         "Spawn one task per bookie of the last ensemble. Each puts its index and its"
         " LastAddConfirmed, -1 or None into an `asyncio.Queue`.",
         "Take responses from the queue until they cover the ensemble. `write_set(first, E, Qw)` for"
-        " first = 0 to E - 1 gives all write sets.",
+        " first = 0 to E - 1 gives all write sets; fewer than Qa bookies of each may be missing. A"
+        " reported LastAddConfirmed is valid no matter what the other bookies report.",
         "If all tasks have responded and some write set still has Qa bookies that you know nothing"
         " about, raise `BKReadException`.",
     ),
@@ -85,7 +88,7 @@ LAST_ADD_CONFIRMED = Step(
                 runs.one_knows_the_last(),
             ),
             _BOTH,
-            _LEARNS,
+            LEARNS,
             reads=False,
         ),
         must_fail(
@@ -96,6 +99,7 @@ LAST_ADD_CONFIRMED = Step(
             " response does not show how far the ledger is confirmed.",
             reads=False,
         ),
+        highest_report_counts,
     ),
     slow_trials=(
         every_order_of(runs.READ_AT_ANY_MOMENT, _BOTH, reads=False),

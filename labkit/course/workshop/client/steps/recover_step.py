@@ -3,11 +3,17 @@
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.contract import (
     CARRIES,
+    DECIDES,
     FENCES,
     FENCING_READS,
+    LOWER_BOUND,
     MARKED,
     PROVEN,
     WRITTEN_BACK,
+)
+from labkit.course.workshop.client.recovering import (
+    recovery_starts_after_lac,
+    responses_decide_where_the_ledger_ends,
 )
 from labkit.course.workshop.client.trials import (
     count_of,
@@ -24,11 +30,6 @@ from labkit.course.workshop.step import ContractLine, Cost, Milestone, Step
 _RECOVERER = ("r",)
 _RECOVERERS = ("r", "s")
 _ALL = ("w", "q", "r", "s")
-_DECIDES = "If enough bookies respond to determine the last entry, the recovery closes the ledger."
-_LOWER_BOUND = (
-    "LastAddConfirmed is at least the start of the last segment minus 1, no matter what the bookies"
-    " of that segment know."
-)
 
 RECOVER = Step(
     number=6,
@@ -39,8 +40,8 @@ RECOVER = Step(
         ContractLine(FENCES),
         ContractLine(FENCING_READS, broken_by=("FenceIsDurableBeforeItsAnswer",)),
         ContractLine(PROVEN, broken_by=("AcknowledgedIsDurable",)),
-        ContractLine(_DECIDES),
-        ContractLine(_LOWER_BOUND),
+        ContractLine(DECIDES),
+        ContractLine(LOWER_BOUND),
         ContractLine(WRITTEN_BACK, broken_by=("AllCommittedEntriesReachAckQuorum",)),
         ContractLine(CARRIES, broken_by=("NothingBeyondLacIsRead", "NoDirtyReads")),
         ContractLine(
@@ -72,24 +73,24 @@ RECOVER = Step(
         "The writer dies after entry 3 is confirmed; `await recover(cluster)` closes the ledger.",
         runs.DIES,
         _RECOVERER,
-        line=_DECIDES,
+        line=DECIDES,
     ),
     milestones=(
         Milestone(
             "a ledger that is already closed",
-            ends_well((runs.CLOSED_BEFORE,), _RECOVERER, _DECIDES),
+            ends_well((runs.CLOSED_BEFORE,), _RECOVERER, DECIDES),
         ),
         Milestone(
             "a ledger without entries",
-            ends_well((runs.NOTHING_WRITTEN,), _RECOVERER, _DECIDES),
+            ends_well((runs.NOTHING_WRITTEN,), _RECOVERER, DECIDES),
         ),
         Milestone(
             "a writer that died with many adds in flight",
-            ends_well((runs.LONG_DEAD,), _RECOVERER, _DECIDES),
+            ends_well((runs.LONG_DEAD,), _RECOVERER, DECIDES),
         ),
         Milestone(
             "one of three bookies is down",
-            ends_well((runs.one_is_down_for_good(),), _RECOVERER, _DECIDES),
+            ends_well((runs.one_is_down_for_good(),), _RECOVERER, DECIDES),
         ),
         Milestone(
             "a single bookie has the last entry",
@@ -97,7 +98,7 @@ RECOVER = Step(
         ),
         Milestone(
             "the last ensemble has received nothing",
-            ends_well((runs.fresh_ensemble(), runs.old_bookie_is_gone()), _RECOVERER, _LOWER_BOUND),
+            ends_well((runs.fresh_ensemble(), runs.old_bookie_is_gone()), _RECOVERER, LOWER_BOUND),
         ),
         Milestone(
             "two bookies are silent, so the recovery must fail",
@@ -120,7 +121,7 @@ RECOVER = Step(
             ),
         ),
     ),
-    trials=(),
+    trials=(recovery_starts_after_lac, responses_decide_where_the_ledger_ends),
     slow_trials=(
         every_order_of(runs.ONE_IS_TAKEN, _RECOVERER),
         in_storms(
