@@ -57,6 +57,7 @@ class View {
   /** @type {number | undefined} the last event reported to Python */
   reported;
   reportedAt = 0;
+  isDrawing = false;
   isWaiting = false; // waiting for the whole film, after a message was missed
   dead = ""; // why the view no longer has a kernel
   refused = ""; // why a message or a value was not sent to Python
@@ -99,7 +100,7 @@ class View {
     );
     this.side = make(
       "div",
-      { class: "lk-side", tabindex: 0, role: "region", "aria-label": "Details" },
+      { class: "lk-side", tabindex: 0, role: "group", "aria-label": "Details" },
       this.sentence,
       this.notice,
       this.details,
@@ -177,7 +178,7 @@ class View {
           "details",
           { class: "lk-legend" },
           make("summary", {}, words),
-          make("pre", { tabindex: 0, role: "region", "aria-label": words }, lines),
+          make("pre", { tabindex: 0, role: "group", "aria-label": words }, lines),
         )
       ),
     );
@@ -278,9 +279,13 @@ class View {
    * @param {boolean} smooth
    */
   draw(smooth) {
-    if (!this.film) return;
+    // When the focused button is removed from the picture, the browser reports that it has lost the
+    // focus before the picture is complete.
+    if (!this.film || this.isDrawing) return;
     const hadFocus = this.root.matches(":focus-within");
+    this.isDrawing = true;
     this.drawAll(smooth);
+    this.isDrawing = false;
     if (hadFocus && !this.root.matches(":focus-within")) {
       this.stage.element.focus({ preventScroll: true });
     }
@@ -347,6 +352,7 @@ class View {
     if (isBeside !== legend.onNarrowPage) {
       legend.onNarrowPage = isBeside;
       signs.open = isBeside;
+      this.side.style.minHeight = "";
       if (isBeside) this.side.append(signs);
       else this.bar.element.after(signs);
     }
