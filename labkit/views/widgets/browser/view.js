@@ -18,8 +18,9 @@ const ENDED = "The kernel of this view is no longer running; run the cell again.
 /** A picture is narrow if it has fewer pixels than the minimum width of pictures in view.css. */
 const WIDE = 720;
 
-/** The details of a view with at least this width are beside the picture, as in view.css. */
-const WITH_SIDE = 1180;
+/** The details of a view with at least this width, including its padding, are beside the picture, as
+ * in view.css. */
+const WITH_SIDE = 1200;
 
 /** The minimum interval between two reports to Python. */
 const REPORT_MS = 100;
