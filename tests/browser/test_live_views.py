@@ -186,6 +186,20 @@ def test_a_view_whose_kernel_has_ended_is_grey_and_says_so(watch: Watch) -> None
     expect(watched.page.locator(".lk-picture")).to_have_css("filter", "grayscale(1)")
 
 
+def test_no_old_mark_stays_when_the_pressed_button_disappears(watch: Watch) -> None:
+    watched = watch(ClusterView)
+    watched.cluster.add(3)
+    watched.turn()
+    for label in ("Kill b1", "Pause b0"):
+        button = watched.page.get_by_role("button", name=label)
+        button.click()
+        watched.turn()
+        watched.turn()
+        expect(button).to_have_count(0)
+    expect(watched.picture.get_by_text("does not respond")).to_have_count(1)
+    expect(watched.picture.get_by_text("memory is lost")).to_have_count(0)
+
+
 def test_the_clock_of_a_long_run_shows_tenths_of_a_second(watch: Watch) -> None:
     watched = watch(ClusterView)
     watched.cluster.script.now_us = 12_380_000

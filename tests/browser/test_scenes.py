@@ -342,7 +342,7 @@ def test_a_fork_is_shown_beside_the_run(opened: Callable[..., Page]) -> None:
 def test_a_run_says_what_makes_it_happen_again(opened: Callable[..., Page]) -> None:
     page = opened(view_of("timeline-of-two"), reduced_motion="reduce")
     page.get_by_text("Code that reproduces this run").click()
-    code = page.get_by_role("region", name="Code that reproduces this run")
+    code = page.get_by_role("group", name="Code that reproduces this run")
     expect(code).to_contain_text("recovery without fencing")
     assert code.inner_text().count("Scenario(") == 2
 

@@ -18,8 +18,9 @@ const ENDED = "The kernel of this view is no longer running; run the cell again.
 /** A picture is narrow if it has fewer pixels than the minimum width of pictures in view.css. */
 const WIDE = 720;
 
-/** The details of a view with at least this width are beside the picture, as in view.css. */
-const WITH_SIDE = 1180;
+/** The details of a view with at least this width, including its padding, are beside the picture, as
+ * in view.css. */
+const WITH_SIDE = 1200;
 
 /** The minimum interval between two reports to Python. */
 const REPORT_MS = 100;
@@ -57,6 +58,7 @@ class View {
   /** @type {number | undefined} the last event reported to Python */
   reported;
   reportedAt = 0;
+  isDrawing = false;
   isWaiting = false; // waiting for the whole film, after a message was missed
   dead = ""; // why the view no longer has a kernel
   refused = ""; // why a message or a value was not sent to Python
@@ -99,7 +101,7 @@ class View {
     );
     this.side = make(
       "div",
-      { class: "lk-side", tabindex: 0, role: "region", "aria-label": "Details" },
+      { class: "lk-side", tabindex: 0, role: "group", "aria-label": "Details" },
       this.sentence,
       this.notice,
       this.details,
@@ -177,7 +179,7 @@ class View {
           "details",
           { class: "lk-legend" },
           make("summary", {}, words),
-          make("pre", { tabindex: 0, role: "region", "aria-label": words }, lines),
+          make("pre", { tabindex: 0, role: "group", "aria-label": words }, lines),
         )
       ),
     );
@@ -278,9 +280,13 @@ class View {
    * @param {boolean} smooth
    */
   draw(smooth) {
-    if (!this.film) return;
+    // When the focused button is removed from the picture, the browser reports that it has lost the
+    // focus before the picture is complete.
+    if (!this.film || this.isDrawing) return;
     const hadFocus = this.root.matches(":focus-within");
+    this.isDrawing = true;
     this.drawAll(smooth);
+    this.isDrawing = false;
     if (hadFocus && !this.root.matches(":focus-within")) {
       this.stage.element.focus({ preventScroll: true });
     }
@@ -347,6 +353,7 @@ class View {
     if (isBeside !== legend.onNarrowPage) {
       legend.onNarrowPage = isBeside;
       signs.open = isBeside;
+      this.side.style.minHeight = "";
       if (isBeside) this.side.append(signs);
       else this.bar.element.after(signs);
     }
