@@ -405,7 +405,8 @@ class PlayingView(SceneView):
             clock["curve"] = self.search.message(self.run)
             curve = self.search.curve
             if curve and curve.seq >= 0:  # Mark the event on the bar.
-                sign = [self.run.at(curve.seq), "✘", self.curve_words(curve), "lost"]
+                words = self.curve_words(curve).removesuffix(".")
+                sign = [self.run.at(curve.seq), "✘", words, "lost"]
                 clock["signs"] = sorted([*clock["signs"], sign], key=lambda each: each[0])
         return {
             "run": self.run.name,

@@ -13,7 +13,7 @@ interval in which the share of broken futures changes most.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, log2
 from typing import Protocol
@@ -33,6 +33,7 @@ from labkit.worlds.sim.scenario.faults import (
     Pause,
     PowerCut,
 )
+from labkit.worlds.sim.settings.triggers import START
 
 _FAULT_EVENTS = ("node.killed", "node.paused", "link.cut", "session.lost")
 _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
@@ -93,7 +94,7 @@ class Jump:
         if self.faults and all(isinstance(fault, _SEEN_AS_EVENTS) for fault in self.faults):
             causes = [describe(event) for event in self.events if event.kind in _FAULT_EVENTS]
         elif self.faults:
-            causes = [f"{fault!r} struck" for fault in self.faults]
+            causes = [f"{replace(fault, when=START)!r} struck" for fault in self.faults]
         elif decisions:
             causes = [sentence_of(name, value) for name, value in decisions.items()]
         else:

@@ -51,7 +51,7 @@ def test_a_curve_shows_when_a_failure_became_inevitable() -> None:
     assert label_of(view, "futures") == QUESTION
     assert [share for _, share in view.film["curve"]["points"]] == [0, 0, 0, 0, 1, 1]
     (flag,) = (sign for sign in view.film["signs"] if sign[1] == "✘")
-    assert flag[2] == view.notice
+    assert view.notice == f"{flag[2]}."
     assert "just before, 0 did. In between: ReplacedDisks(node='b1'" in view.notice
 
 

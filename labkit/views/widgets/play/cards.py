@@ -64,7 +64,8 @@ def column_marks(
             message.source,
             message.target,
             message.words,
-            message.is_next and offers(f"deliver {message.name}"),
+            message.is_next,
+            offers(f"deliver {message.name}"),
             tuple(move for move in moves if offers(move)),
             message.target in bookies,
             column.width,
@@ -82,21 +83,24 @@ def _card(
     target: str,
     words: str,
     is_next: bool,
+    is_offered: bool,
     moves: tuple[str, ...],
     to_bookie: bool,
     width: float,
 ) -> tuple[Mark, float]:
     lines = lines_of(words, width - 16)
     height = 26 + LINE * len(lines)
-    ink, stroke = ("ink", "stored" if to_bookie else "well") if is_next else ("faint", "line")
+    can_arrive = is_next and is_offered
+    ink, stroke = ("ink", "stored" if to_bookie else "well") if can_arrive else ("faint", "line")
     ends = f"{source} → {target}" if source != target else f"{source} begins to"
     parts = [
         rect("box", 0, 0, width, height, rx=6, fill="page", stroke=stroke, thick=2),
         text("ends", 8, 17, ends, fill=ink, bold=True),
         *(text(f"{at}", 8, 33 + LINE * at, line, fill=ink) for at, line in enumerate(lines)),
     ]
-    if not is_next:
-        title = f"The message “{words}” from {source} to {target} waits for an earlier one"
+    if not can_arrive:
+        state = "is in flight" if is_next else "waits for an earlier one"
+        title = f"The message “{words}” from {source} to {target} {state}"
         card = group("card", *parts, title=title)
     else:
         parts.append(path("play", f"M{width - 17:g} 8l9 5.5l-9 5.5z", fill=stroke))

@@ -144,14 +144,13 @@ def _columns(
 def _below_bookies(
     bookies: Sequence[str], pitch: float, messages: Sequence[Message], cuts: Mapping[str, str]
 ) -> list[Column]:
-    """Return a column below each bookie, and one for the messages that do not involve a bookie."""
+    """Return a column below each bookie, and one for the messages that do not involve a bookie. The
+    latter is on the left, because on a phone the right of the picture is not visible at first.
+    """
     by_bookie: dict[str, list[Message]] = {name: [] for name in ("", *bookies)}
     for each in messages:
         by_bookie[next((end for end in (each.target, each.source) if end in bookies), "")] += [each]
-    right = GUTTER + pitch * len(bookies)
-    has_room = WIDTH - right > 2 * GUTTER
-    left, wide = (right + 10, WIDTH - right - 20) if has_room else (4, GUTTER - 12)
-    columns = [Column(left, wide, by_bookie.pop(""), ())]
+    columns = [Column(4, GUTTER - 12, by_bookie.pop(""), ())]
     for at, (name, own) in enumerate(by_bookie.items()):
         cut = [cuts[name]] if name in cuts else []
         columns.append(Column(GUTTER + pitch * at, pitch - 6, own, cut))

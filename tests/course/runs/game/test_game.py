@@ -44,6 +44,7 @@ def test_the_player_wins_when_the_promise_of_the_level_breaks() -> None:
     assert "✔ You reached the goal in 2 moves: par!" in lines(game)
     press(game, "deliver w>b0 2")
     assert len(game.played.moves) == 2
+    assert "The message “add entry 0” from w to b0 is in flight" in game.svg()
     choose(game, "next")
     assert (game.number, game.has_won, len(game.played.moves)) == (2, False, 0)
 
