@@ -4,9 +4,11 @@ from itertools import count
 import pulsar
 import pytest
 
+from labkit.system.model.missing_part import MissingPart
+from labkit.worlds.live.host.java import find_java
 from tests.system.broker.client import connect
 from tests.views.spark.bookkeeper.stage import Stage
-from tests.views.spark.bookkeeper.standalone import ConnectServer
+from tests.views.spark.bookkeeper.standalone import ConnectServer, Standalone
 
 NAMES = (f"spark-{number}" for number in count())
 
@@ -24,6 +26,17 @@ def client(stage: Stage) -> Iterator[pulsar.Client]:
     client = connect(stage.cluster.service_url)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """Start a Spark cluster of two workers on loopback, on which programs run one after another."""
+    try:
+        find_java()
+    except MissingPart as problem:
+        pytest.skip(f"Spark's master and workers cannot be started: {problem}")
+    with Standalone(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -137,6 +137,8 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         ({"ledgers": "3", "decodeValues": "true"}, "option 'decodeValues' is only for topics"),
         ({"topic": "t", "decodeValues": "1"}, "option 'decodeValues' must be 'true' or 'false'"),
         ({"topic": "t", "storageColumns": ""}, "option 'storageColumns' must be 'true' or 'false'"),
+        ({"topic": "t", "failOnDataLoss": "no"}, "option 'failOnDataLoss' must be 'true' or"),
+        ({"topic": "t", "maxRowsPerTrigger": "1k"}, "option 'maxRowsPerTrigger' must be a whole"),
         ({"topic": "t", "maxBytesPerTrigger": "0"}, "option 'maxBytesPerTrigger' must be a size"),
         (
             {"topic": "t", "maxBytesPerTrigger": "1m", "maxRowsPerTrigger": "5"},

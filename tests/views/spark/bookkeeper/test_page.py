@@ -75,15 +75,13 @@ def test_spark_submit_runs_it_on_this_machine(
 
 @pytest.mark.long
 def test_spark_submit_runs_it_on_a_cluster_that_gets_labkit_as_a_file(
-    program: Path, arguments: tuple[str, str], tmp_path: Path
+    standalone: Standalone, program: Path, arguments: tuple[str, str], tmp_path: Path
 ) -> None:
     code = tmp_path / "labkit.zip"
     write_zip(code)
-    python = python_without_labkit(tmp_path)
-    with Standalone(tmp_path) as cluster:
-        options = ["--master", cluster.url, "--py-files", code, "--executor-memory", "512m"]
-        command = [BIN / "spark-submit", *options, program, *arguments]
-        assert counted(command, tmp_path, python) == ["a 40", "b 20"]
+    options = ["--master", standalone.url, "--py-files", code, "--executor-memory", "512m"]
+    command = [BIN / "spark-submit", *options, program, *arguments]
+    assert counted(command, tmp_path, python_without_labkit(tmp_path)) == ["a 40", "b 20"]
 
 
 @pytest.mark.long

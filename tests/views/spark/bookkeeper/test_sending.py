@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Timer
+from time import time
 
 import pulsar
 import pytest
@@ -197,10 +198,10 @@ keys = test_security.keys
 
 
 @pytest.mark.java
-def test_a_broker_that_asks_for_a_token_gets_it_over_tls(
+def test_a_broker_that_asks_for_a_token_gets_it_over_tls_also_if_a_task_is_repeated_with_another(
     keys: dict[str, object], name: str
 ) -> None:
-    with Stage(bookies=1, brokers=1, broker_conf=keys) as stage:
+    with Stage(bookies=1, brokers=1, broker_conf=keys | DEDUPLICATION) as stage:
         options = WriteOptions(
             f"pulsar+ssl://127.0.0.1:{stage.cluster.ports_of('broker-1')['tls_port']}",
             PREFIX + name,
@@ -208,10 +209,13 @@ def test_a_broker_that_asks_for_a_token_gets_it_over_tls(
             tls_trust_certs=str(keys["tlsCertificateFilePath"]),
             retry_s=30,
         )
-        write(options, messages(options, 10))
+        rows = messages(options, 1500)
+        interrupt(options, rows[:1200], Attempt("task", 0))
+        renewed = make_token(test_security.SECRET, "alice", expires_at_s=int(time()) + 3600)
+        write(replace(options, token=renewed), rows, Attempt("task", 0))
         authentication = pulsar.AuthenticationToken(options.token)
         client = connect(stage.cluster.service_url, authentication=authentication)
-        assert stored(client, options) == list(range(10))
+        assert stored(client, options) == list(range(1500))
         client.close()
         with pytest.raises(WriteError, match="AuthenticationError; set option 'token'"):
             write(replace(options, token=""), messages(options, 1))

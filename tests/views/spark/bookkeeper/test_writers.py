@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tests.views.spark.bookkeeper.standalone import spark_environment
 pytestmark = pytest.mark.slow
 
 WAIT_S = 120
+DRIVER = Path(__file__).with_name("copying_driver.py")
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +136,8 @@ class Copying:
     """A stream that writes files of numbers to a topic; `before` can change its rows."""
 
     def __init__(self, spark: SparkSession, stage: Stage, folder: Path, topic: str) -> None:
-        self._spark, self._folder, self._topic = spark, folder, topic
-        self.options = {"service.url": stage.cluster.service_url}
+        self._spark, self._folder = spark, folder
+        self.options = {"service.url": stage.cluster.service_url, "topic": topic}
         (folder / "in").mkdir()
 
     def add(self, first: int, last: int) -> None:
@@ -149,7 +151,7 @@ class Copying:
             rows = rows.mapInArrow(_failing(after), "value string")
         writer = rows.writeStream.format("bookkeeper").options(**self.options)
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
-        query = writer.option("topic", self._topic).trigger(availableNow=True).start()
+        query = writer.trigger(availableNow=True).start()
         assert query.awaitTermination(WAIT_S)
         return query
 
@@ -217,6 +219,41 @@ def test_a_stream_stores_each_row_once_if_it_is_interrupted_before_and_after_its
     assert numbers(client, name) == list(range(9100))
 
 
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize(
+    ("before", "after", "repeats_rows"),
+    [
+        ({}, {"service.url": "pulsar://127.0.0.1:1,{address}"}, False),
+        ({}, {"retrySeconds": "60"}, False),
+        ({}, {"topic": "{topic}-2"}, False),
+        ({}, {"exactlyOnce": "false"}, True),
+        ({"exactlyOnce": "false"}, {"exactlyOnce": "true"}, True),
+    ],
+)
+def test_a_stream_restarted_with_another_option_loses_no_row(
+    stage: Stage,
+    client: pulsar.Client,
+    name: str,
+    copying: Copying,
+    before: dict[str, str],
+    after: dict[str, str],
+    repeats_rows: bool,
+) -> None:
+    address = stage.cluster.service_url.removeprefix("pulsar://")
+    copying.add(0, 3000)
+    copying.options |= before
+    with pytest.raises(StreamingQueryException, match="as planned"):
+        copying.run(after=1500)
+    assert 0 < len(numbers(client, name)) < 3000
+    copying.options |= {
+        key: text.format(address=address, topic=name) for key, text in after.items()
+    }
+    copying.run()
+    found = numbers(client, copying.options["topic"])
+    assert sorted(set(found)) == list(range(3000))
+    assert (len(found) > 3000) == repeats_rows
+
+
 def test_a_stream_fails_without_deduplication_and_can_write_at_least_once(
     stage: Stage, client: pulsar.Client, name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -261,6 +298,78 @@ def test_a_killed_task_is_repeated_and_loses_no_row(
     assert (tmp_path / "mark").exists()
     found = numbers(client, name)
     assert sorted(set(found)) == list(range(40_000))
+
+
+def test_a_stream_whose_driver_is_killed_stores_each_row_once_after_its_restart(
+    stage: Stage, client: pulsar.Client, name: str, tmp_path: Path
+) -> None:
+    make_partitions(stage.cluster, name, 2)
+    for partition in range(2):
+        producer = client.create_producer(f"{name}-partition-{partition}", block_if_queue_full=True)
+        for number in range(5000):
+            producer.send_async(
+                b"%d:%0300d" % (partition, number),
+                lambda *_: None,
+                partition_key=f"k{number % 10}",
+                event_timestamp=1_777_636_800_000 + number,
+                properties={"n": str(number)},
+            )
+        producer.flush()
+        producer.close()
+    consumer = consumer_of(client, f"{name}-copy")
+    received: list[pulsar.Message] = []
+    # A task stores 1000 rows at a time; the first micro-batch has two tasks with 4000 rows each.
+    for pause_after, count in ((2100, 2000), (3100, 4000)):
+        with copying_driver(stage, name, tmp_path, pause_after) as driver:
+            received += receive(consumer, count - len(received))
+            assert driver.poll() is None
+    with copying_driver(stage, name, tmp_path, 0) as driver:
+        assert driver.wait(WAIT_S) == 0
+    received += receive(consumer, 10_000 - len(received))
+    assert rest(consumer, 1000) == []
+    sent = receive(consumer_of(client, name), 10_000)
+    for partition in range(2):
+        start = b"%d:" % partition
+        # Each task keeps the order of its rows.
+        assert [_row(m) for m in received if m.data().startswith(start)] == [
+            _row(m) for m in sent if m.data().startswith(start)
+        ]
+
+
+def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
+    # The first message has to wait for a driver to start.
+    return [consumer.receive(2000 * WAIT_S) for _ in range(count)]
+
+
+def _row(message: pulsar.Message) -> tuple[bytes, str, int, dict[str, str]]:
+    key, time_ms = message.partition_key(), message.event_timestamp()
+    return message.data(), key, time_ms, message.properties()
+
+
+@contextmanager
+def copying_driver(
+    stage: Stage, topic: str, folder: Path, pause_after: int
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the driver; at the end of the block, kill it and its JVM with SIGKILL.
+
+    Without the JVM, the workers end by themselves.
+    """
+    driver = subprocess.Popen(
+        [
+            *(sys.executable, DRIVER, stage.cluster.zookeeper, stage.cluster.service_url),
+            *(topic, folder / "checkpoint", str(pause_after)),
+        ],
+        env=spark_environment(Path(sys.executable)),
+    )
+    try:
+        yield driver
+    finally:
+        if driver.poll() is None:
+            jvms = psutil.Process(driver.pid).children()
+            driver.kill()
+            for jvm in jvms:
+                jvm.kill()
+            driver.wait(WAIT_S)
 
 
 def _connections(worker: psutil.Process) -> list[Any]:
