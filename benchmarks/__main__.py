@@ -29,6 +29,7 @@ _MINUTES = {
     "spark-source": 10,
     "spark-planning": 15,
     "spark-scale": 60,
+    "spark-search": 10,
     "views": 5,
 }
 """Time limit of each family."""

@@ -102,14 +102,15 @@ def test_a_stream_goes_on_when_zookeeper_is_back(
     assert follow.sink.ids() == sent
 
 
-def test_a_stream_ends_with_one_sentence_when_zookeeper_stays_away(
+def test_a_stream_ends_with_one_sentence_when_zookeeper_stays_away_and_can_be_restarted(
     stage: Stage, name: str, follow: Following
 ) -> None:
     async def end_meanwhile() -> None:
         async with zookeeper_away(stage, hangs=False):
             await asyncio.to_thread(query.awaitTermination, 60)
 
-    stage.send(stage.topic(name, 0), numbered(0, 5))
+    topic = stage.topic(name, 0)
+    sent = stage.send(topic, numbered(0, 5))
     follow.options["retrySeconds"] = "1"
     with follow.running() as query:
         follow.wait_for(5, query)
@@ -117,6 +118,10 @@ def test_a_stream_ends_with_one_sentence_when_zookeeper_stays_away(
             stage.run(end_meanwhile())
     said = f"ZooKeeper at {stage.cluster.zookeeper} was unreachable for 1 s; is it running?"
     assert said in str(told.value)
+    sent += stage.send(topic, numbered(5, 10))
+    follow.options["retrySeconds"] = "60"
+    follow.read_now()
+    assert follow.sink.ids() == sent
 
 
 def test_a_batch_query_planned_and_read_while_zookeeper_is_away_waits_for_it(

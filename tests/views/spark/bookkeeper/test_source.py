@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from labkit.system.model.entry import DigestType
 from labkit.system.model.ledger import LedgerState
+from labkit.views.spark.bookkeeper.options import read_options
+from labkit.views.spark.bookkeeper.source import LedgersReader
 from tests.views.spark.bookkeeper.stage import Stage, numbered
 
 ID = "concat_ws(':', ledger, entry, partition, batch_index) as id"
@@ -222,7 +225,12 @@ def test_batches_of_rows_have_the_size_asked_for(
     spark: SparkSession, stage: Stage, name: str
 ) -> None:
     sent = stage.send(stage.topic(name, 0), numbered(0, 30))
-    assert ids(load(spark, stage, topic=name, rowsPerBatch="7")) == sent
+    given = {"topic": name, "rowsPerBatch": "7"}
+    assert ids(load(spark, stage, **given)) == sent
+    options = read_options({"zookeeper": stage.cluster.zookeeper, **given})
+    reader = LedgersReader(options, StructType().add("entry", "long"))
+    [task] = reader.partitions()
+    assert [batch.num_rows for batch in reader.read(task)] == [7, 7, 7, 7, 2]
 
 
 # Missing ledgers

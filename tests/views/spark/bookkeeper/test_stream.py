@@ -6,6 +6,7 @@ The rows are compared with the messages sent, one by one.
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from labkit.system.client.writer import LedgerWriter
+from labkit.system.model.entry import DigestType
 from labkit.system.model.ledger import LedgerState
 from tests.views.spark.bookkeeper.stage import Stage, numbered
 
@@ -61,6 +64,22 @@ class Following:
         assert query.awaitTermination(WAIT_S)
         return query
 
+    def fail_in(self, failing_batch_id: int) -> list[str]:
+        """Read until this batch has been written, and fail before it is committed; return its ids.
+
+        The next start repeats the batch.
+        """
+
+        def fail(batch_id: int) -> None:
+            if batch_id == failing_batch_id:
+                raise OSError("the sink failed after it had written")
+
+        self.sink.after_batch = fail
+        with pytest.raises(StreamingQueryException, match="the sink failed"):
+            self.read_now()
+        self.sink.after_batch = lambda batch_id: None
+        return self.sink.batches()[failing_batch_id]
+
     @contextmanager
     def running(self) -> Iterator[StreamingQuery]:
         query = self._start(processingTime="100 milliseconds")
@@ -82,7 +101,8 @@ class Following:
 
     def _start(self, **trigger: Any) -> StreamingQuery:
         reader = self._spark.readStream.format("bookkeeper")
-        reader = reader.options(zookeeper=self._stage.cluster.zookeeper, **self.options)
+        options = {"zookeeper": self._stage.cluster.zookeeper, **self.options}
+        reader = reader.options(**options)
         if self.schema:
             reader = reader.schema(self.schema)
         writer = reader.load().writeStream.foreachBatch(self.sink)
@@ -311,20 +331,67 @@ def test_a_query_killed_in_mid_batch_reads_that_batch_again_with_the_same_rows(
     topic = stage.topic(name, 2, entries_per_ledger=9)
     sent = stage.send(topic, numbered(0, 150), batch=4)
     follow.options["maxRowsPerTrigger"] = "40"
-    broken: list[list[str]] = []
-
-    def break_once(batch_id: int) -> None:
-        if batch_id == 2 and not broken:
-            broken.append(follow.sink.batches()[2])
-            raise OSError("the sink broke after it had written")
-
-    follow.sink.after_batch = break_once
-    with pytest.raises(StreamingQueryException, match="the sink broke"):
-        follow.read_now()
+    repeated = follow.fail_in(2)
     sent += stage.send(topic, numbered(150, 200), batch=4)
     follow.read_now()
     assert sorted(follow.sink.ids()) == sorted(sent)
-    assert sorted(follow.sink.batches()[2]) == sorted(broken[0])
+    assert sorted(follow.sink.batches()[2]) == sorted(repeated)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"zookeeper": "zk+null://{zookeeper}/ledgers"}),
+        ({}, {"start": "latest"}),
+        ({"closedOnly": "false"}, {"closedOnly": "true"}),
+        ({"closedOnly": "true"}, {"closedOnly": "false"}),
+        ({"rowsPerBatch": "3"}, {"rowsPerBatch": "7"}),
+        ({"splitSize": "1k"}, {"splitSize": "32m"}),
+        ({"minPartitions": "1"}, {"minPartitions": "4"}),
+        ({"retrySeconds": "60"}, {"retrySeconds": "90"}),
+        ({"maxRowsPerTrigger": "20"}, {"maxRowsPerTrigger": "3"}),
+        ({"storageColumns": "true"}, {"storageColumns": "false"}),
+        ({"decodeValues": "false"}, {"decodeValues": "true"}),
+        ({"failOnDataLoss": "true"}, {"failOnDataLoss": "false"}),
+    ],
+)
+def test_a_query_restarted_with_another_option_repeats_its_batch_and_loses_no_row(
+    stage: Stage, name: str, follow: Following, before: dict[str, str], after: dict[str, str]
+) -> None:
+    topic = stage.topic(name, 2, entries_per_ledger=3)
+    sent = stage.send(topic, numbered(0, 56), batch=4)
+    follow.options |= {"maxRowsPerTrigger": "20", **before}
+    # The last batch also contains entries of open ledgers, unless `closedOnly` is true.
+    repeated = follow.fail_in(2)
+    address = stage.cluster.zookeeper
+    follow.options |= {key: text.format(zookeeper=address) for key, text in after.items()}
+    follow.read_now()
+    assert sorted(follow.sink.batches()[2]) == sorted(repeated)
+    sent += stage.send(topic, numbered(56, 70), batch=4)
+    stage.run(topic.close())
+    follow.read_now()
+    assert sorted(follow.sink.ids()) == sorted(sent)
+
+
+def test_ledgers_are_followed_with_their_password_and_only_with_it(
+    spark: SparkSession, stage: Stage, tmp_path: Path
+) -> None:
+    async def write(writer: LedgerWriter) -> None:
+        await writer.add(b"x")
+        await writer.close()
+
+    create = partial(stage.client.create_ledger, digest_type=DigestType.HMAC, password=b"secret")
+    writers = [stage.run(create()) for _ in range(3)]
+    ids = [str(writer.ledger_id) for writer in writers]
+    follow = Following(spark, stage, tmp_path, ledgers=",".join(ids), password="secret")
+    for count, writer in enumerate(writers, 1):
+        stage.run(write(writer))
+        follow.options["password"] = "wrong"
+        with pytest.raises(StreamingQueryException, match=r"'password': ledger .* has a different"):
+            follow.read_now()
+        follow.options["password"] = "secret"
+        follow.read_now()
+        assert follow.sink.ids() == [f"{ledger}:0" for ledger in ids[:count]]
 
 
 def test_a_query_stopped_at_any_time_goes_on_where_it_was(

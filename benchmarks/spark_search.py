@@ -1,0 +1,113 @@
+"""Compares the speed of a search on Spark with that of the local search.
+
+    python -m benchmarks.spark_search [--quick]
+
+Both run the same seeds on two processors, in turn. Neither is measured until its processes have
+made some runs.
+
+- Local: `labkit search`, which runs the scenarios and checks the promises.
+- Spark: a round of `labkit search --spark`. It also lists the situations that each run reached,
+  writes the rows to the table, and counts them.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple, Self
+
+import psutil
+from pyspark.sql import SparkSession
+
+from benchmarks.measure import Figure, machine, per_second, ratios
+from benchmarks.publish import publish
+from benchmarks.results import make_run
+from labkit.views.spark.search import Trial, record, run_trials
+from labkit.views.spark.session import spark_session
+from labkit.worlds.sim.explore.search import scenario_of_seed, search
+from labkit.worlds.sim.explore.situations.targeting import Aim
+
+_SEEDS = 1024
+"""A round of about a minute, as in a search that has run for a while."""
+_REPEATS = 4
+_WARM_UP = 32
+_JOBS = 2
+
+
+class Cost(NamedTuple):
+    """Elapsed time, and the processor time of this process and its descendants, in seconds."""
+
+    elapsed_s: float
+    cpu_s: float
+
+    @classmethod
+    def until_now(cls) -> Self:
+        this = psutil.Process()
+        processes = [this, *this.children(recursive=True)]
+        # Include the time of children that have exited.
+        return cls(perf_counter(), sum(sum(each.cpu_times()[:4]) for each in processes))
+
+    def since(self, began: Self) -> Self:
+        return type(self)(self.elapsed_s - began.elapsed_s, self.cpu_s - began.cpu_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="one repeat with fewer seeds, printed")
+    quick = parser.parse_args().quick
+    seeds, repeat_count = (range(_SEEDS // 4), 1) if quick else (range(_SEEDS), _REPEATS)
+    with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
+        measured_on = machine(Path(name))
+        spark = spark_session("benchmark")
+        try:
+            run_trials(spark, [Trial(seed) for seed in range(_WARM_UP * 2)], name, "")
+            pairs = [(_local(seeds), _on_spark(spark, seeds, name)) for _ in range(repeat_count)]
+        finally:
+            spark.stop()
+    figures = [
+        _figure(
+            "second",
+            [(local.elapsed_s, on_spark.elapsed_s) for local, on_spark in pairs],
+            len(seeds),
+        ),
+        _figure(
+            "processor second",
+            [(local.cpu_s, on_spark.cpu_s) for local, on_spark in pairs],
+            len(seeds),
+        ),
+    ]
+    publish(make_run("spark-search", measured_on, figures), only_print=quick)
+
+
+def _figure(unit: str, pairs: list[tuple[float, float]], run_count: int) -> Figure:
+    local, on_spark = ([pair[side] for pair in pairs] for side in (0, 1))
+    return Figure(
+        f"runs per {unit} on Spark, of the local search",
+        ratios(local, on_spark),
+        at_least=0.9,
+        note=f"{per_second(run_count, on_spark)}; local: {per_second(run_count, local)}",
+    )
+
+
+def _local(seeds: range) -> Cost:
+    times: dict[int, Cost] = {}
+    ends = _WARM_UP, _WARM_UP + len(seeds)
+
+    def record_time(tried: int, _: int) -> None:
+        if tried in ends:
+            times[tried] = Cost.until_now()
+
+    # Keep both processes busy at either end, because runs are made before they are reported.
+    scenarios = [scenario_of_seed(each) for each in (*range(_WARM_UP), *seeds, *range(_WARM_UP))]
+    search(scenarios, stop_at=0, jobs=_JOBS, on_progress=record_time)
+    return times[ends[1]].since(times[ends[0]])
+
+
+def _on_spark(spark: SparkSession, seeds: range, folder: str) -> Cost:
+    began = Cost.until_now()
+    record(Aim(), run_trials(spark, [Trial(seed) for seed in seeds], folder, ""))
+    return Cost.until_now().since(began)
+
+
+if __name__ == "__main__":
+    main()
