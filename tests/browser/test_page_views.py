@@ -5,14 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from labkit.course.runs.timeline import timeline
 from labkit.views.widgets import ClusterView, CrashMapView
 from labkit.views.widgets.scene_view import SceneView
 from tests.browser.lab import ROOT
 from tests.browser.site import BELOW, Site
 from tests.views.widgets.crashes import broken
-from tests.views.widgets.films import crashed
+from tests.views.widgets.films import UNFENCED, crashed
 from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
@@ -83,3 +85,11 @@ def test_on_a_wide_page_the_legend_is_open_beside_the_picture(
     below = meaning.bounding_box()
     assert below is not None
     assert below["y"] > picture["y"] + picture["height"]
+
+
+def test_several_views_on_a_page_are_readable_for_everyone(opened: Callable[..., Page]) -> None:
+    views = (ClusterView(crashed()), timeline(UNFENCED), timeline(UNFENCED))
+    page = opened(*views, reduced_motion="reduce")
+    page.evaluate("document.querySelectorAll('details').forEach((each) => each.open = true)")
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
