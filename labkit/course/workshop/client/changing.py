@@ -7,12 +7,17 @@ from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.by_hand import ByHand, Request, confirmed, run_writer
 from labkit.course.workshop.client.confirming import (
     listed,
     new_metadata,
     requests_of,
     sizes_of,
+)
+from labkit.course.workshop.client.manual_cluster import (
+    ManualCluster,
+    Request,
+    confirmed,
+    run_writer,
 )
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
@@ -96,7 +101,7 @@ def _problem(learner: Learner, case: _Failure) -> Problem | None:
     failing = {bookie for bookie, _ in case.failing}
     if not failing or not (case.must_continue or len(case.spare) >= len(failing)):
         return None
-    cluster = ByHand(case.metadata, case.writable)
+    cluster = ManualCluster(case.metadata, case.writable)
 
     async def script(writer: Any) -> Problem | None:
         adds = [asyncio.create_task(writer.add(b"")) for _ in range(case.entries)]
@@ -150,7 +155,7 @@ def _resend_problem(
 
 
 async def _confirmation_problem(
-    case: _Failure, cluster: ByHand, adds: "list[asyncio.Task[int]]"
+    case: _Failure, cluster: ManualCluster, adds: "list[asyncio.Task[int]]"
 ) -> Problem | None:
     """Acknowledge first what the remaining bookies have, and then everything."""
     ensemble, old = cluster.metadata.segments[-1].ensemble, case.metadata.segments[0].ensemble

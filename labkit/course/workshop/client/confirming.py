@@ -8,7 +8,12 @@ from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.by_hand import ByHand, Request, confirmed, run_writer
+from labkit.course.workshop.client.manual_cluster import (
+    ManualCluster,
+    Request,
+    confirmed,
+    run_writer,
+)
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.striping import write_set
@@ -66,7 +71,7 @@ def adds_are_confirmed_in_order(learner: Learner) -> str:
 
 
 def _problem(learner: Learner, case: _Acknowledgements) -> Problem | None:
-    cluster = ByHand(case.metadata)
+    cluster = ManualCluster(case.metadata)
 
     async def script(writer: Any) -> Problem | None:
         adds = [asyncio.create_task(writer.add(b"")) for _ in range(case.entries)]

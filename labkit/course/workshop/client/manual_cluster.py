@@ -16,7 +16,7 @@ Request = tuple[str, int]
 """A request to add an entry: the bookie, and the entry id."""
 
 
-class ByHand(Spawning):
+class ManualCluster(Spawning):
     """Bookies that keep each add waiting, and metadata that respond at once.
 
     sent: the requests to add an entry, in order
@@ -82,7 +82,7 @@ class ByHand(Spawning):
 
 
 def run_writer(
-    learner: Learner, cluster: ByHand, script: Callable[[Any], Coroutine[Any, Any, Any]]
+    learner: Learner, cluster: ManualCluster, script: Callable[[Any], Coroutine[Any, Any, Any]]
 ) -> Any:
     """Run a script with the learner's writer on this cluster, and return its result."""
 
