@@ -11,7 +11,7 @@
     steps/            the seven steps
     reading, writing  cases for them, with bookies that respond according to a script
     spawned           the tasks that the learner spawns in these cases
-    by_hand           a cluster whose bookies respond when a test tells them to
+    manual_cluster    a cluster whose bookies respond when a test tells them to
     confirming, changing, recovering   generated acknowledgements, failures and responses
     ledgers           imported in step 7: ids and metadata of new ledgers
     program           runs the learner's program over a client's connections, simulated or live
