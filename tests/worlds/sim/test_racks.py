@@ -41,12 +41,12 @@ READ = Read(when=At(9000))
 class NameRacks(Value):
     """Publish the rack of each bookie."""
 
-    racks: Mapping[str, str] = field(default_factory=lambda: WHERE, hash=False)
+    rack_of: Mapping[str, str] = field(default_factory=lambda: WHERE, hash=False)
     client: str = "operator"
     when: Moment = START
 
     async def run(self, node: ClientNode) -> None:
-        bookies = {bookie: {"rack": rack} for bookie, rack in self.racks.items()}
+        bookies = {bookie: {"rack": rack} for bookie, rack in self.rack_of.items()}
         await node.client.store.create(RACKS, json.dumps({"default": bookies}).encode())
 
 
