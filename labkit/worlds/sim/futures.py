@@ -128,7 +128,11 @@ class Inevitability:
     def change(self) -> str:
         """How the share of broken futures changes at the jump."""
         if self.jump is None:
-            return "no single event of this run made the failure inevitable"
+            first = self.shares[0]
+            return (
+                f"{first.broken} of {first.tried} futures break this promise from the beginning on,"
+                " and nothing that happened in this run changed that"
+            )
         before, after = self.jump.before, self.jump.after
         return (
             f"{after.broken} of {after.tried} futures break this promise; just before,"
@@ -139,17 +143,13 @@ class Inevitability:
     def words(self) -> str:
         """A sentence about the jump."""
         if self.jump is None:
-            return f"{self.change[0].upper()}{self.change[1:]}."
+            return f"{self.change}."
         moment_ms = self.jump.after.time_us / 1000
         return f"From {moment_ms:,.2f} ms on, {self.change}. In between: {self.jump.reason}."
 
     def __repr__(self) -> str:
         if self.jump is None:
-            first = self.shares[0]
-            return (
-                f"{self.promise}: it breaks in {first.broken} of {first.tried} futures, whatever"
-                " the moment; nothing that happened in this run made a difference"
-            )
+            return f"{self.promise}: {self.change}"
         before, after = self.jump.before, self.jump.after
         return (
             f"{self.promise}: from {after.time_us / 1000:.2f} ms on, it breaks in {after.broken} of"

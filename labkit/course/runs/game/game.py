@@ -80,7 +80,7 @@ class Game(Play):
                 score.append(f"{what}: {self.left(kind)}")
         lines.append(("; ".join(score), "ink"))
         if self.has_won:
-            lines.append((self._praise(moves), "well"))
+            lines += [(self._praise(moves), "well"), (level.explanation, "ink")]
         failures = self.failures(level.promise)
         if failures and not self.has_won:
             lines.append(("This promise is broken, but the goal is not reached yet:", "ink"))

@@ -40,6 +40,7 @@ class Level:
     solution    a shortest play, as moves
     states      how many states of the correct protocol `every_order` tried
     tried       how many states `par` tried in search of a shorter play
+    explanation what the bug is, and how the correct protocol avoids it; shown after a win
     """
 
     title: str
@@ -53,6 +54,7 @@ class Level:
     states: int
     tried: int
     solution: tuple[str, ...]
+    explanation: str
 
     @property
     def faulty(self) -> Scenario:
@@ -89,6 +91,10 @@ LEVELS = (
         states=23,
         tried=4,
         solution=_moves("w>b1 2, b1>w 2"),
+        explanation="The bug: the writer confirms an entry after a single"
+        " acknowledgement. If the only bookie that has the entry fails now, the entry is lost,"
+        " although the writer's user was told that it is safe. The correct writer waits for two"
+        " acknowledgements.",
     ),
     Level(
         "Out of order",
@@ -99,6 +105,10 @@ LEVELS = (
         states=18,
         tried=3,
         solution=_moves("w>b1 2, b1>w 2"),
+        explanation="The bug: the writer confirms entries in the order in which they are"
+        " acknowledged. The correct writer confirms an entry only after all earlier ones,"
+        " because a ledger has no holes: if no bookie has entry 0, a recovered ledger ends"
+        " before entry 0, and entry 1 is lost as well (you can do this in level 6).",
     ),
     Level(
         "Only in memory",
@@ -115,6 +125,9 @@ LEVELS = (
         states=62,
         tried=10,
         solution=_moves("w>b0 2, crash b0 1, b0>w 2, b0>w 3"),
+        explanation="The bug: the bookie acknowledges an entry before it is on the disk."
+        " The correct bookie first syncs its journal, so a power cut loses no entry that it has"
+        " acknowledged.",
     ),
     Level(
         "Too early to tell",
@@ -126,6 +139,9 @@ LEVELS = (
         states=533,
         tried=199,
         solution=_moves("r>r 0, w>b0 2, b0>w 2, r>b1 2, b1>r 2, r>b1 3, b1>r 3"),
+        explanation="The bug is that of level 1. The correct writer confirms an entry"
+        " only when two bookies have it. There are only two, so one bookie without the entry"
+        " tells the reader that it was not confirmed. This writer had confirmed it.",
     ),
     Level(
         "The wrong address",
@@ -139,6 +155,9 @@ LEVELS = (
         states=209,
         tried=102,
         solution=_moves("crash b0 0, b0>w 2, w>b0 2, w>b2 2, b2>w 2, w>b1 2, b1>w 2"),
+        explanation="The bug: the writer sent entry 0 to b2 instead of b0, but noted in"
+        " the metadata that b2 replaces b0 only for later entries. So readers ask b0 for entry"
+        " 0. The correct writer notes the first entry that is not confirmed yet.",
     ),
     Level(
         "The gap",
@@ -149,6 +168,9 @@ LEVELS = (
         states=182,
         tried=258,
         solution=_moves("r>r 0, w>b1 2, r>b0 2, b0>r 2, r>b1 2, b1>r 2, r>b0 3, b1>w 2, b0>r 3"),
+        explanation="The bug is that of level 2: the writer confirmed entry 1 before"
+        " entry 0. The reader found that no bookie had stored entry 0, so it closed the ledger"
+        " before it. The correct writer would not have confirmed entry 1 yet.",
     ),
     Level(
         "Nobody told the writer",
@@ -159,6 +181,10 @@ LEVELS = (
         states=533,
         tried=569,
         solution=_moves("r>r 0, w>b1 2, r>b0 2, b0>r 2, r>b0 3, w>b0 2, b0>w 2, b0>r 3, b1>w 2"),
+        explanation="The bug: the reader does not fence the bookies. After it had found a"
+        " bookie without the entry, the bookies still accepted the entry, and the writer"
+        " confirmed it. The correct reader fences the bookies first, and a fenced bookie refuses"
+        " the writer.",
     ),
     Level(
         "The fence with a hole",
@@ -172,6 +198,9 @@ LEVELS = (
         solution=_moves(
             "r>r 0, lose r>b1 2, w>b0 2, r>b0 2, b0>w 2, b0>r 2, r>b1 3, b1>r 2, w>b1 2, b1>w 2"
         ),
+        explanation="The bug: the reader fences a bookie only with its first request,"
+        " which b1 never received. When b1 reported that it did not have entry 0, it was not"
+        " fenced, so it accepted the entry later. The correct reader fences with every request.",
     ),
     Level(
         "A single witness",
@@ -184,6 +213,10 @@ LEVELS = (
         solution=_moves(
             "w>b2 2, w>b0 2, b2>w 2, r>r 0, b0>w 2, r>b1 2, r>b0 2, b1>r 2, b0>r 2, r>b1 3, b1>r 3"
         ),
+        explanation="The bug: the reader closes the ledger as soon as one of the three"
+        " bookies does not have the entry, but the other two may have confirmed it. The correct"
+        " reader waits until two bookies do not have it: then two acknowledgements are"
+        " impossible.",
     ),
     Level(
         "Three against the fence",
@@ -197,5 +230,8 @@ LEVELS = (
             "r>r 0, w>b0 2, b0>w 2, r>b1 2, r>b2 2, b1>r 2, b2>r 2, r>b1 3, w>b1 2, b1>w 2,"
             " r>b2 3, b1>r 3, b2>r 3"
         ),
+        explanation="The bug is that of level 7: the reader does not fence the bookies."
+        " Two of them did not have the entry when the reader asked, so it closes the ledger"
+        " without it. One of these two accepted the entry later, and the writer confirmed it.",
     ),
 )
