@@ -66,6 +66,36 @@ WRONG: dict[tuple[int, str], tuple[str, Changes]] = {
             ('self.disk.rename(self.path + ".new", self.path)', "pass"),
         ),
     ),
+    (5, "any version counts"): (
+        "`load` raises ValueError for an invalid header",
+        ((" or version != 1", ""),),
+    ),
+    (5, "any magic counts"): (
+        "`load` raises ValueError for an invalid header",
+        (('magic != b"BKLE" or ', ""),),
+    ),
+    (5, "a negative key size counts"): (
+        "`load` raises ValueError for an invalid header",
+        ((" or key_size < 0", ""),),
+    ),
+    (6, "a checkpoint without entries leaves the mark"): (
+        "A checkpoint ends with the mark where the journal was durable",
+        (
+            (
+                "        places = [\n",
+                "        if not self.entries:\n            return\n        places = [\n",
+            ),
+        ),
+    ),
+    (6, "a checkpoint without entries leaves a fence in memory"): (
+        "LastLogMark never passes a record whose entry is not in the entry log and the index",
+        (
+            (
+                "        bookie.flush_indexes()\n",
+                "        if places:\n            bookie.flush_indexes()\n",
+            ),
+        ),
+    ),
     (6, "a mark of 15 bytes counts"): (
         "Your code raised error: unpack requires a buffer of 16 bytes",
         (("    if len(data) != 16:\n        return 0, 0\n", ""),),
@@ -116,6 +146,10 @@ WRONG: dict[tuple[int, str], tuple[str, Changes]] = {
         (("    for each in needed:\n", "    for each in needed[-1:]:\n"),),
     ),
     (7, "fences are passed over"): (LOST, (("        bookie.fence(ledger_id)", "        pass"),)),
+    (7, "later journals replace a missing one"): (
+        "If the journal file of LastLogMark is missing",
+        (("if file_id and file_id not in needed:", "if file_id and not needed:"),),
+    ),
     (7, "the mark is ignored"): (
         "Records before LastLogMark are not applied",
         (("max(512, offset if each == file_id else 0)", "512"),),

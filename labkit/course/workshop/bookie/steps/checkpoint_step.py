@@ -1,6 +1,7 @@
 """Step 6: the checkpoint, and LastLogMark."""
 
 import struct
+from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
 
@@ -91,13 +92,14 @@ def corrupt_marks_count_as_missing(learner: Learner) -> str:
 class _OrderJudge:
     """A bookie that checks each call of a checkpoint.
 
-    The bookie has two entries in its memtable. Before each call that `flush` makes, it acknowledges
-    another add, which advances the journal.
+    The bookie has these entries in its memtable, and a fence that no index on disk contains. Before
+    each call that `flush` makes, it acknowledges another add, which advances the journal.
     """
 
     START = (10, 1024)
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Sequence[tuple[int, int, bytes]]) -> None:
+        self.entries = entries
         self.calls: list[str] = []
         self.is_flushing = False
         self._journal = self.START
@@ -106,10 +108,9 @@ class _OrderJudge:
         self._in_log: set[int] = set()
         self._set: dict[tuple[int, int], int] = {}
         self._indexed: set[tuple[int, int]] = set()
+        self._has_flushed = False
         self.mark = (0, 0)
         self.removed = 0
-
-    ENTRIES = ((5, 0, b"entry 0"), (6, 0, b"entry 0"))
 
     def _call(self, call: str, *, changes: bool = True) -> None:
         self.calls.append(f"bookie.{call}")
@@ -129,7 +130,7 @@ class _OrderJudge:
     def set_memtable_aside(self) -> list[tuple[int, int, bytes]]:
         self._call("set_memtable_aside()", changes=False)
         self._at_swap = self._journal
-        return list(self.ENTRIES)
+        return list(self.entries)
 
     def append(self, ledger_id: int, entry: bytes) -> int:
         self._call(f"append({ledger_id}, ...)")
@@ -155,6 +156,7 @@ class _OrderJudge:
                     " entry log has not been synced since the entry was appended",
                 )
         self._indexed = set(self._set)
+        self._has_flushed = True
 
     def move_mark(self, file_id: int, offset: int) -> None:
         self._call(f"move_mark({file_id}, {offset})")
@@ -166,13 +168,18 @@ class _OrderJudge:
                 f" {self._at_swap}; the"
                 " records between there and the mark are in no other file",
             )
-        for ledger_id, entry_id, _ in self.ENTRIES:
+        for ledger_id, entry_id, _ in self.entries:
             if (ledger_id, entry_id) not in self._indexed:
                 self.refuse(
                     _PASSES,
                     f"entry {entry_id} of ledger {ledger_id} is in the journal before the mark, but"
                     " not in a flushed index",
                 )
+        if not self._has_flushed:
+            self.refuse(
+                _PASSES,
+                "the indexes are not flushed, but a ledger may have been fenced since then",
+            )
         self.mark = mark
 
     def remove_journals(self, file_id: int) -> None:
@@ -184,15 +191,18 @@ class _OrderJudge:
 
 def each_call_is_in_order(learner: Learner) -> str:
     """Check that a checkpoint makes each call only after the calls that it depends on."""
-    bookie = _OrderJudge()
-    yours = learner.make("Checkpoint", bookie)
-    bookie.is_flushing = True
-    yours.call("flush", object, bookie)
-    if bookie.mark != bookie.START:
-        bookie.refuse(_ENDS, f"LastLogMark is {bookie.mark}, expected {bookie.START}")
-    if bookie.removed != bookie.START[0]:
-        bookie.refuse(_ENDS, f"the journal files before {bookie.START[0]} were not removed")
-    return f"{len(bookie.calls)} calls of a checkpoint were made in a safe order."
+    call_count = 0
+    for entries in (((5, 0, b"entry 0"), (6, 0, b"entry 0")), ()):
+        bookie = _OrderJudge(entries)
+        yours = learner.make("Checkpoint", bookie)
+        bookie.is_flushing = True
+        yours.call("flush", object, bookie)
+        if bookie.mark != bookie.START:
+            bookie.refuse(_ENDS, f"LastLogMark is {bookie.mark}, expected {bookie.START}")
+        if bookie.removed != bookie.START[0]:
+            bookie.refuse(_ENDS, f"the journal files before {bookie.START[0]} were not removed")
+        call_count += len(bookie.calls)
+    return f"{call_count} calls of two checkpoints were made in a safe order."
 
 
 _WHOLE = "The file always contains either the complete old mark or the complete new one."

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from struct import pack
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
@@ -156,14 +157,20 @@ def truncated_slots_and_invalid_headers(learner: Learner) -> str:
         found = kind.load(LEDGER, cut, PAGE).locations()
         if list(found) != [(0, 1028), (1, 2056)][: (size - 1024) // 8]:
             raise Refused(_CUT, f"the file has {size} bytes")
-    for head in (b"", b"BKLX" + bytes(1020), b"BKLE" + b"\xff" * 1020):
+    head = disk.open(PATH).read(0, DATA_OFFSET)
+    for what, invalid in (
+        ("is empty", b""),
+        ("starts with BKLX", b"BKLX" + head[4:]),
+        ("has version 2", head[:4] + pack(">i", 2) + head[8:]),
+        ("has a master key of -1 bytes", head[:8] + pack(">i", -1) + head[12:]),
+    ):
         odd = SimDisk()
-        odd.create(PATH).write(0, head)
+        odd.create(PATH).write(0, invalid)
         try:
             kind.load(LEDGER, odd, PAGE)
         except StorageDamagedException:
             continue
-        raise Refused(_INVALID, f"the file starts with {head[:8]!r}")
+        raise Refused(_INVALID, f"`load` accepts a file that {what}")
     return "A truncated slot counts as 0, and an invalid header is rejected."
 
 

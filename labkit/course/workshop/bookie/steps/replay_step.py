@@ -38,14 +38,19 @@ def a_missing_journal_stops_the_start(learner: Learner) -> str:
     """
     machine = new_machine(DiskController())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
-    try:
-        learner.call("replay", tuple, bookie, SimDisk(), 7, 512)
-    except StorageDamagedException:
-        return "A missing journal stops the start."
-    raise Refused(
-        _MISSING,
-        "replay(bookie, disk, 7, 512) must raise StorageDamagedException: 7.txn does not exist",
-    )
+    for later_files in ((), ("current/8.txn",)):
+        disk = SimDisk()
+        for path in later_files:
+            disk.create(path).write(0, bytes(_HEADER))
+        try:
+            learner.call("replay", tuple, bookie, disk, 7, _HEADER)
+        except StorageDamagedException:
+            continue
+        raise Refused(
+            _MISSING,
+            "replay(bookie, disk, 7, 512) must raise StorageDamagedException: 7.txn does not exist",
+        )
+    return "A missing journal stops the start."
 
 
 _KEYED, _UNKNOWN, _INDEXED = 6, 7, 5
