@@ -47,7 +47,6 @@ DISAGREEMENTS = {
     "lost sessions noticed late",
     "takeover without recovery",
     "pushed again behind later ones",
-    "ledger ids in blocks",
 }
 FUTURES = 16
 
