@@ -30,7 +30,11 @@ POSIX_ONLY = {
     "labkit/views/spark/worker_daemon.py",
 }
 """Modules that start servers, fork processes, run untrusted code, or inspect files."""
-ASKS_FIRST = {"labkit/course/checking/forked_check.py", "labkit/course/checking/check.py"}
+ASKS_FIRST = {
+    "labkit/course/checking/forked_check.py",
+    "labkit/course/checking/check.py",
+    "labkit/worlds/live/zookeeper/store.py",
+}
 """Modules that do without a system call if the system lacks it."""
 
 EVERY_MODULE = """

@@ -277,12 +277,15 @@ def site_of(repository: str) -> str:
 
 
 def _with_decisions(link: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Change the decisions of each scenario in a link's JSON data."""
+    """Change the decisions of each scenario in a link's JSON data, except those of plays, which are
+    in the order of the player's moves.
+    """
     for content in link.values() if isinstance(link, dict) else ():
         for name in ("scenario", "other") if isinstance(content, dict) else ():
             match content.get(name):
                 case {"Scenario": {"decisions": dict(decisions)} as scenario}:
-                    scenario["decisions"] = change(decisions)
+                    if not scenario.get("in_turn"):
+                        scenario["decisions"] = change(decisions)
     return link
 
 

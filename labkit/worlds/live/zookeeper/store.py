@@ -376,9 +376,14 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
         exceptional: Sequence[socket.socket],
         timeout: float | None = None,
     ) -> tuple[list[socket.socket], list[socket.socket], list[socket.socket]]:
-        """Wait for sockets with `poll`: kazoo would create a selector for each of the five calls
-        that a request makes, which takes a third of the request's processor time.
+        """Wait with `poll`, if the system has it: kazoo would create a selector for each of the
+        five calls that a request makes, which takes a third of the request's processor time.
         """
+        if not hasattr(select, "poll"):
+            found: tuple[list[Any], list[Any], list[Any]] = super().select(
+                readable, writable, exceptional, timeout
+            )
+            return found
         poll = select.poll()
         for each in readable:
             poll.register(each, select.POLLIN)
