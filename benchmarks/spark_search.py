@@ -10,7 +10,6 @@ made some runs.
   writes the rows to the table, and counts them.
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 from time import perf_counter
@@ -20,6 +19,7 @@ import psutil
 from pyspark.sql import SparkSession
 
 from benchmarks.measure import Figure, machine, per_second, ratios
+from benchmarks.options import benchmark_parser
 from benchmarks.publish import publish
 from benchmarks.results import make_run
 from labkit.views.spark.search import Trial, record, run_trials
@@ -52,9 +52,7 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one repeat with fewer seeds, printed")
-    quick = parser.parse_args().quick
+    quick = benchmark_parser(__doc__, quick="one repeat with fewer seeds").parse_args().quick
     seeds, repeat_count = (range(_SEEDS // 4), 1) if quick else (range(_SEEDS), _REPEATS)
     with tempfile.TemporaryDirectory(prefix="labkit-benchmark-") as name:
         measured_on = machine(Path(name))

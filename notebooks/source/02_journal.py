@@ -5,7 +5,7 @@
 #
 # **At the end you can** read a journal byte by byte, explain why a bookie pads (fills up) the blocks of its journal, explain the costs and benefits of syncing many adds at once, and find the end of a journal whose last record was torn by a crash. You also have a journal of your own, the first part of a bookie that grows until [lesson 16](16-build-a-bookie.ipynb).
 #
-# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01. Writing your journal takes another 80 minutes, now or at home.
+# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01. Writing your journal takes about 80 more minutes. You can do it now or at home.
 #
 # > **The rule: ack after sync.** A bookie acknowledges an add only after the sync of the group that contains its journal record has returned. When the bookie starts, it reads the journal (**replay**) and finds everything that it had acknowledged.
 #

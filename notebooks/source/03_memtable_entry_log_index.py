@@ -5,7 +5,7 @@
 #
 # **At the end you can** say in which order an entry log stores entries, split a location into file and offset, compute where the index stores the location, and tell a tailing read from a catch-up read. Your own bookie also has a memtable, an entry log and an index.
 #
-# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 02. Writing the three parts takes another 150 minutes, now or at home.
+# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 02. Writing the three parts takes about 150 more minutes. You can do it now or at home.
 #
 # | term | meaning |
 # | --- | --- |

@@ -13,7 +13,7 @@
 # - write a checkpoint and a replay that lose none, and see your own bookie survive the crash map.
 #
 # **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 03.
-# Writing the two parts takes another 120 minutes, now or at home.
+# Writing the two parts takes about 120 more minutes. You can do it now or at home.
 #
 # > **The rule.** *LastLogMark never advances past a record until the record's entry is in the entry log
 # > and the index, and both have been synced.* Every entry before the mark is on disk, so replay starts

@@ -9,7 +9,7 @@
 # - say what happens to a reader that reads too far,
 # - run a writer and a reader of your own, the first parts of a client that grows until [lesson 17](17-build-a-client.ipynb).
 #
-# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 05. Writing the two parts takes another 120 minutes, now or at home.
+# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 05. Writing the two parts takes about 120 more minutes. You can do it now or at home.
 #
 # > **The rule.** *Entries are confirmed in the order of their ids, and each needs Qa acknowledgements. A reader may read up to a LastAddConfirmed that the writer has announced, and not one entry further.*
 #

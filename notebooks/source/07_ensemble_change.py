@@ -13,7 +13,7 @@
 # - run a client of your own that survives the loss of a bookie.
 #
 # **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 06.
-# Writing the two parts takes another 120 minutes, now or at home.
+# Writing the two parts takes about 120 more minutes. You can do it now or at home.
 #
 # > **The rule.** *Whatever fails, readers find every confirmed entry on the bookies that the metadata lists
 # > for it. So no entry is confirmed while the ensemble changes.*

@@ -15,7 +15,7 @@
 # - run a client of your own that survives storms in which bookies and writers die.
 #
 # **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 07.
-# Writing the two parts takes another 180 minutes, now or at home.
+# Writing the two parts takes about 180 more minutes. You can do it now or at home.
 #
 # **The rule.** *Before recovery decides where a ledger ends, it fences enough bookies that no further add by
 # the writer can be confirmed. It drops an entry only if the entry cannot have been confirmed.*

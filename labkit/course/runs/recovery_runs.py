@@ -1,4 +1,4 @@
-"""Runs of lesson 08: what a fence rejects, and a recovery that meets a damaged copy."""
+"""Runs for lesson 08: the adds that a bookie rejects, and a recovery that finds a damaged copy."""
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.model.errors import LedgerFencedException

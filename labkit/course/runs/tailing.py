@@ -18,7 +18,7 @@ from labkit.worlds.sim.workload.steps import Write
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tail(Value):
-    """Read the first entries of a ledger one by one, each as soon as it has been confirmed."""
+    """Read the first entries of a ledger, each one as soon as it is confirmed."""
 
     ledger: int = 0
     entries: int = 5

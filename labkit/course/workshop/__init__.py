@@ -18,7 +18,8 @@ step, in processes of a live cluster. If a step is refused, the learner can step
 that failed.
 
 Notebooks 02 to 04 and 16 teach the first track, and notebooks 06 to 08 and 17 teach the second. The
-classes of a client grow from step to step, so its learners only edit the file.
+second track extends the same classes step by step, so its learners write in the file and not in
+cells.
 
     step               defines steps and tracks
     learner            calls the learner's parts and keeps their first error

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from labkit.system.client.context import ClientContext
-from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.metadata.store import send_again_if_lost
 from labkit.system.model.errors import BKMetadataVersionException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 
@@ -28,17 +28,15 @@ async def compare_and_set(
 ) -> tuple[bool, LedgerMetadata, int]:
     """Store `wanted` if the version of the stored metadata is still `version`, that of `current`.
 
-    Returns whether `wanted` was stored, the metadata that is now stored, and its version. If no
-    response arrives, the request is repeated; it conflicts with the first one if that was carried
-    out. Raises the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
+    Returns whether `wanted` was stored, the metadata that is now stored, and its version. If the
+    request is sent twice because a response was lost, the second one fails if the first one was
+    carried out; then the result is that `wanted` was not stored, and the caller sees it in the
+    metadata. Raises the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
     `MetadataUnavailableError`, it is unknown whether `wanted` was stored.
     """
     write = partial(context.manager.write, ledger_id, wanted, version)
     try:
-        try:
-            version = await write()
-        except MetadataUnavailableError:
-            version = await write()
+        version = await send_again_if_lost(write)
     except BKMetadataVersionException:
         stored, version = await context.manager.read(ledger_id)
         if not stored.has_password:

@@ -11,6 +11,7 @@ In BookKeeper: `meta/ZkLedgerIdGenerator.java`, `meta/LongZkLedgerIdGenerator.ja
 """
 
 from contextlib import suppress
+from functools import partial
 
 from labkit.system.metadata.ledger_layout import SHORT_ID_LIMIT, LedgerLayout
 from labkit.system.metadata.store import (
@@ -18,6 +19,7 @@ from labkit.system.metadata.store import (
     MetadataUnavailableError,
     NodeExistsError,
     NoNodeError,
+    send_again_if_lost,
 )
 from labkit.system.model.errors import BKLedgerIdOverflowException
 
@@ -64,11 +66,10 @@ class LedgerIdGenerator:
             high += 1
 
     async def _draw(self, prefix: str) -> int | None:
-        try:
-            path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
-        except MetadataUnavailableError:
-            # The number that the lost request may have been assigned remains unused.
-            path = await self._store.create(prefix, b"", ephemeral=True, sequential=True)
+        # If the request is sent twice, the number that was assigned first remains unused.
+        path = await send_again_if_lost(
+            partial(self._store.create, prefix, b"", ephemeral=True, sequential=True)
+        )
         # A node that is not deleted here is deleted when this client's session ends.
         with suppress(NoNodeError, MetadataUnavailableError):
             await self._store.delete(path)

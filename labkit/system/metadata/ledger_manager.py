@@ -5,6 +5,7 @@ In BookKeeper: `meta/LedgerManager.java`, `meta/AbstractZkLedgerManager.java` an
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 
 from labkit.system.metadata.cluster import NoClusterError, check_instance_id, read_layout
 from labkit.system.metadata.ledger_ids import LedgerIdGenerator
@@ -12,11 +13,11 @@ from labkit.system.metadata.ledger_layout import HIERARCHICAL, LedgerLayout
 from labkit.system.metadata.store import (
     BadVersionError,
     MetadataStore,
-    MetadataUnavailableError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
     OnChange,
+    send_again_if_lost,
 )
 from labkit.system.model.errors import (
     BKLedgerExistException,
@@ -60,15 +61,12 @@ class LedgerManager:
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         """Store the metadata of a new ledger, and return its version.
 
-        If no response arrives, the request is repeated; the creation token then shows whether this
-        client has created the ledger. Raises `BKLedgerExistException` if another one has.
+        If the request is sent twice because a response was lost, the creation token shows whether
+        this client has created the ledger. Raises `BKLedgerExistException` if another one has.
         """
         path, data = await self._path(ledger_id), encode_ledger_metadata(metadata)
         try:
-            try:
-                await self.store.create(path, data)
-            except MetadataUnavailableError:
-                await self.store.create(path, data)
+            await send_again_if_lost(partial(self.store.create, path, data))
         except NodeExistsError:
             return await self._version_of_own(ledger_id, metadata)
         return 0

@@ -22,7 +22,7 @@ from labkit.system.model.proto.bookkeeper_pb2 import BookieServiceInfoFormat
 BOOKIE_RPC = "bookie-rpc"
 TRACE = "labkit-trace"
 READ_ONLY_NAME = "readonly"
-# As in BookKeeper, `:-_` is a range, which also contains the capital letters, `@`, `[` and others.
+# As in BookKeeper, `:-_` is a range of characters; it also allows `@`, `[` and some others.
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
 

@@ -4,8 +4,8 @@ After any error except `MetadataUnavailableError`, it is certain that the reques
 out.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.errors import LabkitError
@@ -49,6 +49,21 @@ def check_node(path: str, data: bytes) -> None:
             f"node {path[:200]} with {len(data)} bytes is too large; the limit, including"
             f" the path, is {MAX_NODE_BYTES} bytes"
         )
+
+
+T = TypeVar("T")
+
+
+async def send_again_if_lost(send: Callable[[], Awaitable[T]]) -> T:
+    """Send a request, and if no response arrives, send it once more.
+
+    The store may have carried out the first request. So use this only if the second one then fails,
+    or does no harm.
+    """
+    try:
+        return await send()
+    except MetadataUnavailableError:
+        return await send()
 
 
 OnChange = Callable[[], None]

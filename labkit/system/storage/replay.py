@@ -35,8 +35,8 @@ _SPECIAL_BODY_OFFSET = 20
 """The offset of the key or LAC, which follows two ids and a length."""
 
 Apply = Callable[[Sequence[JournalRecord], str], None]
-"""Called with a chunk (either entries or one special record), and with the journal's path, which
-appears in messages.
+"""Applies a chunk: either entries or one special record. The string is the path of the journal, for
+error messages.
 """
 PutEntries = Callable[[LedgerDescriptor, Sequence[JournalRecord]], None]
 

@@ -238,8 +238,8 @@ def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any
 
 
 def link_to_crash_map(defect: str | None, code: str, **fields: Any) -> str:
-    """Return the link with these fields, or "" if the script is too large for a link or has steps
-    that are not labkit's own.
+    """Return the link with these fields. Return "" if the script is too large for a link, or if it
+    has steps of other classes than labkit's.
 
     defect: the name of the bug in the store, or None if the store used a learner's code.
     """

@@ -110,7 +110,7 @@ def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float
 
 
 def in_a_narrow_place(mark: Mark) -> Mark:
-    """Return the mark as the browser draws it on a narrow page, or a legend beside its picture."""
+    """Return the mark as it is drawn in a narrow place, on a phone or beside a picture."""
     changed = json.loads(str(mark.attributes.get("data-narrow", "{}")))
     children = tuple(map(in_a_narrow_place, mark.children))
     return mark._replace(attributes=mark.attributes | changed, children=children)

@@ -1,5 +1,5 @@
-// The page that opens links to runs and to crash maps.  A link comes from a stranger: it is only ever shown as text,
-// and Python validates it before it runs.
+// The page that opens links to runs and to crash maps.  A link may come from a stranger: the page
+// shows it only as text, and Python validates it before it runs.
 
 import { open } from "./play.js";
 

@@ -10,7 +10,7 @@
     track             the steps in order
     steps/            the seven steps
     reading, writing  cases for them, with bookies that respond according to a script
-    spawned           the tasks that the learner spawns in these cases
+    scripted_cluster  the base class of the clusters in these cases: metadata, spawned tasks
     manual_cluster    a cluster whose bookies respond when a test tells them to
     confirming, changing, recovering   generated acknowledgements, failures and responses
     ledgers           imported in step 7: ids and metadata of new ledgers

@@ -7,17 +7,15 @@ from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.confirming import (
-    listed,
-    new_metadata,
-    requests_of,
-    sizes_of,
-)
 from labkit.course.workshop.client.manual_cluster import (
     ManualCluster,
     Request,
     confirmed,
+    listed,
+    new_metadata,
+    requests_of,
     run_writer,
+    sizes_of,
 )
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
@@ -157,7 +155,7 @@ def _resend_problem(
 async def _confirmation_problem(
     case: _Failure, cluster: ManualCluster, adds: "list[asyncio.Task[int]]"
 ) -> Problem | None:
-    """Acknowledge first what the remaining bookies have, and then everything."""
+    """First acknowledge the adds of the bookies that remain, then all other adds."""
     ensemble, old = cluster.metadata.segments[-1].ensemble, case.metadata.segments[0].ensemble
     counted = {each for each in case.acknowledged if each[0] in ensemble}
     for bookies in (old, ensemble):

@@ -12,12 +12,15 @@ from labkit.course.workshop.client.manual_cluster import (
     ManualCluster,
     Request,
     confirmed,
+    listed,
+    new_metadata,
+    requests_of,
     run_writer,
+    sizes_of,
 )
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.system.client.striping import write_set
-from labkit.system.model.ledger import LedgerMetadata, Segment
+from labkit.system.model.ledger import LedgerMetadata
 
 _COUNT = 150
 
@@ -29,33 +32,6 @@ class _Acknowledgements:
     metadata: LedgerMetadata
     entries: int
     order: tuple[Request, ...]
-
-
-def new_metadata(draw: Draw) -> LedgerMetadata:
-    """A new ledger on up to five bookies."""
-    size = draw.number(1, 5)
-    write_quorum = draw.number(1, size)
-    ensemble = tuple(f"b{index}" for index in range(size))
-    return LedgerMetadata(size, write_quorum, draw.number(1, write_quorum), (Segment(0, ensemble),))
-
-
-def requests_of(metadata: LedgerMetadata, entries: int) -> list[Request]:
-    """Return the requests that a writer of the ledger sends for its first entries."""
-    sizes = metadata.ensemble_size, metadata.write_quorum
-    ensemble = metadata.segments[-1].ensemble
-    return [
-        (ensemble[index], entry_id)
-        for entry_id in range(entries)
-        for index in write_set(entry_id, *sizes)
-    ]
-
-
-def sizes_of(metadata: LedgerMetadata) -> str:
-    return f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum}"
-
-
-def listed(requests: tuple[Request, ...]) -> str:
-    return ", ".join(f"{bookie} (entry {entry_id})" for bookie, entry_id in requests) or "none"
 
 
 def _recipe(draw: Draw) -> _Acknowledgements:
@@ -78,7 +54,7 @@ def _problem(learner: Learner, case: _Acknowledgements) -> Problem | None:
         await cluster.settle()
         counts = Counter[int]()
         for number, request in enumerate(case.order, start=1):
-            if not cluster.waits(request):
+            if not cluster.is_waiting(request):
                 return contract.WRITE_SET, f"entry {request[1]} was not sent to {request[0]}"
             await cluster.acknowledge(request)
             counts[request[1]] += 1

@@ -4,36 +4,58 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from labkit.course.workshop.client.spawned import Spawning
+from labkit.course.checking.generated_cases import Draw
+from labkit.course.workshop.client.scripted_cluster import ScriptedCluster
 from labkit.course.workshop.learner import Learner
+from labkit.system.client.striping import write_set
 from labkit.system.model.entry import Entry
-from labkit.system.model.errors import BKException, BKMetadataVersionException, BKTimeoutException
-from labkit.system.model.ledger import LedgerMetadata
-from labkit.worlds.sim.machine.loop import SimLoop
-from labkit.worlds.sim.run import outside_event_loops
+from labkit.system.model.errors import BKException, BKTimeoutException
+from labkit.system.model.ledger import LedgerMetadata, Segment
 
 Request = tuple[str, int]
 """A request to add an entry: the bookie, and the entry id."""
 
 
-class ManualCluster(Spawning):
-    """Bookies that keep each add waiting, and metadata that respond at once.
+def new_metadata(draw: Draw) -> LedgerMetadata:
+    """Return the metadata of a new ledger on up to five bookies."""
+    size = draw.number(1, 5)
+    write_quorum = draw.number(1, size)
+    ensemble = tuple(f"b{index}" for index in range(size))
+    return LedgerMetadata(size, write_quorum, draw.number(1, write_quorum), (Segment(0, ensemble),))
+
+
+def requests_of(metadata: LedgerMetadata, entries: int) -> list[Request]:
+    """Return the requests that a writer of the ledger sends for its first entries."""
+    sizes = metadata.ensemble_size, metadata.write_quorum
+    ensemble = metadata.segments[-1].ensemble
+    return [
+        (ensemble[index], entry_id)
+        for entry_id in range(entries)
+        for index in write_set(entry_id, *sizes)
+    ]
+
+
+def sizes_of(metadata: LedgerMetadata) -> str:
+    return f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum}"
+
+
+def listed(requests: tuple[Request, ...]) -> str:
+    return ", ".join(f"{bookie} (entry {entry_id})" for bookie, entry_id in requests) or "none"
+
+
+class ManualCluster(ScriptedCluster):
+    """Bookies that keep each add waiting.
 
     sent: the requests to add an entry, in order
-    changes: the metadata that the learner has written, in order
     """
 
-    ledger_id = 0
-
     def __init__(self, metadata: LedgerMetadata, writable: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.metadata, self.version = metadata, 0
+        super().__init__(metadata)
         self.sent: list[Request] = []
-        self.changes: list[LedgerMetadata] = []
         self._writable = writable
         self._waiting: dict[Request, list[asyncio.Future[None]]] = {}
 
-    def waits(self, request: Request) -> bool:
+    def is_waiting(self, request: Request) -> bool:
         return request in self._waiting
 
     def waiting(self) -> list[Request]:
@@ -56,7 +78,7 @@ class ManualCluster(Spawning):
     async def settle(self) -> None:
         """Let the learner's code run until it waits. Raises an error that it did not catch."""
         await asyncio.sleep(0.001)
-        self.raise_error()
+        self.raise_task_error()
 
     # The methods of `Cluster`
 
@@ -70,16 +92,6 @@ class ManualCluster(Spawning):
     async def writable_bookies(self) -> list[str]:
         return list(self._writable)
 
-    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
-        return self.metadata, self.version
-
-    async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
-        if version != self.version:
-            raise BKMetadataVersionException("another client was faster")
-        self.metadata, self.version = metadata, version + 1
-        self.changes.append(metadata)
-        return self.version
-
 
 def run_writer(
     learner: Learner, cluster: ManualCluster, script: Callable[[Any], Coroutine[Any, Any, Any]]
@@ -90,8 +102,7 @@ def run_writer(
         with learner.recording_errors():
             return await script(learner.part("Writer")(cluster, cluster.metadata, cluster.version))
 
-    # Use the simulated loop, because asyncio's own loop does not run in a browser.
-    return outside_event_loops(lambda: SimLoop().run(run()))
+    return cluster.run(run())
 
 
 def confirmed(adds: "list[asyncio.Task[int]]") -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from labkit.course.checking.exercise import Refused
 from labkit.course.exercises.generated.cluster import newest_entries
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.spawned import Spawning
+from labkit.course.workshop.client.scripted_cluster import ScriptedCluster
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -24,8 +24,7 @@ from labkit.system.model.errors import (
     BKTimeoutException,
 )
 from labkit.system.model.ledger import LedgerMetadata, Segment
-from labkit.worlds.sim.machine.loop import DeadlockError, SimLoop
-from labkit.worlds.sim.run import outside_event_loops
+from labkit.worlds.sim.machine.loop import DeadlockError
 
 T = TypeVar("T")
 
@@ -57,20 +56,14 @@ PROOF = (
 ALL_DENY = "If all bookies of the write set deny having the entry, `PROVES_ABSENCE` is raised."
 
 
-class _GrowingLedger(Spawning):
+class _GrowingLedger(ScriptedCluster):
     """A ledger whose bookies report their segment's LastAddConfirmed; records which bookies were
     asked.
     """
 
-    ledger_id = 0
-
     def __init__(self, metadata: LedgerMetadata) -> None:
-        super().__init__()
-        self.metadata = metadata
+        super().__init__(metadata)
         self.asked: list[str] = []
-
-    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
-        return self.metadata, 0
 
     async def read_last_entry(self, bookie: str, *, fence: bool = False) -> Entry:
         self.asked.append(bookie)
@@ -112,12 +105,10 @@ def _read_last_add_confirmed(
     return _run(cluster, read())
 
 
-def _run(cluster: Spawning, read: Coroutine[Any, Any, T]) -> T:
+def _run(cluster: ScriptedCluster, read: Coroutine[Any, Any, T]) -> T:
     try:
-        # Use the simulated loop, because asyncio's own loop does not run in a browser.
-        return outside_event_loops(lambda: SimLoop().run(read))
+        return cluster.run(read)
     except DeadlockError:
-        cluster.raise_error()
         raise Refused(f"{contract.LEARNS} All bookies have responded.", "waits for ever") from None
 
 
@@ -128,21 +119,15 @@ each as its id and the LastAddConfirmed in it.
 _REPORTS_COUNT = 300
 
 
-class _Reports(Spawning):
-    """An open ledger on as many bookies as there are reports; any of them may have acknowledged an
-    entry alone (Qa is 1), so a reader needs all responses.
+class _Reports(ScriptedCluster):
+    """An open ledger on bookies that report these newest entries. Qa is 1, so a single bookie may
+    have confirmed an entry, and a reader needs all responses.
     """
 
-    ledger_id = 0
-
     def __init__(self, newest: list[tuple[int, int]], bookies: int) -> None:
-        super().__init__()
         self.newest = newest
         self._names = tuple(f"b{index}" for index in range(bookies))
-        self.metadata = LedgerMetadata(bookies, bookies, 1, (Segment(0, self._names),))
-
-    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
-        return self.metadata, 0
+        super().__init__(LedgerMetadata(bookies, bookies, 1, (Segment(0, self._names),)))
 
     async def read_last_entry(self, bookie: str, *, fence: bool = False) -> Entry:
         index = self._names.index(bookie)
@@ -195,12 +180,11 @@ def _reports(case: Reports, how: str) -> str:
     )
 
 
-class _FixedResponses:
+class _FixedResponses(ScriptedCluster):
     """A cluster whose bookies give fixed responses; records which bookies were asked."""
 
-    ledger_id = 0
-
     def __init__(self, answers: dict[str, type[BKException] | None]) -> None:
+        super().__init__(_METADATA)
         self._answers = answers
         self.asked: list[str] = []
 
@@ -239,8 +223,7 @@ def _try_case(
     )
     case = f"Entry {entry_id} of {_METADATA.segments}; {responses}."
     try:
-        # Use the simulated loop, because asyncio's own loop does not run in a browser.
-        result = outside_event_loops(lambda: SimLoop().run(_read(learner, cluster, entry_id)))
+        result = cluster.run(_read(learner, cluster, entry_id))
     except DeadlockError:
         raise Refused(
             f"{ANY_COPY} Every bookie has responded, but `read_entry` waits for ever.", case

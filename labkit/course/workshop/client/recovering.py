@@ -1,4 +1,4 @@
-"""Tests `recover` with bookies whose responses are generated."""
+"""Tests `recover` with generated responses from bookies."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement
 from labkit.course.checking.exercise import Refused
 from labkit.course.exercises.generated.cluster import reports
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.spawned import Spawning
+from labkit.course.workshop.client.scripted_cluster import ScriptedCluster
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -17,15 +17,13 @@ from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
     BKDigestMatchException,
     BKException,
-    BKMetadataVersionException,
     BKNoSuchEntryException,
     BKNoSuchLedgerExistsException,
     BKReadException,
     BKTimeoutException,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
-from labkit.worlds.sim.machine.loop import DeadlockError, SimLoop
-from labkit.worlds.sim.run import outside_event_loops
+from labkit.worlds.sim.machine.loop import DeadlockError
 
 _COUNT = 200
 _PAYLOAD = b"four"
@@ -41,20 +39,17 @@ _ERRORS: tuple[type[BKException], ...] = (
 Response = Entry | BKException
 
 
-class _Taken(Spawning):
+class _LedgerToRecover(ScriptedCluster):
     """A ledger whose writer has died. Its bookies respond at once, and store all adds.
 
     respond: returns a bookie's response to a read; entry -1 stands for its newest entry
     limit: a read of any other entry gets no response, because the test would not end otherwise
     """
 
-    ledger_id = 0
-
     def __init__(
         self, metadata: LedgerMetadata, respond: Callable[[str, int], Response], limit: range
     ) -> None:
-        super().__init__()
-        self.metadata, self.version = metadata, 0
+        super().__init__(metadata)
         self.read: list[int] = []
         self._respond, self._limit = respond, limit
 
@@ -74,15 +69,6 @@ class _Taken(Spawning):
     async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
         pass
 
-    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
-        return self.metadata, self.version
-
-    async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
-        if version != self.version:
-            raise BKMetadataVersionException("another client was faster")
-        self.metadata, self.version = metadata, version + 1
-        return self.version
-
     def end_of(self, learner: Learner) -> int | BKException | None:
         """Let the learner recover the ledger, and return its last entry.
 
@@ -94,12 +80,10 @@ class _Taken(Spawning):
                 await learner.part("recover")(self)
 
         try:
-            # Use the simulated loop, because asyncio's own loop does not run in a browser.
-            outside_event_loops(lambda: SimLoop().run(run()))
+            self.run(run())
         except BKException as error:
             return error
         except DeadlockError:
-            self.raise_error()
             return None
         return self.metadata.last_entry_id if self.metadata.state is LedgerState.CLOSED else None
 
@@ -139,7 +123,7 @@ def _start_problem(learner: Learner, case: Reports) -> Problem | None:
 
     # Any bookie may have acknowledged an entry alone (Qa is 1), so recovery needs all reports.
     metadata = LedgerMetadata(size, size, 1, segments)
-    cluster = _Taken(metadata, respond, range(start, start + 3))
+    cluster = _LedgerToRecover(metadata, respond, range(start, start + 3))
     end = cluster.end_of(learner)
     read_first = cluster.read[0] if cluster.read else start
     if read_first < start:
@@ -184,7 +168,7 @@ def _try_responses(learner: Learner, responses: tuple[type[BKException] | None, 
             return error(bookie)
         return _entry(entry_id) if entry_id <= _LAST + 1 else BKNoSuchEntryException(bookie)
 
-    end = _Taken(_METADATA, respond, range(_LAST + 3)).end_of(learner)
+    end = _LedgerToRecover(_METADATA, respond, range(_LAST + 3)).end_of(learner)
     denials = sum(error is not None and issubclass(error, PROVES_ABSENCE) for error in responses)
     # The order in which the responses arrive decides if both ends are possible.
     right = [_LAST] * (denials >= 2) + [_LAST + 1] * (None in responses)

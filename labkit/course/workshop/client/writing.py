@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.spawned import Spawning
+from labkit.course.workshop.client.scripted_cluster import ScriptedCluster
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.errors import (
@@ -17,28 +17,22 @@ from labkit.system.model.errors import (
     BKTimeoutException,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
-from labkit.worlds.sim.machine.loop import DeadlockError, SimLoop
-from labkit.worlds.sim.run import outside_event_loops
+from labkit.worlds.sim.machine.loop import DeadlockError
 
 _METADATA = LedgerMetadata(2, 2, 2, (Segment(0, ("b0", "b1")),))
 
 
-class _Scripted(Spawning):
-    """A cluster of bookies that acknowledge every add, hold it back, or raise an error."""
-
-    ledger_id = 0
+class _Bookies(ScriptedCluster):
+    """Bookies that acknowledge every add, hold it back, or raise an error."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.metadata, self.version = _METADATA, 0
+        super().__init__(_METADATA)
         self.entries: dict[int, Entry] = {}
         self.error: type[BKException] | None = None
         self.failing = ""
         """The bookie that does not respond."""
         self.may_acknowledge = asyncio.Event()
         self.may_acknowledge.set()
-        self.changes: list[LedgerMetadata] = []
-        self.is_closed = False
 
     async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
         self.entries[entry.entry_id] = entry
@@ -54,15 +48,11 @@ class _Scripted(Spawning):
 
     async def read_metadata(self) -> tuple[LedgerMetadata, int]:
         await asyncio.sleep(0.001)
-        return self.metadata, self.version
+        return await super().read_metadata()
 
     async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
         await asyncio.sleep(0.001)
-        if version != self.version:
-            raise BKMetadataVersionException("another client was faster")
-        self.metadata, self.version = metadata, version + 1
-        self.changes.append(metadata)
-        return self.version
+        return await super().write_metadata(metadata, version)
 
 
 def entries_carry_lac_and_length(learner: Learner) -> str:
@@ -71,7 +61,7 @@ def entries_carry_lac_and_length(learner: Learner) -> str:
     Both must have the values that they had when the entry was assigned its id.
     """
 
-    async def script(cluster: _Scripted, writer: Any) -> None:
+    async def script(cluster: _Bookies, writer: Any) -> None:
         await writer.add(b"four")
         cluster.may_acknowledge.clear()
         adds = [asyncio.create_task(writer.add(payload)) for payload in (b"seven..", b"two")]
@@ -98,7 +88,7 @@ def entries_carry_lac_and_length(learner: Learner) -> str:
 def failed_bookies_are_replaced(learner: Learner) -> str:
     """Check which ensembles a writer chooses if its bookies fail one by one but stay registered."""
 
-    async def script(cluster: _Scripted, writer: Any) -> None:
+    async def script(cluster: _Bookies, writer: Any) -> None:
         for cluster.failing in ("b0", "b2"):
             await writer.add(b"")
 
@@ -122,7 +112,7 @@ def another_client_closed(learner: Learner) -> str:
     is the writer's own.
     """
 
-    async def close_late(cluster: _Scripted, writer: Any) -> None:
+    async def close_late(cluster: _Bookies, writer: Any) -> None:
         await writer.add(b"four")
         cluster.version = 7
         await writer.close()
@@ -137,10 +127,9 @@ def another_client_closed(learner: Learner) -> str:
     for last, is_other in ((0, False), (1, True), (NO_ENTRY_ID, True)):
         stored = _METADATA.closed(last, 4)
 
-        async def script(cluster: _Scripted, writer: Any, stored: LedgerMetadata = stored) -> None:
+        async def script(cluster: _Bookies, writer: Any, stored: LedgerMetadata = stored) -> None:
             await writer.add(b"four")
             cluster.metadata, cluster.version = stored, 7
-            cluster.is_closed = True
             await writer.close()
 
         case = f"entry 0 is confirmed; another client closes the ledger at {last}; then close()\n"
@@ -161,7 +150,7 @@ def fenced_writer_fails(learner: Learner) -> str:
     """Check that a fenced writer's adds fail, and that it does not change the ensemble."""
     results: list[object] = []
 
-    async def script(cluster: _Scripted, writer: Any) -> None:
+    async def script(cluster: _Bookies, writer: Any) -> None:
         cluster.error = BKLedgerFencedException
         adds = [asyncio.create_task(writer.add(b"")) for _ in range(2)]
         results.extend(await asyncio.gather(*adds, return_exceptions=True))
@@ -179,12 +168,12 @@ def fenced_writer_fails(learner: Learner) -> str:
 
 
 def _run(
-    learner: Learner, script: Callable[[_Scripted, Any], Coroutine[Any, Any, None]]
-) -> _Scripted:
+    learner: Learner, script: Callable[[_Bookies, Any], Coroutine[Any, Any, None]]
+) -> _Bookies:
     """Run a script with the learner's writer. Raises `Refused` if an add or `close` never
     returns.
     """
-    cluster = _Scripted()
+    cluster = _Bookies()
 
     async def run() -> None:
         with learner.recording_errors(may_raise=(BKException,)):
@@ -193,9 +182,7 @@ def _run(
                 await script(cluster, writer)
 
     try:
-        # Use the simulated loop, because asyncio's own loop does not run in a browser.
-        outside_event_loops(lambda: SimLoop().run(run()))
+        cluster.run(run())
     except (DeadlockError, TimeoutError):
-        cluster.raise_error()
         raise Refused(contract.PENDING_FAIL, "An `add` or `close` waits for ever.") from None
     return cluster

@@ -5,6 +5,7 @@ In Pulsar: `managed-ledger/.../MetaStoreImpl.java`.
 
 import asyncio
 from collections.abc import Awaitable
+from functools import partial
 
 from labkit.system.metadata.store import (
     BadVersionError,
@@ -13,6 +14,7 @@ from labkit.system.metadata.store import (
     MetadataUnavailableError,
     NodeExistsError,
     NoNodeError,
+    send_again_if_lost,
 )
 from labkit.system.model.errors import LabkitError
 
@@ -26,9 +28,9 @@ class ManagedLedgerFencedError(LabkitError):
 class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
-    If no response to a write arrives, the node is read back, and the write is repeated. If a call
-    fails or is cancelled before its response arrives, the next call first determines whether the
-    change was carried out. Every call may raise `MetadataUnavailableError`.
+    If a write gets no response, the node is read, and the write is repeated. If a call fails or is
+    cancelled before its response arrives, the next call first determines whether the change was
+    carried out. Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(
@@ -79,11 +81,16 @@ class GuardedNode:
     async def write(self, data: bytes) -> None:
         """Raise `ManagedLedgerFencedError` if another owner has written the node."""
         async with self._turn:
-            try:
-                await self._write(data)
-            except MetadataUnavailableError:
-                # The write may have been carried out: the next attempt first reads the node.
-                await self._write(data)
+            await send_again_if_lost(partial(self._write, data))
+
+    async def rewrite(self) -> None:
+        """Write the current content again. Raise `ManagedLedgerFencedError` if another owner has
+        written the node.
+        """
+        async with self._turn:
+            # Read `data` only now, because another change may have been in progress.
+            await self._settle_uncertainty()
+            await send_again_if_lost(partial(self._write, self.data))
 
     async def delete(self) -> None:
         """Raise `ManagedLedgerFencedError` if another owner has written the node."""

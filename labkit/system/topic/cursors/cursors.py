@@ -19,7 +19,7 @@ from labkit.system.topic.cursors.cursor import ManagedCursor, Start, mark_delete
 from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.system.topic.names import decode_name, encode_name
 
-_Answer = TypeVar("_Answer")
+T = TypeVar("T")
 
 
 class ManagedCursors:
@@ -104,7 +104,7 @@ class ManagedCursors:
             return state
         # Either an earlier attempt of this owner has created the cursor, or another owner has taken
         # over the chain, so that this write fails.
-        await self._chain_node.write(self._chain_node.data)
+        await self._chain_node.rewrite()
         return await store.recover() or state
 
     def _store(self, name: str) -> CursorStore:
@@ -123,7 +123,7 @@ class ManagedCursors:
         self.by_name[name] = cursor
         return cursor
 
-    async def _guarded(self, change: Awaitable[_Answer]) -> _Answer:
+    async def _guarded(self, change: Awaitable[T]) -> T:
         try:
             return await change
         except ManagedLedgerFencedError as error:

@@ -29,7 +29,7 @@ _OVERHEAD = 1024
 """Upper bound for the size of the producer's name, publish time and sequence id."""
 _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 SEND_TIMEOUT_S = 30.0
-"""How long a producer waits until an entry is confirmed; the default of Pulsar's clients."""
+"""How long a producer waits for an entry to be confirmed, as in Pulsar's clients by default."""
 
 
 class SendTimeoutError(LabkitError):

@@ -193,7 +193,7 @@ class StreamFollower:
         for at in range(begin_index, end_index, MAX_CONCURRENT_LOOKUPS):
             some = chain[at : min(at + MAX_CONCURRENT_LOOKUPS, end_index)]
             for ledger in await asyncio.gather(*map(self._directory.lookup, some)):
-                span = ledger and span_between(_confirmed(ledger, end), lane, first, last)
+                span = ledger and span_between(_extended_to(ledger, end), lane, first, last)
                 if span:
                     yield span
 
@@ -336,8 +336,9 @@ class StreamFollower:
                 self._successors[lane, at] = chain[index + 1].ledger_id
 
 
-def _confirmed(ledger: LedgerSnapshot, end: MessageId) -> LedgerSnapshot:
-    """Return the ledger with at least the entries up to `end`, all of which are confirmed.
+def _extended_to(ledger: LedgerSnapshot, end: MessageId) -> LedgerSnapshot:
+    """Return the ledger with at least the entries up to `end`. They are confirmed, because no
+    offset passes the last confirmed entry.
 
     When a batch is repeated, the ledger may seem shorter than before: because of option
     `closedOnly`, or because bookies have lost a LastAddConfirmed that was not on disk.

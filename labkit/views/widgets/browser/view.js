@@ -285,8 +285,11 @@ class View {
     if (!this.film || this.isDrawing) return;
     const hadFocus = this.root.matches(":focus-within");
     this.isDrawing = true;
-    this.drawAll(smooth);
-    this.isDrawing = false;
+    try {
+      this.drawAll(smooth);
+    } finally {
+      this.isDrawing = false;
+    }
     if (hadFocus && !this.root.matches(":focus-within")) {
       this.stage.element.focus({ preventScroll: true });
     }

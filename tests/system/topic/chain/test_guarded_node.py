@@ -221,3 +221,29 @@ async def test_node_that_cannot_be_read_is_not_taken_for_missing(store: LossySto
     store.get = get  # type: ignore[method-assign]
     assert owner.data == b"0"
     await owner.write(b"1")
+
+
+async def test_owner_that_writes_its_content_again_does_not_undo_a_change_in_progress() -> None:
+    class SlowStore(LossyStore):
+        async def set(self, path: str, data: bytes, version: int) -> int:
+            await asyncio.sleep(0)
+            return await super().set(path, data, version)
+
+    store = SlowStore()
+    owner = node(store)
+    await owner.read()
+    await owner.write(b"one ledger")
+    change = asyncio.create_task(owner.write(b"two ledgers"))
+    await asyncio.sleep(0)
+    await asyncio.gather(change, owner.rewrite())
+    assert store.tree.get("/chain", None)[0] == owner.data == b"two ledgers"
+
+
+async def test_owner_that_writes_its_content_again_notices_another_owner(store: LossyStore) -> None:
+    old, new = node(store), node(store)
+    await old.read()
+    await old.write(b"1")
+    await new.read()
+    await new.write(b"1")
+    with pytest.raises(ManagedLedgerFencedError):
+        await old.rewrite()

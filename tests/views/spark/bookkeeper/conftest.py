@@ -30,7 +30,7 @@ def client(stage: Stage) -> Iterator[pulsar.Client]:
 
 @pytest.fixture(scope="session")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """Start a Spark cluster of two workers on loopback, on which programs run one after another."""
+    """Start a Spark cluster with two workers on the loopback interface. All tests share it."""
     try:
         find_java()
     except MissingPart as problem:

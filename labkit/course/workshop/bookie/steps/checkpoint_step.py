@@ -178,7 +178,7 @@ class _OrderJudge:
         if not self._has_flushed:
             self.refuse(
                 _PASSES,
-                "the indexes are not flushed, but a ledger may have been fenced since then",
+                "the indexes have not been flushed, so the fence is not on disk",
             )
         self.mark = mark
 

@@ -1,0 +1,64 @@
+"""The base class of the clusters on which a test runs the learner's writer, reader or recovery."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from labkit.system.model.errors import BKMetadataVersionException
+from labkit.system.model.ledger import LedgerMetadata
+from labkit.worlds.sim.machine.loop import DeadlockError, SimLoop
+from labkit.worlds.sim.run import outside_event_loops
+
+T = TypeVar("T")
+
+
+class ScriptedCluster:
+    """Stores a ledger's metadata. A subclass defines how the bookies respond.
+
+    changes: the metadata that the learner's code has written, in order
+    """
+
+    ledger_id = 0
+
+    def __init__(self, metadata: LedgerMetadata) -> None:
+        self.metadata, self.version = metadata, 0
+        self.changes: list[LedgerMetadata] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._error: BaseException | None = None
+
+    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
+        return self.metadata, self.version
+
+    async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
+        if version != self.version:
+            raise BKMetadataVersionException("another client was faster")
+        self.metadata, self.version = metadata, version + 1
+        self.changes.append(metadata)
+        return self.version
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)  # asyncio itself keeps only weak references to tasks.
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and self._error is None:
+            self._error = task.exception()
+
+    def raise_task_error(self) -> None:
+        """Raise the first error that a spawned task did not catch, if there is one."""
+        if self._error is not None:
+            raise self._error
+
+    def run(self, test: Coroutine[Any, Any, T]) -> T:
+        """Run a test, and return its result.
+
+        If the test waits for ever or exceeds its own timeout, raises the first error that a spawned
+        task did not catch, or else `DeadlockError` or `TimeoutError`.
+        """
+        try:
+            # Use the simulated loop, because asyncio's own loop does not run in a browser.
+            return outside_event_loops(lambda: SimLoop().run(test))
+        except (DeadlockError, TimeoutError):
+            self.raise_task_error()
+            raise
