@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     views = Views(static / "views")
     views.show(CrashMapView(broken()))  # as a lesson does
     with patch.object(run_page, "kept", return_value=[VARIANT]):
-        text = run_page.run_page(views)
+        text = run_page.run_page(views, tmp_path_factory.mktemp("cache"))
     for name in ("play.js", "run.js", "run-worker.js", "site.css"):
         shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
     html = text.partition("# A run of labkit\n")[2]

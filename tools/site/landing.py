@@ -7,6 +7,7 @@ killed at that moment.
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from string import Template
 
@@ -41,12 +42,12 @@ class LandingView(ClusterView):
         return super().acts()._replace(offered=("kill",))
 
 
-def landing(lessons: Iterable[Lesson], address: Address | None, views: Views) -> str:
+def landing(lessons: Iterable[Lesson], address: Address | None, views: Views, cache: Path) -> str:
     rows = (
         f"| [{each.title}](course/{each.path.name}) | {_where(each, address)} |" for each in lessons
     )
     return Template(_TEXT.read_text(encoding="utf-8")).substitute(
-        run=breakable_run(run(SCENARIO), views),
+        run=views.recorded(cache / "landing", partial(breakable_run, run(SCENARIO))),
         doors=doors_html(None, address),
         course="\n".join(rows),
     )

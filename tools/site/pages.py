@@ -116,8 +116,10 @@ def build_pages(
         (source / "reference" / name).write_text(drawn, encoding="utf-8")
     (source / "views.md").write_text(gallery(lessons, views), encoding="utf-8")
     (source / "play.md").write_text(play_page(views), encoding="utf-8")
-    (source / "run.md").write_text(run_page(views), encoding="utf-8")
-    index = landing(lessons, address, views) + _contents(course, list(documents), list(essays))
+    (source / "run.md").write_text(run_page(views, cache), encoding="utf-8")
+    index = landing(lessons, address, views, cache) + _contents(
+        course, list(documents), list(essays)
+    )
     (source / "index.md").write_text(index, encoding="utf-8")
     kept = cache / "sphinx"
     titles = {name: _title(source / f"{name}.md") for name in (*documents, *essays)}

@@ -24,15 +24,18 @@ from tools.site.views import Views, state_of
 _TEXT = Path(__file__).parent / "theme" / "run.md"
 
 
-def run_page(views: Views) -> str:
+def run_page(views: Views, cache: Path) -> str:
     """Return the page as Markdown. Call this after all other views have been placed."""
-    items = "".join(_counterexample(variant, views) for variant in kept())
     return Template(_TEXT.read_text(encoding="utf-8")).substitute(
-        counterexamples=items,
+        counterexamples=views.recorded(cache / "counterexamples", _counterexamples),
         index=views.keep(json.dumps(views.runs), ".json"),
         module=views.keep(MODULE, ".js"),
         style=views.keep(STYLE, ".css"),
     )
+
+
+def _counterexamples(views: Views) -> str:
+    return "".join(_counterexample(variant, views) for variant in kept())
 
 
 def _counterexample(variant: str, views: Views) -> str:

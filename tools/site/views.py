@@ -8,7 +8,8 @@ Until that happens, and without JavaScript, the page shows a still picture of th
 
 import json
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from html import escape
 from pathlib import Path
@@ -21,6 +22,7 @@ from nbformat import NotebookNode
 
 from labkit.views.widgets.scene_view import MODULE, STYLE, SceneView
 from labkit.worlds.sim.run_link import CrashMapLink, RunLink, parse_link
+from tools.site.cache import builder, digest_of, keep
 from tools.site.pyodide import ROOT
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -29,6 +31,7 @@ _SHOWN = ("text/html", "image/svg+xml", "image/png", "text/markdown", "text/plai
 """MIME types in order of preference; a page shows an output in the first type that exists."""
 
 _CELL_TIMEOUT_S = 300
+_FILES, _HTML, _RUNS = "views", "page.html", "runs.json"
 _BUTTON = {"role", "tabindex", "data-act", "data-on"}
 _HIDDEN = ("display", "none")
 _CLICK = re.compile(r": click to .*")
@@ -40,7 +43,7 @@ def run_notebook(notebook: NotebookNode, cache: Path) -> NotebookNode:
     The result is cached in `cache` until the notebook or labkit changes.
     """
     code = "".join(cell.source for cell in notebook.cells)
-    cached = cache / f"{blake2b((code + _labkit()).encode(), digest_size=12).hexdigest()}.ipynb"
+    cached = cache / f"{digest_of(code, ROOT / 'labkit')}.ipynb"
     if not cached.exists():
         client = NotebookClient(notebook, timeout=_CELL_TIMEOUT_S, store_widget_state=True)
         # A failing cell raises an error; the kernel's own warnings would hide the progress.
@@ -79,10 +82,28 @@ class Views:
         """Return an HTML element for a view that was created while the site is built."""
         return self.place(_for_readers(state_of(view)), view.image())
 
+    def recorded(self, folder: Path, record: Callable[["Views"], str]) -> str:
+        """Return the HTML that `record` returns, together with the views that it places.
+
+        Both are kept in `folder`, so that a later build does not record them again unless labkit or
+        the site's code has changed.
+        """
+        keep(folder, digest_of(builder(), ROOT / "labkit"), lambda: _record(folder, record))
+        shutil.copytree(folder / _FILES, self._folder, dirs_exist_ok=True)
+        for key, data in json.loads((folder / _RUNS).read_text(encoding="utf-8")).items():
+            self.runs.setdefault(key, data)
+        return (folder / _HTML).read_text(encoding="utf-8")
+
     def keep(self, text: str, suffix: str) -> str:
         name = blake2b(text.encode(), digest_size=8).hexdigest() + suffix
         (self._folder / name).write_text(text, encoding="utf-8")
         return name
+
+
+def _record(folder: Path, record: Callable[[Views], str]) -> None:
+    views = Views(folder / _FILES)
+    (folder / _HTML).write_text(record(views), encoding="utf-8")
+    (folder / _RUNS).write_text(json.dumps(views.runs), encoding="utf-8")
 
 
 def state_of(view: SceneView) -> dict[str, Any]:
@@ -159,11 +180,3 @@ def _outputs(notebook: NotebookNode) -> Iterator[NotebookNode]:
         for output in cell.get("outputs", []):
             if "data" in output:
                 yield output
-
-
-def _labkit() -> str:
-    found = blake2b(digest_size=16)
-    for path in sorted((ROOT / "labkit").rglob("*")):
-        if path.suffix in {".py", ".js", ".css"} and "site" not in path.parts:
-            found.update(path.read_bytes())
-    return found.hexdigest()

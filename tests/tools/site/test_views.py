@@ -50,6 +50,22 @@ def test_a_view_has_a_place_with_its_picture_module_style_and_state(tmp_path: Pa
     assert json.loads(written[".json"].read_text()) == {"film": {"a": 1}}
 
 
+def test_a_later_build_places_recorded_views_without_recording_them_again(tmp_path: Path) -> None:
+    calls = []
+
+    def record(views: Views) -> str:
+        calls.append(views)
+        return views.place(STATE, "a still picture")
+
+    def build(name: str) -> tuple[str, dict[str, str]]:
+        views = Views(tmp_path / name)
+        html = views.recorded(tmp_path / "cache", record)
+        return html, {file.name: file.read_text() for file in (tmp_path / name).iterdir()}
+
+    assert build("first") == build("second")
+    assert len(calls) == 1
+
+
 def test_two_views_of_a_kind_share_their_module(tmp_path: Path) -> None:
     outputs: list[dict[str, object]] = [
         {VIEW: {"model_id": name}, "text/plain": name} for name in "ab"
