@@ -97,13 +97,15 @@ class Subscription:
         """Add a consumer. Raises `BrokerError` if the consumer cannot join."""
         if self._dispatcher is None:
             self.type, self._dispatcher = requested, self._new_dispatcher(requested)
-        elif requested != self.type:
-            raise BrokerError(
-                ServerError.ConsumerBusy,
-                f"consumer {consumer.name!r} requested {requested}, but the subscription"
-                f" {self.name!r} of {self._context.topic} has consumers of type {self.type}",
-            )
+            # The clients subscribe again, to a new dispatcher.
+            self._dispatcher.when_failed(self.disconnect)
         try:
+            if requested != self.type:
+                raise BrokerError(
+                    ServerError.ConsumerBusy,
+                    f"consumer {consumer.name!r} requested {requested}, but the subscription"
+                    f" {self.name!r} of {self._context.topic} has consumers of type {self.type}",
+                )
             self._dispatcher.add(consumer)
             self._dispatcher.retry()
         except BrokerError:
@@ -129,6 +131,7 @@ class Subscription:
     def remove(self, consumer: Consumer) -> None:
         """Remove the consumer, if connected, and redeliver its unacknowledged entries."""
         if self._dispatcher is not None and consumer in self._dispatcher.consumers:
+            consumer.is_connected = False
             self._dispatcher.remove(consumer)
             self.departed_traffic.add(consumer.traffic.messages, consumer.traffic.bytes)
             self._stop_if_empty()

@@ -58,7 +58,7 @@ async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress
             )
         return name
     name = wanted or _DEFAULT_CLUSTER
-    for namespace in {_DEFAULT_NAMESPACE, *await _used_namespaces(store)}:
+    for namespace in sorted({_DEFAULT_NAMESPACE, *await _used_namespaces(store)}):
         tenant, policies = new_tenant([], [name]), new_policies(name)
         for path, defaults in ((namespace.partition("/")[0], tenant), (namespace, policies)):
             await change_policies(store, path, partial(_with_defaults, defaults))

@@ -49,6 +49,7 @@ class Consumer:
         self.accepts_any_schema = False
         """Whether the schema type is AUTO_CONSUME."""
         self.is_connected = True
+        """Whether the consumer is still one of its subscription's consumers."""
         self._connection = connection
         self._on_disconnected = on_disconnected
         # Reuse one command, because creating one takes longer than the rest of `send`.

@@ -60,7 +60,12 @@ class Dispatcher:
         self.messages_per_entry = 1
         self._wake_event = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(_raise_error)
+        self._task.add_done_callback(self._on_task_done)
+        self._on_failed: list[Callable[[], None]] = []
+
+    def when_failed(self, action: Callable[[], None]) -> None:
+        """Register a callback that is called if the dispatcher ends with an uncaught exception."""
+        self._on_failed.append(action)
 
     def wake(self) -> None:
         self._wake_event.set()
@@ -138,8 +143,8 @@ class Dispatcher:
             self.messages_per_entry = max(1, messages // len(entries))
         return entries
 
-
-def _raise_error(task: asyncio.Task[None]) -> None:
-    """Pass uncaught exceptions to the event loop's exception handler."""
-    if not task.cancelled():
-        task.result()
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            for action in self._on_failed:
+                action()
+            task.result()  # The event loop reports the exception.

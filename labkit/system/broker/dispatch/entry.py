@@ -24,6 +24,11 @@ class MessageEntry:
     message_count: int
 
 
+def bytes_of(text: str | bytes) -> bytes:
+    """Return the bytes of a protobuf string, which protobuf decodes only if it is valid UTF-8."""
+    return text if isinstance(text, bytes) else text.encode()
+
+
 def read_entry(stored: StoredEntry) -> MessageEntry:
     """Decode a stored entry.
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.system.broker.dispatch.consumer import Consumer
+from labkit.system.broker.dispatch.entry import bytes_of
 from labkit.system.broker.dispatch.hashes import HASH_COUNT, Holders, hash_of_key
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.broker.errors import BrokerError
@@ -32,9 +33,7 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
         return metadata.ordering_key
     if not metadata.HasField("partition_key"):
         return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
-    text: str | bytes = metadata.partition_key
-    # protobuf returns bytes if the text is not valid UTF-8.
-    key = text if isinstance(text, bytes) else text.encode()
+    key = bytes_of(metadata.partition_key)
     if metadata.partition_key_b64_encoded:
         try:
             return base64.b64decode(key, validate=True)

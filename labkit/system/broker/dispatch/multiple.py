@@ -81,6 +81,16 @@ class MultipleConsumersDispatcher(Dispatcher):
             self._return_to_waiting(consumer, position)
         self.wake()
 
+    def skip(self) -> None:
+        mark_delete = self.cursor.mark_delete
+        for consumer in self.consumers:
+            for position in [each for each in consumer.pending if each <= mark_delete]:
+                self._remove_pending(consumer, position)
+                self._forget(position)
+        for position in [each for each in self.waiting if each <= mark_delete]:
+            self._forget(position)
+        super().skip()
+
     def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Record acknowledgements, including those of entries sent to other consumers."""
         for position in positions:
@@ -89,9 +99,13 @@ class MultipleConsumersDispatcher(Dispatcher):
                 if position in holder.pending:
                     self._remove_pending(holder, position)
                     break
-            self.waiting.discard(position)
-            self._redeliveries.pop(position, None)
+            self._forget(position)
         self.wake()
+
+    def _forget(self, position: Position) -> None:
+        """Forget an entry that is not pending, because it was acknowledged or trimmed."""
+        self.waiting.discard(position)
+        self._redeliveries.pop(position, None)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
         for position in positions or list(consumer.pending):
@@ -135,7 +149,8 @@ class MultipleConsumersDispatcher(Dispatcher):
                 self._send_or_wait(entries[position], key_hash)
             elif read and position > read[-1].position:
                 self.waiting.add(position, key_hash)  # The read reached its size limit first.
-            # All other entries have been trimmed.
+            else:
+                self._forget(position)  # Anything else that was not returned has been trimmed.
         return True
 
     def _capacity(self) -> dict[Receiver, int]:
@@ -182,6 +197,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         """Send the entry or let it wait, depending on the state after the read."""
         position = entry.position
         if self.cursor.is_acknowledged(position):
+            self._forget(position)
             return
         consumer = (
             None if self._waits_behind(position, key_hash) else self._selector.choose(key_hash)

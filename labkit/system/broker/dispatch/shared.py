@@ -8,6 +8,7 @@ In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsume
 """
 
 from labkit.system.broker.dispatch.consumer import Consumer
+from labkit.system.broker.dispatch.entry import bytes_of
 from labkit.system.broker.dispatch.hashes import Holders, hash_of_key
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
@@ -30,7 +31,7 @@ class SharedSelector:
 
     def hash_of(self, metadata: MessageMetadata) -> int:
         """Return the hash of the message that a chunk belongs to; keys are ignored."""
-        return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
+        return hash_of_key(bytes_of(metadata.uuid)) if metadata.num_chunks_from_msg > 1 else _ANY
 
     def receiver_of(self, key_hash: int) -> Receiver:
         """Return the consumer that holds other chunks of the same message, or else ANY_CONSUMER."""

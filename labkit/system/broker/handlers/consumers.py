@@ -12,7 +12,6 @@ queue without returning the permits and would therefore receive nothing more.
 In Pulsar: `broker/service/ServerCnx.java`.
 """
 
-from collections import Counter
 from collections.abc import Awaitable
 from typing import NamedTuple
 
@@ -62,7 +61,6 @@ class Consumers:
         self._attached: dict[int, AttachedConsumer] = {}
         self._pending_requests: dict[int, int] = {}
         """The request id of the latest pending SUBSCRIBE of each consumer."""
-        self._seeks_in_progress: Counter[int] = Counter()
         connection.serve(
             {
                 BaseCommand.SUBSCRIBE: self._subscribe,
@@ -88,18 +86,32 @@ class Consumers:
         self._attached.clear()
 
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
-        """Forget the consumer, unless it was disconnected by its own seek.
+        """Forget the consumer, unless it is a reader on an open topic.
 
-        After a seek, the consumer subscribes again. If its connection closes before that, its
-        subscription may have to be deleted.
+        After a seek, a reader subscribes again. If it leaves before that, its subscription must be
+        deleted.
         """
-        if not self._seeks_in_progress[consumer_id]:
-            self._attached.pop(consumer_id, None)
+        attached = self._attached[consumer_id]
+        if attached.subscription.durable or attached.topic.is_ended:
+            del self._attached[consumer_id]
+
+    def _connected(self, consumer_id: int) -> AttachedConsumer | None:
+        """Return the consumer, or None if it does not exist or is disconnected.
+
+        A command that the client sent before a seek must not take effect after it.
+        """
+        attached = self._attached.get(consumer_id)
+        return attached if attached is not None and attached.consumer.is_connected else None
 
     def _find(self, consumer_id: int) -> AttachedConsumer:
-        if consumer_id not in self._attached:
-            raise _no_consumer_error(consumer_id)
-        return self._attached[consumer_id]
+        """Raise `BrokerError` if the consumer does not exist or is disconnected."""
+        attached = self._connected(consumer_id)
+        if attached is None:
+            raise BrokerError(
+                ServerError.ConsumerNotFound,
+                f"consumer {consumer_id} does not exist on this connection; subscribe again",
+            )
+        return attached
 
     def _send_success(self, request_id: int) -> None:
         command = BaseCommand(type=BaseCommand.SUCCESS)
@@ -134,9 +146,8 @@ class Consumers:
                 del self._pending_requests[request.consumer_id]
 
     async def _add_consumer(self, request: CommandSubscribe) -> None:
-        before = self._attached.get(request.consumer_id)
         # A client may repeat SUBSCRIBE for a consumer that is already subscribed.
-        if before is None or before.consumer not in before.subscription.consumers:
+        if self._connected(request.consumer_id) is None:
             await self._connection.check_permission(
                 request.topic, CONSUME, subscription=request.subscription
             )
@@ -155,12 +166,14 @@ class Consumers:
             if self._connection.is_closed or not wanted:
                 attached.leave()  # The client has withdrawn the request.
                 return
+            if (before := self._attached.get(request.consumer_id)) is not None:
+                before.leave()  # A reader that was disconnected by a seek.
             self._attached[request.consumer_id] = attached
         self._send_success(request.request_id)
         self._attached[request.consumer_id].subscription.notify_if_end_reached()
 
     def _flow(self, command: BaseCommand, _: bytes) -> None:
-        attached = self._attached.get(command.flow.consumer_id)
+        attached = self._connected(command.flow.consumer_id)
         if attached is not None:
             attached.subscription.flow(attached.consumer, command.flow.messagePermits)
 
@@ -170,9 +183,6 @@ class Consumers:
         reply.ackResponse.consumer_id = request.consumer_id
         try:
             attached = self._find(request.consumer_id)
-            if not attached.consumer.is_connected:
-                # A late acknowledgement must not take effect after the seek.
-                raise _no_consumer_error(request.consumer_id)
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
             if request.HasField("validation_error"):
@@ -199,7 +209,7 @@ class Consumers:
 
     def _redeliver(self, command: BaseCommand, _: bytes) -> None:
         request = command.redeliverUnacknowledgedMessages
-        attached = self._attached.get(request.consumer_id)
+        attached = self._connected(request.consumer_id)
         if attached is not None:
             # Messages of the same batch share a position.
             positions = list(dict.fromkeys(position_of(each) for each in request.message_ids))
@@ -209,17 +219,10 @@ class Consumers:
         request = command.seek
         attached = self._find(request.consumer_id)
         subscriptions = attached.topic.subscriptions
-        self._seeks_in_progress[request.consumer_id] += 1
-        try:
-            if request.HasField("message_id"):
-                position = position_of(request.message_id)
-                await subscriptions.seek(attached.subscription, position)
-            else:
-                await subscriptions.seek_to_time(
-                    attached.subscription, request.message_publish_time
-                )
-        finally:
-            self._seeks_in_progress[request.consumer_id] -= 1
+        if request.HasField("message_id"):
+            await subscriptions.seek(attached.subscription, position_of(request.message_id))
+        else:
+            await subscriptions.seek_to_time(attached.subscription, request.message_publish_time)
         self._send_success(request.request_id)
 
     async def _last_message_id(self, command: BaseCommand, _: bytes) -> None:
@@ -254,13 +257,6 @@ class Consumers:
         if attached is not None:
             attached.leave()
         self._send_success(command.close_consumer.request_id)
-
-
-def _no_consumer_error(consumer_id: int) -> BrokerError:
-    return BrokerError(
-        ServerError.ConsumerNotFound,
-        f"consumer {consumer_id} does not exist on this connection; subscribe again",
-    )
 
 
 def _apply_acknowledgement(attached: AttachedConsumer, request: CommandAck) -> None:

@@ -171,7 +171,8 @@ class Producer:
 
     def _other_clusters(self, message: bytes) -> list[str]:
         here = (self._client.broker.cluster, _NOT_REPLICATED)
-        return [name for name in replication_clusters(message) if name not in here]
+        # protobuf returns bytes for a name that is not valid UTF-8.
+        return [str(name) for name in replication_clusters(message) if name not in here]
 
     def leave(self) -> None:
         """Free the producer's name; pending messages are still stored, but get no receipts."""

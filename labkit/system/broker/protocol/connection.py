@@ -138,7 +138,8 @@ class ClientConnection:
     # Receiving
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
-        self._mark_heard()
+        if self._state is not ConnectionState.AWAITS_CONNECT:
+            self._mark_heard()
         # If a turn is already scheduled, it will handle these frames, too.
         is_first = not self._unhandled_frames
         self._unhandled_frames.extend(bodies)
@@ -147,11 +148,10 @@ class ClientConnection:
 
     def _handle_frames(self) -> None:
         """Handle some frames; the rest wait until other connections have had their turn."""
-        for _ in range(min(len(self._unhandled_frames), _MAX_FRAMES_PER_TURN)):
-            if not self.is_closed:
-                self._handle(self._unhandled_frames.popleft())
-        if self.is_closed:
-            self._unhandled_frames.clear()
+        for _ in range(_MAX_FRAMES_PER_TURN):
+            if not self._unhandled_frames:
+                break
+            self._handle(self._unhandled_frames.popleft())
         self.backpressure.set_frames_waiting(bool(self._unhandled_frames))
         if self._unhandled_frames:
             asyncio.get_running_loop().call_soon(self._handle_frames)
@@ -174,6 +174,9 @@ class ClientConnection:
         except LabkitError as error:
             self._reject(command, error)
             return
+        except BaseException:
+            self.close()
+            raise  # The event loop reports the exception.
         if awaitable is not None:
             self._start_task(command, awaitable)
 
@@ -236,6 +239,7 @@ class ClientConnection:
     # Authentication
 
     def _connect(self, command: BaseCommand, _: bytes) -> None:
+        self._mark_heard()
         request = command.connect
         self.client_version = request.client_version[:_MAX_VERSION_LENGTH]
         self._auth_method = request.auth_method_name
@@ -347,6 +351,7 @@ class ClientConnection:
         if not self.is_closed:
             # Set the state first, because a callback may call `close` again.
             self._state = ConnectionState.CLOSED
+            self._unhandled_frames.clear()
             for action in self._on_closed:
                 action()
 
