@@ -16,7 +16,7 @@ from typing import ClassVar
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
-from labkit.system.broker.policies import Policies, check_namespace_exists, read_policies
+from labkit.system.broker.policies import TopicPolicies, check_namespace_exists, read_topic_policies
 from labkit.system.broker.protocol.authentication import ANONYMOUS, Authenticate, Identity
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.broker.schemas.registry import Schemas
@@ -245,18 +245,18 @@ class BrokerService:
             self._forget(name, task)
         return topic
 
-    async def policies(self, namespace: str) -> Policies:
+    async def policies(self, namespace: str) -> TopicPolicies:
         """Return the settings of the namespace's topics.
 
-        Raises the same exceptions as `read_policies`.
+        Raises the same exceptions as `read_topic_policies`.
         """
         config = self.config
-        defaults = Policies(
+        defaults = TopicPolicies(
             config.broker_deduplication_enabled,
             config.ttl_duration_default_s * 1000,
             config.managed_ledger,
         )
-        return await read_policies(self.store, namespace, defaults)
+        return await read_topic_policies(self.store, namespace, defaults)
 
     async def check_exists(self, topic: str) -> None:
         """Raise `BrokerError` if the topic or partition does not exist."""

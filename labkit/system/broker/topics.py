@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 from labkit.system.broker.access import ProducerAccess
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import Policies
+from labkit.system.broker.policies import TopicPolicies
 from labkit.system.broker.subscriptions import Subscriptions
 from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
@@ -55,7 +55,7 @@ class BrokerTopic:
         name: str,
         ledger: ManagedLedger,
         deduplication: Deduplication | None,
-        policies: Policies,
+        policies: TopicPolicies,
         context: DispatchContext,
         on_ended: OnEnded,
     ) -> None:
@@ -82,7 +82,11 @@ class BrokerTopic:
 
     @classmethod
     async def open(
-        cls, client: BookKeeper, policies: Policies, context: DispatchContext, on_ended: OnEnded
+        cls,
+        client: BookKeeper,
+        policies: TopicPolicies,
+        context: DispatchContext,
+        on_ended: OnEnded,
     ) -> "BrokerTopic":
         """Raise the same exceptions as `ManagedLedger.open`."""
         name = context.topic
@@ -103,7 +107,7 @@ class BrokerTopic:
             raise
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
-    def apply(self, policies: Policies) -> None:
+    def apply(self, policies: TopicPolicies) -> None:
         """Apply new policies; changes to deduplication take effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
