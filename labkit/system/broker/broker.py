@@ -1,4 +1,4 @@
-"""The broker accepts client connections, registers command handlers, and runs periodic tasks.
+"""The whole broker: accepts client connections, and runs the periodic tasks.
 
 In Pulsar: `broker/PulsarService.java`.
 """
@@ -13,14 +13,14 @@ from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.expiry import expire_messages
 from labkit.system.broker.handlers.consumers import Consumers
-from labkit.system.broker.handlers.lookup import serve_lookups
+from labkit.system.broker.handlers.lookup import register_lookup_handlers
 from labkit.system.broker.handlers.producers import Producers
-from labkit.system.broker.handlers.schema_requests import serve_schemas
-from labkit.system.broker.namespaces import serve_namespaces
+from labkit.system.broker.handlers.schema_requests import register_schema_handlers
+from labkit.system.broker.namespaces import register_namespace_handlers
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.broker.protocol.connection import ClientConnection
-from labkit.system.broker.protocol.refusals import serve_refusals
+from labkit.system.broker.protocol.refusals import register_refusals
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.net import Connection as Wire
@@ -47,9 +47,12 @@ class Broker(BrokerService):
     def accept(self, wire: Wire) -> OnBodies:
         """Serve a new client connection; return the callback that receives its frames."""
         connection = ClientConnection(wire, self)
-        for serve in (serve_lookups, serve_namespaces, serve_schemas, Producers, Consumers):
-            serve(self, connection)
-        serve_refusals(connection)
+        register_lookup_handlers(self, connection)
+        register_namespace_handlers(self, connection)
+        register_schema_handlers(self, connection)
+        Producers(self, connection)
+        Consumers(self, connection)
+        register_refusals(connection)
         self._connections[connection] = None
         connection.when_closed(partial(self._connections.pop, connection))
         return connection.on_bodies

@@ -42,7 +42,7 @@ is empty, the whole entry is acknowledged.
 
 
 class SubscriptionType(NamedTuple):
-    """The properties that all consumers of a subscription must agree on."""
+    """The properties that all consumers of a subscription must have in common."""
 
     sub_type: CommandSubscribe.SubType
     sticky: bool = False
@@ -194,11 +194,11 @@ class Subscription:
                 f"the subscription {self.name!r} already has {_MAX_PARTLY_ACKED_BATCHES} partly"
                 " acknowledged batches; acknowledge whole batches first",
             )
-        # The client does not send the size of the batch, which is at most the number of bits.
+        # The client does not send the size of the batch, but it is at most the number of bits.
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))
 
     async def skip(self, position: Position) -> None:
-        """Durably acknowledge everything up to the position, on behalf of an administrator.
+        """Durably acknowledge everything up to the position, for an administrator or for expiry.
 
         Raises the same exceptions as `ManagedCursor.flush`.
         """
@@ -214,6 +214,9 @@ class Subscription:
                 consumer.send_end_of_topic()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries to the consumer; an empty list means all of its entries."""
+        """Redeliver these entries of the consumer; an empty list means all of its entries.
+
+        In a Shared subscription, another consumer may receive them.
+        """
         if self._dispatcher is not None:
             self._dispatcher.redeliver(consumer, positions, epoch)

@@ -1,11 +1,24 @@
 """A topic or partition that this broker has loaded.
 
+    OPEN  --`reject_clients`-->  REJECTS_CLIENTS  --`accept_clients`-->  OPEN
+
+    OPEN or REJECTS_CLIENTS  --`close`-->  CLOSING  --everything is stored-->  ENDED
+
+    any state  --an add fails, or another broker owns the topic-->  ENDED
+
+                       new clients   sends
+    OPEN               accepted      stored
+    REJECTS_CLIENTS    rejected      stored
+    CLOSING            rejected      stored if they arrived before `close`
+    ENDED              rejected      ignored
+
 In Pulsar: `broker/service/persistent/PersistentTopic.java`.
 """
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum, auto
 from typing import ClassVar, Protocol
 
 from labkit.system.broker.access import ProducerAccess
@@ -22,6 +35,15 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import managed_ledger_path, partition_of
 from labkit.system.topic.producing.deduplication import CURSOR_NAME, Deduplication
 from labkit.system.topic.producing.publishing import TopicPublisher
+
+
+class TopicState(Enum):
+    OPEN = auto()
+    REJECTS_CLIENTS = auto()
+    """The topic is about to be deleted."""
+    CLOSING = auto()
+    ENDED = auto()
+
 
 OnEnded = Callable[["BrokerTopic", LabkitError], None]
 
@@ -42,8 +64,8 @@ class ConnectedProducer(Protocol):
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
-    A topic ends, and its clients are disconnected, when it is closed, when an add fails, or when
-    another owner fences its ledgers. Subclasses replace the class attributes to plant bugs.
+    `on_ended` is called if the topic ends although nobody has closed it. Subclasses replace the
+    class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -74,10 +96,8 @@ class BrokerTopic:
         self._deduplication = deduplication
         self._recorder = context.recorder
         self._on_ended = on_ended
-        self.is_ended = False
-        self._is_fenced = False
-        self._has_stopped = False
-        self._closing: asyncio.Task[None] | None = None
+        self._state = TopicState.OPEN
+        self._close_task: asyncio.Task[None] | None = None
         ledger.when_ended(self._on_failure)
 
     @classmethod
@@ -88,7 +108,10 @@ class BrokerTopic:
         context: DispatchContext,
         on_ended: OnEnded,
     ) -> "BrokerTopic":
-        """Raise the same exceptions as `ManagedLedger.open`."""
+        """Open the managed ledger and rebuild the deduplication marks.
+
+        Raises the errors of `ManagedLedger.open` if the topic cannot be recovered or read.
+        """
         name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
@@ -98,8 +121,8 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # If the cursor were kept, it would block trimming, and its sequence ids would
-                # become stale.
+                # If the cursor stayed where it is, it would block trimming, and its sequence ids
+                # would become stale.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
@@ -112,12 +135,21 @@ class BrokerTopic:
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
-    def fence(self) -> None:
-        """Reject new clients until `unfence` is called; the topic is about to be deleted."""
-        self._is_fenced = self.subscriptions.is_fenced = True
+    @property
+    def is_ended(self) -> bool:
+        """Whether the topic is being closed or has ended."""
+        return self._state in (TopicState.CLOSING, TopicState.ENDED)
 
-    def unfence(self) -> None:
-        self._is_fenced = self.subscriptions.is_fenced = False
+    def reject_clients(self) -> None:
+        if self._state is TopicState.OPEN:
+            self._state = TopicState.REJECTS_CLIENTS
+            self.subscriptions.rejects_clients = True
+
+    def accept_clients(self) -> None:
+        """Accept new clients again."""
+        if self._state is TopicState.REJECTS_CLIENTS:
+            self._state = TopicState.OPEN
+            self.subscriptions.rejects_clients = False
 
     def update_rates(self, period_s: float) -> None:
         self.incoming.update_rates(period_s)
@@ -128,7 +160,7 @@ class BrokerTopic:
                 consumer.traffic.update_rates(period_s)
 
     def check_open(self) -> None:
-        if self.is_ended or self._is_fenced:
+        if self._state is not TopicState.OPEN:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{self.name} is being closed: look it up again"
             )
@@ -148,7 +180,8 @@ class BrokerTopic:
         """Store the messages received so far, then seal the topic; return its last position.
 
         Producers can no longer register, but consumers can read the remaining messages. Raises
-        `BrokerError`, and the same exceptions as `ManagedLedger.terminate`.
+        `BrokerError` if the topic is being closed, and the errors of `ManagedLedger.terminate` if
+        the messages or the end could not be stored.
         """
         self.check_open()
         self.publisher.stop()
@@ -165,15 +198,15 @@ class BrokerTopic:
         """Finish pending adds, store acknowledgements, disconnect clients and close the ledgers.
 
         If another caller has begun to close the topic, wait until that has finished. Raises the
-        same exceptions as `ManagedLedger.close`.
+        errors of `ManagedLedger.close` if the ledger could not be closed.
         """
-        if self._closing is None:
-            self.is_ended = True
+        if self._close_task is None:
+            self._state = TopicState.CLOSING
             self.access.close()
             self.publisher.stop()
-            self._closing = asyncio.get_running_loop().create_task(self._close())
+            self._close_task = asyncio.get_running_loop().create_task(self._close())
         # Other callers may be waiting for the same task, so cancelling one must not interrupt it.
-        await asyncio.shield(self._closing)
+        await asyncio.shield(self._close_task)
 
     async def _close(self) -> None:
         await self.publisher.wait_until_settled()
@@ -187,22 +220,25 @@ class BrokerTopic:
             try:
                 await self.ledger.close()
             finally:  # The topic accepts nothing more, even if closing its ledger failed.
-                self._has_stopped = True
+                self._state = TopicState.ENDED
                 self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
         """Stop at once, even during `close`: this broker must not acknowledge anything more."""
-        if self._has_stopped:
+        if self._state is TopicState.ENDED:
             return
-        self.is_ended = self._has_stopped = True
+        self._state = TopicState.ENDED
         self.access.close()
+        # This disconnects the producers (`Producer._on_dropped`). It also calls `_on_failure`,
+        # which does nothing, because the topic has ended.
         self.publisher.fail(error)
         self.subscriptions.disconnect()
         self._recorder.record("topic.ended", topic=self.name, explanation=str(error))
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._close_ledger())
+        if self._close_task is None:
+            self._close_task = asyncio.get_running_loop().create_task(self._close_ledger())
 
     def _on_failure(self, error: LabkitError) -> None:
+        """End the topic, because an add has failed or another broker has fenced the ledgers."""
         if not self.is_ended:
             self.end(error)
             self._on_ended(self, error)

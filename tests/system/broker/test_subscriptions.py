@@ -147,11 +147,11 @@ async def test_a_reader_that_is_rejected_while_its_cursor_is_opened_leaves_no_su
     topic.ledger.gate.clear()
     reader = asyncio.create_task(topic.subscribed(Client(), durable=False))
     await settle()
-    topic.subscriptions.is_fenced = True
+    topic.subscriptions.rejects_clients = True
     topic.ledger.gate.set()
     with pytest.raises(BrokerError, match="being deleted"):
         await reader
-    topic.subscriptions.is_fenced = False
+    topic.subscriptions.rejects_clients = False
     assert topic.subscriptions.all == []
 
 
@@ -163,10 +163,10 @@ async def test_acknowledgements_before_a_rejected_one_release_their_entries(
     [consumer] = subscription.consumers
     subscription.flow(consumer, 2)
     await settle()
-    first, second = consumer.pending
+    first, second = consumer.pending_acks
     with pytest.raises(BrokerError, match="partly acknowledged batches"):
         subscription.acknowledge(consumer, [(first, ()), (second, (1,))])
-    assert list(consumer.pending) == [second]
+    assert list(consumer.pending_acks) == [second]
     subscription.disconnect()
 
 
@@ -221,13 +221,14 @@ class Wired(Client):
         self.topic_served = topic
         self.schemas = self
         self.is_closed = False
+        self.role = ""
         self.handlers: Handlers = {}
         self._close_actions: list[Callable[[], None]] = []
         Consumers(cast(BrokerService, self), cast(ClientConnection, self))
 
     # The parts of a connection and of a broker that `Consumers` uses
 
-    def serve(self, handlers: Handlers) -> None:
+    def register_handlers(self, handlers: Handlers) -> None:
         self.handlers = handlers
 
     def when_writable(self, action: Callable[[], None]) -> None:

@@ -50,7 +50,7 @@ _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
 """Message bytes that may be sent in one turn: the size of one read."""
 _MAX_FRAMES_PER_TURN = 256
 """This many frames take a few milliseconds, during which other clients wait. A lower limit would
-mean smaller groups of entries for the bookies.
+make the batches sent to bookies smaller.
 """
 _PROBE_TIMEOUT_S = 5.0
 _MAX_VERSION_LENGTH = 100
@@ -93,11 +93,6 @@ class Host(Protocol):
     def identify(self, method: str, data: bytes) -> Identity:
         """Raise `BrokerError` if the credentials are invalid."""
 
-    async def check_permission(
-        self, role: str, topic: str, *actions: str, subscription: str = ""
-    ) -> None:
-        """Raise the same exceptions as `Authorization.check_topic`."""
-
 
 class ClientConnection:
     def __init__(self, wire: Wire, host: Host) -> None:
@@ -132,7 +127,7 @@ class ClientConnection:
     def is_closed(self) -> bool:
         return self._state is ConnectionState.CLOSED
 
-    def serve(self, handlers: Handlers) -> None:
+    def register_handlers(self, handlers: Handlers) -> None:
         self._handlers.update(handlers)
 
     # Receiving
@@ -294,9 +289,6 @@ class ClientConnection:
         if self._authentication_error is not None:
             raise self._authentication_error
 
-    async def check_permission(self, topic: str, *actions: str, subscription: str = "") -> None:
-        await self._host.check_permission(self.role, topic, *actions, subscription=subscription)
-
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
@@ -361,12 +353,12 @@ class ClientConnection:
         self._liveness = Liveness.HEARD
 
     def keep_alive(self) -> None:
-        """Ping a silent client, or disconnect it if it did not respond to the last ping.
+        """Ping a silent client, or disconnect it if it has not responded to the last ping.
 
         This is called periodically. A client is silent if the broker has received nothing from it
         since the last call, unless the broker has paused reading from the client.
         """
-        if self._liveness is Liveness.HEARD or self._is_unread:
+        if self._liveness is Liveness.HEARD or self._we_stopped_reading:
             self._liveness = Liveness.QUIET
         elif self._liveness is Liveness.QUIET:
             self._liveness = Liveness.PINGED
@@ -375,7 +367,7 @@ class ClientConnection:
             self.close()
 
     @property
-    def _is_unread(self) -> bool:
+    def _we_stopped_reading(self) -> bool:
         return self.backpressure.is_paused and self.wire.is_writable
 
     def probe(self) -> None:

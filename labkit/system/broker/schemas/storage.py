@@ -59,7 +59,7 @@ class SchemasChangedError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A schema, or the deletion of all earlier versions."""
+    """A stored version: a schema, or the deletion of all earlier versions."""
 
     schema: Schema
     timestamp_ms: int
@@ -74,6 +74,7 @@ class SchemaVersion:
 
     @property
     def is_deletion(self) -> bool:
+        """Whether this version marks the deletion of all earlier ones: its hash is empty."""
         return not self.hash
 
 
@@ -102,7 +103,7 @@ def definition_hash(schema: Schema) -> bytes:
 class SchemaStorage:
     """The schemas of all topics, keyed by schema id (`tenant/namespace/topic`).
 
-    Every method may raise `MetadataUnavailableError`, and the same exceptions as `BookKeeper`.
+    Every method may raise `MetadataUnavailableError`, and `BKException` if too few bookies respond.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
@@ -143,7 +144,7 @@ class SchemaStorage:
         return number
 
     async def delete(self, schema_id: str) -> None:
-        """Delete all versions and their numbers, as part of deleting the topic."""
+        """Delete all versions, because the topic is being deleted; numbering restarts at 0."""
         path = _path(schema_id)
         while True:
             try:

@@ -179,7 +179,7 @@ async def test_one_consumer_may_acknowledge_what_another_got(dispatchers: Dispat
     await settle()
     dispatcher.cursor.acknowledge([(10, 0)])
     dispatcher.entries_acknowledged(other, [(10, 0)])
-    assert holder.pending == {}
+    assert holder.pending_acks == {}
 
 
 async def test_the_chunks_of_a_message_go_to_one_consumer(dispatchers: Dispatchers) -> None:
@@ -255,7 +255,7 @@ async def test_a_trimmed_entry_is_no_longer_waited_for(dispatchers: Dispatchers)
 async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_remembered(
     dispatchers: Dispatchers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labkit.system.broker.dispatch.consumer.MAX_PENDING", 3)
+    monkeypatch.setattr("labkit.system.broker.dispatch.consumer.MAX_UNACKED", 3)
     dispatcher, client, other = dispatchers.multiple(singles(9)), Client(), Client()
     consumer = client.consumer()
     dispatcher.add(consumer)
@@ -272,7 +272,7 @@ async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_rem
 async def test_skipped_entries_make_room_for_others(
     dispatchers: Dispatchers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labkit.system.broker.dispatch.consumer.MAX_PENDING", 3)
+    monkeypatch.setattr("labkit.system.broker.dispatch.consumer.MAX_UNACKED", 3)
     dispatcher, client = dispatchers.multiple(singles(6)), Client()
     consumer = client.consumer()
     dispatcher.add(consumer)
@@ -280,7 +280,7 @@ async def test_skipped_entries_make_room_for_others(
     assert numbers(client) == [0, 1, 2]
     dispatcher.cursor.acknowledge_up_to((10, 1))
     dispatcher.skip()
-    assert list(consumer.pending) == [(10, 2)]
+    assert list(consumer.pending_acks) == [(10, 2)]
     await settle()
     assert numbers(client)[3:] == [3, 4]
 
@@ -523,8 +523,8 @@ async def test_delayed_entries_are_kept_back_stop_no_other_and_come_when_they_ar
 
 def test_what_is_due_comes_in_the_order_in_which_it_is_due() -> None:
     delayed = DelayedEntries()
-    for due_ms, position, key_hash in ((30, (1, 0), 5), (10, (1, 1), 6), (20, (1, 2), 7)):
-        delayed.add(due_ms, position, key_hash)
+    for due_ms, position, group in ((30, (1, 0), 5), (10, (1, 1), 6), (20, (1, 2), 7)):
+        delayed.add(due_ms, position, group)
     assert delayed.next_due_ms() == 10
     assert delayed.pop_due(9, 9) == []
     assert delayed.pop_due(20, 9) == [((1, 1), 6), ((1, 2), 7)]

@@ -137,7 +137,7 @@ async def test_an_uncaught_exception_of_a_handler_disconnects_the_client(
         raise error
 
     [connection] = broker.connections
-    connection.serve({BaseCommand.FLOW: fail})
+    connection.register_handlers({BaseCommand.FLOW: fail})
     flow = frame(BaseCommand.FLOW, consumer_id=1, messagePermits=1)
     if waits:
         client.give(*[frame(PING)] * 300, flow, flow)
