@@ -1,22 +1,24 @@
 """A broker that Pulsar's own clients can produce to and consume from.
 
-    protocol/       a client connection: frames, commands, authentication and authorization
-    handlers/       one handler for each command
-    broker          the whole broker: accepts connections and runs the periodic tasks
-    config          settings, named as in broker.conf
-    broker_service  its topics: lookup, loading on first use, unloading with their bundle
-    topics          a loaded topic: its managed ledger, producers and subscriptions
-    access          producer access modes: shared or exclusive
-    subscriptions   all subscriptions of a topic
-    subscription    one subscription: a cursor and its consumers
-    dispatch/       decides which consumer gets which entry, and when
-    positions       finds positions by message id, publish time or count
-    expiry          expires old messages
-    traffic         message and byte counters, and their rates
-    schemas/        versioned message schemas
-    tenants, namespaces, policies   clusters, tenants, namespaces and their settings
-    operations/     admin operations on topics
-    errors          the broker's errors and their Pulsar error codes
+    protocol/            a client connection: frames, commands, authentication and authorization
+    handlers/            one handler for each command
+    broker               the whole broker: accepts connections and runs the periodic tasks
+    config               settings, named as in broker.conf
+    broker_service       its topics: lookup, loading on first use, unloading with their bundle
+    topics               a loaded topic: its managed ledger, producers and subscriptions
+    access               producer access modes: shared or exclusive
+    topic_subscriptions  all subscriptions of a topic
+    subscription         one of them: a cursor and its consumers
+    dispatch/            decides which consumer gets which entry, and when
+    positions            finds positions by message id, publish time or count
+    expiry               expires old messages
+    traffic              message and byte counters, and their rates
+    schemas/             versioned message schemas
+    tenants              clusters, tenants and namespaces
+    namespaces           lists the topics of a namespace
+    policies             namespace policies, which override the configuration
+    operations/          admin operations on topics
+    errors               the broker's errors and their Pulsar error codes
 
 The broker stores each entry exactly as the client sent it: all bytes of the SEND frame after the
 command, from the magic number 0x0e01 on. It never parses batches or compressed payloads.

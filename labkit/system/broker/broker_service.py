@@ -357,7 +357,10 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Raise `BrokerError` if the name is invalid or refers to a non-persistent topic."""
+    """Return the full name of a topic.
+
+    Raises `BrokerError` if the name is invalid or refers to a non-persistent topic.
+    """
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,

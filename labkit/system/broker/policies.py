@@ -83,7 +83,9 @@ class NamespacePolicies:
 
     @classmethod
     def decode(cls, namespace: str, fields: Mapping[str, Any]) -> "NamespacePolicies":
-        """Raise `BKMetadataSerializationException` if a value has the wrong type."""
+        """Decode a JSON object; raise `BKMetadataSerializationException` if a value has the wrong
+        type.
+        """
         policies = _Object(f"the policies of {namespace}", fields)
         ttl_s, retention = policies.number(MESSAGE_TTL), None
         if ttl_s is not None and ttl_s < 0:
@@ -140,7 +142,10 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
-    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
+    """Return the stored policies.
+
+    Raises `BrokerError` if the namespace does not exist or is being deleted.
+    """
     policies, version = await stored_policies(store, namespace)
     _check_exists(namespace, None if version is None else policies)
     return policies
@@ -231,7 +236,10 @@ def _scaled(number: int, unit: int) -> int:
 
 
 def admin_roles_of(tenant: str, fields: Mapping[str, Any]) -> Sequence[str]:
-    """Raise `BKMetadataSerializationException` if the roles are not a list of strings."""
+    """Return the roles that may administer a tenant, from its stored JSON object.
+
+    Raises `BKMetadataSerializationException` if they are not a list of strings.
+    """
     return _Object(f"the tenant {tenant}", fields).texts(ADMIN_ROLES)
 
 

@@ -1,5 +1,4 @@
-"""Finds the position in a topic that belongs to a message id, a publish time or a number of
-entries.
+"""Finds positions in a topic by message id, publish time or number of entries.
 
 In Pulsar: `broker/service/persistent/PersistentMessageFinder.java`,
 `ServerCnx.handleGetLastMessageId`.

@@ -148,7 +148,7 @@ async def update_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> 
 
 
 async def delete_tenant(store: MetadataStore, tenant: str) -> None:
-    """Raise `BrokerError` if the tenant does not exist or has namespaces."""
+    """Delete a tenant. Raises `BrokerError` if it does not exist or has namespaces."""
     try:
         await store.delete(policies_path(tenant))
     except NoNodeError:
@@ -190,7 +190,7 @@ async def create_namespace(
 
 
 async def delete_namespace(store: MetadataStore, namespace: str) -> None:
-    """Raise `BrokerError` if the namespace does not exist or has topics."""
+    """Delete a namespace. Raises `BrokerError` if it does not exist or has topics."""
     _, version = await stored_policies(store, namespace)
     if version is None:
         raise BrokerError(ServerError.TopicNotFound, f"namespace {namespace} does not exist")

@@ -25,7 +25,7 @@ from labkit.system.broker.access import ProducerAccess
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import TopicPolicies
-from labkit.system.broker.subscriptions import Subscriptions
+from labkit.system.broker.topic_subscriptions import TopicSubscriptions
 from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
@@ -89,7 +89,7 @@ class BrokerTopic:
         self.incoming = Traffic()
         """Messages from all producers since the topic was opened."""
         self.access = ProducerAccess(ledger)
-        self.subscriptions = Subscriptions(ledger, context)
+        self.subscriptions = TopicSubscriptions(ledger, context)
         self.publisher = self.publisher_class(
             ledger, deduplication, context.recorder, self._on_failure
         )

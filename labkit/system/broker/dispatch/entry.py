@@ -32,8 +32,8 @@ def bytes_of(text: str | bytes) -> bytes:
 def read_entry(stored: StoredEntry) -> MessageEntry:
     """Decode a stored entry.
 
-    An entry with corrupt metadata counts as one message; the client will report that its checksum
-    is wrong.
+    An entry with corrupt metadata counts as one message. Its client detects the wrong checksum and
+    discards it.
     """
     data = strip_broker_metadata(stored.data)
     try:

@@ -88,7 +88,10 @@ class StickyRanges:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Raise `BrokerError` if the ranges are invalid or overlap those of another consumer."""
+        """Assign the ranges that the consumer requests.
+
+        Raises `BrokerError` if they are invalid or overlap those of another consumer.
+        """
         ranges = consumer.hash_ranges
         if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
             raise BrokerError(

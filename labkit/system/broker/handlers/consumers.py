@@ -134,7 +134,7 @@ class Consumers:
             )
         if len(self._consumers_by_id) + len(self._pending_subscribes) >= MAX_PER_CONNECTION:
             raise too_many_error(self._consumers_by_id, "consumers")
-        # Register this before the first await, because a CLOSE_CONSUMER may have arrived already.
+        # Register this before the first await, because a CLOSE_CONSUMER may already have arrived.
         self._pending_subscribes[command.subscribe.consumer_id] = command.subscribe.request_id
         return self._handle_subscribe(command.subscribe)
 

@@ -68,7 +68,7 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.producers_by_id) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
             raise too_many_error(self.producers_by_id, "producers")
-        # Register this before the first await, because a CLOSE_PRODUCER may have arrived already.
+        # Register this before the first await, because a CLOSE_PRODUCER may already have arrived.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:

@@ -40,7 +40,9 @@ class SchemaPolicy:
 
 
 async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPolicy:
-    """Raise `BrokerError` if the namespace's strategy is unknown, and
+    """Return the namespace's rules for schemas.
+
+    Raises `BrokerError` if its compatibility strategy is unknown, and
     `BKMetadataSerializationException` if its policies cannot be decoded.
     """
     stored, _ = await stored_policies(store, namespace)

@@ -112,7 +112,7 @@ class SchemaStorage:
         self._config = config
 
     async def locate(self, schema_id: str) -> LocatedVersions:
-        """Raise `DamagedSchemaError` if the locator cannot be decoded."""
+        """Return the topic's versions. Raises `DamagedSchemaError` if they cannot be decoded."""
         try:
             data, node_version = await self._store.get(_path(schema_id))
         except NoNodeError:
@@ -123,7 +123,10 @@ class SchemaStorage:
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Return None if the version's ledger has been deleted. Raises `DamagedSchemaError`."""
+        """Read a version from its ledger; return None if the ledger has been deleted.
+
+        Raises `DamagedSchemaError` if the version cannot be decoded.
+        """
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)

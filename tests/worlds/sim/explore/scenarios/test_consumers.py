@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from labkit.system.broker import subscriptions
+from labkit.system.broker import topic_subscriptions
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import Dispatcher, after
 from labkit.system.broker.dispatch.entry import MessageEntry
@@ -122,7 +122,7 @@ def begin_readers_an_entry_late(patch: pytest.MonkeyPatch) -> None:
             return first_or_next_free(ledger, position)
         return first_or_next_free(ledger, (position[0], position[1] + 2))
 
-    patch.setattr(subscriptions, "first_or_next_free", late)
+    patch.setattr(topic_subscriptions, "first_or_next_free", late)
 
 
 def trim_what_some_have_not_acknowledged(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from labkit.system.broker.handlers.consumers import Consumers
 from labkit.system.broker.protocol.connection import ClientConnection, Handlers
 from labkit.system.broker.protocol.frames import message_id_data
 from labkit.system.broker.subscription import Subscription
-from labkit.system.broker.subscriptions import Subscriptions
+from labkit.system.broker.topic_subscriptions import TopicSubscriptions
 from labkit.system.model.proto.pulsar_pb2 import (
     BaseCommand,
     CommandAck,
@@ -69,7 +69,7 @@ class Topic:
     def __init__(self) -> None:
         self.ledger = SubscribedLedger()
         self.producers: dict[str, object] = {}
-        self.subscriptions = Subscriptions(self.ledger, surroundings())
+        self.subscriptions = TopicSubscriptions(self.ledger, surroundings())
 
     async def subscribed(
         self,

@@ -29,7 +29,7 @@ from labkit.system.topic.names import partition_of
 from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 
-class Subscriptions:
+class TopicSubscriptions:
     """The subscriptions of one topic; its managed ledger must be open."""
 
     def __init__(self, ledger: ManagedLedger, context: DispatchContext) -> None:
