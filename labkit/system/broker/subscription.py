@@ -109,11 +109,14 @@ class Subscription:
             self._dispatcher.add(consumer)
             self._dispatcher.retry()
         except BrokerError:
-            # The consumer that blocks this one may belong to a dead client.
-            for other in self.consumers:
-                other.probe()
+            self.probe_consumers()
             self._stop_if_empty()
             raise
+
+    def probe_consumers(self) -> None:
+        """Disconnect dead clients, whose consumers may keep others from joining."""
+        for consumer in self.consumers:
+            consumer.probe()
 
     def _new_dispatcher(self, requested: SubscriptionType) -> Dispatcher:
         ledger, cursor, context = self._ledger, self.cursor, self._context

@@ -84,6 +84,7 @@ class TopicSubscriptions:
                     durable=command.durable,
                 )
             elif subscription.durable != command.durable:
+                subscription.probe_consumers()
                 raise BrokerError(
                     ServerError.NotAllowedError,
                     f"{self._topic} already has a subscription {command.subscription!r}, which is"
@@ -99,7 +100,7 @@ class TopicSubscriptions:
                 hash_ranges=ranges,
             )
             try:
-                # The topic may have ended or been fenced while the cursor was being opened.
+                # Since the first check, the topic may have ended or begun to reject clients.
                 self._check_accepts_clients()
                 subscription.add(consumer, SubscriptionType.of(command))
             finally:

@@ -170,14 +170,21 @@ async def test_acknowledgements_before_a_rejected_one_release_their_entries(
     subscription.disconnect()
 
 
-@pytest.mark.parametrize("kind", [CommandSubscribe.Exclusive, CommandSubscribe.Shared])
+@pytest.mark.parametrize(
+    ("kind", "durable", "reason"),
+    [
+        (CommandSubscribe.Exclusive, False, "already has the consumer"),
+        (CommandSubscribe.Shared, False, "of type Exclusive"),
+        (CommandSubscribe.Exclusive, True, "which is a reader"),
+    ],
+)
 async def test_the_client_that_keeps_another_consumer_out_must_show_that_it_is_alive(
-    topic: Topic, kind: "CommandSubscribe.SubType"
+    topic: Topic, kind: "CommandSubscribe.SubType", durable: bool, reason: str
 ) -> None:
     connected = Client()
-    subscription = await topic.subscribed(connected, kind=CommandSubscribe.Exclusive)
-    with pytest.raises(BrokerError, match=r"already has|of type Exclusive"):
-        await topic.subscribed(Client(), kind=kind)
+    subscription = await topic.subscribed(connected, kind=CommandSubscribe.Exclusive, durable=False)
+    with pytest.raises(BrokerError, match=reason):
+        await topic.subscribed(Client(), kind=kind, durable=durable)
     assert connected.probes == 1
     subscription.disconnect()
 

@@ -25,7 +25,10 @@ class MessageEntry:
 
 
 def bytes_of(text: str | bytes) -> bytes:
-    """Return the bytes of a protobuf string, which protobuf decodes only if it is valid UTF-8."""
+    """Return a string field of a message as bytes.
+
+    protobuf returns bytes instead of text if the field is not valid UTF-8.
+    """
     return text if isinstance(text, bytes) else text.encode()
 
 

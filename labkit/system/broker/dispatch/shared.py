@@ -14,7 +14,7 @@ from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
 
 _NO_GROUP = -1
-"""For entries that are not chunks: they may go to any consumer."""
+"""The group of all entries that are not chunks; any consumer may receive them."""
 
 
 class SharedSelector:

@@ -55,7 +55,7 @@ async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPoli
 
 
 def _strategy(namespace: str, policies: NamespacePolicies) -> Strategy:
-    """Return the strategy, which older versions of Pulsar stored under another key."""
+    """Return the compatibility strategy; older versions of Pulsar store it under another key."""
     name = policies.schema_strategy
     if name in (None, UNDEFINED):
         name = policies.legacy_schema_strategy
