@@ -4,7 +4,9 @@
 
     OPEN or REJECTS_CLIENTS  --`close`-->  CLOSING  --everything is stored-->  ENDED
 
-    any state  --an add fails, or another broker owns the topic-->  ENDED
+    OPEN or REJECTS_CLIENTS  --an add fails, or another broker fences the ledgers-->  ENDED
+
+    any state  --the broker's metadata session expires-->  ENDED
 
                        new clients   sends
     OPEN               accepted      stored
@@ -64,8 +66,8 @@ class ConnectedProducer(Protocol):
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
-    `on_ended` is called if the topic ends although nobody has closed it. Subclasses replace the
-    class attributes to plant bugs.
+    `on_ended` is called if an add fails or another broker fences the ledgers. Subclasses replace
+    the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
