@@ -133,7 +133,7 @@ class ClientConnection:
     # Receiving
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
-        if self._state is not ConnectionState.AWAITS_CONNECT:
+        if self._state not in (ConnectionState.AWAITS_CONNECT, ConnectionState.REFUSED):
             self._mark_heard()
         # If a turn is already scheduled, it will handle these frames, too.
         is_first = not self._unhandled_frames

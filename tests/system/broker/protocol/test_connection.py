@@ -113,6 +113,22 @@ async def test_client_that_pings_but_never_connects_is_disconnected(broker: Held
     assert client.closed
 
 
+async def test_client_that_pings_but_was_refused_is_disconnected() -> None:
+    def refuse(method: str, data: bytes) -> Identity:
+        raise BrokerError(ServerError.AuthenticationError, "nobody")
+
+    broker = held_broker(authenticate=refuse)
+    client = await FrameClient(broker).connect()
+    [connection] = broker.connections
+    for _ in range(2):
+        client.say(PING)
+        connection.keep_alive()
+    assert not client.closed
+    client.say(PING)
+    connection.keep_alive()
+    assert client.closed
+
+
 async def test_client_that_connects_late_stays_connected(broker: HeldBroker) -> None:
     client = FrameClient(broker)
     [connection] = broker.connections
