@@ -1,21 +1,24 @@
 """A broker that Pulsar's own clients can produce to and consume from.
 
-    protocol/       a client connection: frames, commands, authentication and authorization
-    handlers/       one handler for each command
-    broker          accepts connections and runs the periodic tasks
-    config          settings, named as in broker.conf
-    broker_service  loads topics on first use and unloads them with their bundle
-    topics          a loaded topic: its managed ledger, producers and subscriptions
-    access          producer access modes: shared or exclusive
-    subscriptions   a topic's subscriptions; a `subscription` is a cursor and its consumers
-    dispatch/       decides which consumer gets which entry, and when
-    positions       finds positions by message id, publish time or count
-    expiry          skips and expires messages, and reloads policies
-    traffic         message and byte counters, and their rates
-    schemas/        versioned message schemas
-    tenants, namespaces, policies   clusters, tenants, namespaces and their settings
-    operations/     admin operations on topics
-    errors          the broker's errors and their Pulsar error codes
+    protocol/            a client connection: frames, commands, authentication and authorization
+    handlers/            one handler for each command
+    broker               the whole broker: accepts connections and runs the periodic tasks
+    config               settings, named as in broker.conf
+    broker_service       its topics: lookup, loading on first use, unloading with their bundle
+    topics               a loaded topic: its managed ledger, producers and subscriptions
+    access               producer access modes: shared or exclusive
+    topic_subscriptions  all subscriptions of a topic
+    subscription         one of them: a cursor and its consumers
+    dispatch/            decides which consumer gets which entry, and when
+    positions            finds positions by message id, publish time or count
+    expiry               expires old messages
+    traffic              message and byte counters, and their rates
+    schemas/             versioned message schemas
+    tenants              clusters, tenants and namespaces
+    namespaces           lists the topics of a namespace
+    policies             namespace policies, which override the configuration
+    operations/          admin operations on topics
+    errors               the broker's errors and their Pulsar error codes
 
 The broker stores each entry exactly as the client sent it: all bytes of the SEND frame after the
 command, from the magic number 0x0e01 on. It never parses batches or compressed payloads.
@@ -28,9 +31,8 @@ Read path: managed ledger -> dispatcher, while a consumer has permits -> MESSAGE
 Invariants: a receipt is sent only after Qa bookies have the entry. A producer's receipts are sent
 in the order of its sends. After an add fails, no further message from any producer of the topic is
 stored until the producer has registered again: the topic is closed, and its owner reopens it at the
-next lookup. Recovery then determines which entries exist, so no broker has to guess. Topic
-ownership is only a hint (`topic/ownership`): ledger fencing is what prevents two brokers from both
-storing messages.
+next lookup. Recovery then determines which entries exist. Topic ownership is only a hint
+(`topic/ownership`): ledger fencing is what prevents two brokers from both storing messages.
 
 The broker stops reading from a client that sends faster than the bookies can store, and stops
 sending to a client that does not read, so memory per client is bounded.

@@ -1,4 +1,4 @@
-"""The broker accepts client connections, registers command handlers, and runs periodic tasks.
+"""The whole broker: accepts client connections, and runs the periodic tasks.
 
 In Pulsar: `broker/PulsarService.java`.
 """
@@ -6,24 +6,29 @@ In Pulsar: `broker/PulsarService.java`.
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from typing import NoReturn
 
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.config import BrokerConfig
-from labkit.system.broker.expiry import apply_policies, expire_messages
+from labkit.system.broker.expiry import expire_messages
 from labkit.system.broker.handlers.consumers import Consumers
-from labkit.system.broker.handlers.lookup import serve_lookups
+from labkit.system.broker.handlers.lookup import register_lookup_handlers
 from labkit.system.broker.handlers.producers import Producers
-from labkit.system.broker.handlers.schema_requests import serve_schemas
-from labkit.system.broker.namespaces import serve_namespaces
+from labkit.system.broker.handlers.schema_requests import register_schema_handlers
+from labkit.system.broker.namespaces import register_namespace_handlers
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.broker.protocol.connection import ClientConnection
-from labkit.system.broker.protocol.refusals import serve_refusals
+from labkit.system.broker.protocol.refusals import register_refusals
 from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.model.errors import LabkitError
 from labkit.system.model.net import Connection as Wire
 from labkit.system.model.net import OnBodies
+from labkit.system.topic.names import namespace_of
 from labkit.system.topic.ownership import BrokerAddress
+
+_POLICIES_INTERVAL_S = 5.0
 
 
 class Broker(BrokerService):
@@ -42,9 +47,12 @@ class Broker(BrokerService):
     def accept(self, wire: Wire) -> OnBodies:
         """Serve a new client connection; return the callback that receives its frames."""
         connection = ClientConnection(wire, self)
-        for serve in (serve_lookups, serve_namespaces, serve_schemas, Producers, Consumers):
-            serve(self, connection)
-        serve_refusals(connection)
+        register_lookup_handlers(self, connection)
+        register_namespace_handlers(self, connection)
+        register_schema_handlers(self, connection)
+        Producers(self, connection)
+        Consumers(self, connection)
+        register_refusals(connection)
         self._connections[connection] = None
         connection.when_closed(partial(self._connections.pop, connection))
         return connection.on_bodies
@@ -54,7 +62,7 @@ class Broker(BrokerService):
         return list(self._connections)
 
     async def run(self) -> None:
-        tasks = [self._keep_alive(), apply_policies(self), expire_messages(self)]
+        tasks = [self._keep_alive(), self.reload_policies(), expire_messages(self)]
         if self.authenticate is not None:
             tasks.append(self._check_credentials())
         await asyncio.gather(*tasks)
@@ -68,6 +76,17 @@ class Broker(BrokerService):
                 connection.keep_alive()
             for topic in self.topics:
                 topic.update_rates(loop.time() - begun_at)
+
+    async def reload_policies(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(_POLICIES_INTERVAL_S)
+            for namespace, topics in groupby(self.topics, lambda topic: namespace_of(topic.name)):
+                try:
+                    policies = await self.policies(namespace)
+                except LabkitError:
+                    continue  # The store did not respond, or the policies cannot be decoded.
+                for topic in topics:
+                    topic.apply(policies)
 
     async def _check_credentials(self) -> NoReturn:
         while True:

@@ -1,4 +1,4 @@
-"""Topic lookup, and the topics that this broker has loaded.
+"""The topics of a broker: looks them up, loads them and unloads them.
 
 A topic is opened on its first request if this broker owns the topic's bundle, and closed when the
 broker gives up the bundle. A topic is shut down immediately when the broker's metadata session
@@ -16,7 +16,7 @@ from typing import ClassVar
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
-from labkit.system.broker.policies import Policies, check_namespace_exists, read_policies
+from labkit.system.broker.policies import TopicPolicies, check_namespace_exists, read_topic_policies
 from labkit.system.broker.protocol.authentication import ANONYMOUS, Authenticate, Identity
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.broker.schemas.registry import Schemas
@@ -77,9 +77,10 @@ class BrokerService:
         self.ownership.when_lost(self._on_bundles_lost)
 
     async def start(self) -> None:
-        """Register this broker.
+        """Join the cluster and register this broker.
 
-        Raises the same exceptions as `join_cluster` and `TopicOwnership.register`.
+        Raises `BKIncorrectParameterException` if the configured cluster does not exist, and
+        `MetadataUnavailableError`.
         """
         self.cluster = await join_cluster(self.store, self.cluster, self.address)
         await self.ownership.register()
@@ -128,8 +129,10 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        If `create` is set and the configuration allows it, a missing topic is created. Raises
-        `BrokerError` if the topic does not exist.
+        If `create` is set and the configuration allows it, this creates a missing topic that is
+        named like a partition, and a missing partitioned topic if `defaultNumPartitions` is above
+        0. Any other missing topic is created when a client opens it. Raises `BrokerError` if the
+        topic or its namespace does not exist.
         """
         name = full_topic_name(topic)
         create = create and self.config.allow_auto_topic_creation
@@ -151,11 +154,9 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it already exists. Raises the same exceptions as
-        `namespace_policies`.
+        """Create an empty topic unless it already exists.
 
-        A topic that is named like a partition is never created when a client opens it, because the
-        client may not have noticed that the partitioned topic was deleted.
+        Raises `BrokerError` if the namespace does not exist.
         """
         await check_namespace_exists(self.store, namespace_of(name))
         with suppress(NodeExistsError):
@@ -169,13 +170,13 @@ class BrokerService:
         return [task.result() for task in opened if task.done() and task.exception() is None]
 
     async def topic(self, name: str) -> BrokerTopic:
-        """Open the topic if necessary.
+        """Return the topic; open it if necessary.
 
-        Raises `BrokerError` if another broker serves it, and the same exceptions as
-        `BrokerTopic.open`.
+        Raises `BrokerError` if another broker serves it or it must not be opened, and the errors of
+        `BrokerTopic.open` if it cannot be opened.
         """
         name = full_topic_name(name)
-        await self._check_owned(name)
+        await self._ensure_owned(name)
         if name in self.deleting:
             raise _being_deleted_error(name)
         opening = self._topics.get(name)
@@ -191,7 +192,7 @@ class BrokerService:
         """Return the topic, or None if it is not open. Raises `BrokerError` if another broker
         serves it.
         """
-        await self._check_owned(name)
+        await self._ensure_owned(name)
         opening = self._topics.get(name)
         if opening is not None:
             with suppress(LabkitError):
@@ -245,18 +246,19 @@ class BrokerService:
             self._forget(name, task)
         return topic
 
-    async def policies(self, namespace: str) -> Policies:
+    async def policies(self, namespace: str) -> TopicPolicies:
         """Return the settings of the namespace's topics.
 
-        Raises the same exceptions as `read_policies`.
+        Raises `BrokerError` if the namespace does not exist, and `BKMetadataSerializationException`
+        if its policies cannot be decoded.
         """
         config = self.config
-        defaults = Policies(
+        defaults = TopicPolicies(
             config.broker_deduplication_enabled,
             config.ttl_duration_default_s * 1000,
             config.managed_ledger,
         )
-        return await read_policies(self.store, namespace, defaults)
+        return await read_topic_policies(self.store, namespace, defaults)
 
     async def check_exists(self, topic: str) -> None:
         """Raise `BrokerError` if the topic or partition does not exist."""
@@ -272,11 +274,20 @@ class BrokerService:
             await self.schemas.delete(name)
         await delete_marked(self.client, name)
 
-    async def _check_owned(self, name: str) -> None:
+    async def _ensure_owned(self, name: str) -> None:
+        """Raise `BrokerError` if this broker does not own the topic's bundle.
+
+        If the bundle still belongs to an earlier process with the same address, acquire it.
+        """
         if not self.ownership.owns(name) and not await self.ownership.reacquire(name):
             raise _not_served_error(name)
 
     async def _check_may_open(self, name: str) -> None:
+        """Raise `BrokerError` if the topic does not exist and must not be created by opening it.
+
+        A topic that is named like a partition is never created in this way, because the client may
+        not have noticed that the partitioned topic was deleted.
+        """
         if partition_of(name) >= 0 or not self.config.allow_auto_topic_creation:
             await self.check_exists(name)
 
@@ -346,7 +357,10 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Raise `BrokerError` if the name is invalid or refers to a non-persistent topic."""
+    """Return the full name of a topic.
+
+    Raises `BrokerError` if the name is invalid or refers to a non-persistent topic.
+    """
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,
@@ -359,5 +373,5 @@ def full_topic_name(topic: str) -> str:
 def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:
     """Return the broker that should own a topic; bundles are assigned round-robin."""
     bundle = bundle_of(topic)
-    turn = bundle.lower // (bundle.upper - bundle.lower)
-    return brokers[(zlib.crc32(bundle.namespace.encode()) + turn) % len(brokers)]
+    index = bundle.lower // (bundle.upper - bundle.lower)
+    return brokers[(zlib.crc32(bundle.namespace.encode()) + index) % len(brokers)]

@@ -1,32 +1,18 @@
-"""Skips messages on request, expires old ones, and periodically reloads policies.
+"""Expires messages: acknowledges all that were published before a given time.
 
 In Pulsar: `broker/service/BrokerService.java` (`checkMessageExpiry`),
-`persistent/PersistentSubscription.java`, `PersistentMessageExpiryMonitor.java`.
+`persistent/PersistentMessageExpiryMonitor.java`.
 """
 
 import asyncio
-from itertools import groupby
 from typing import NoReturn
 
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.positions import first_published_from, nth_unacknowledged
+from labkit.system.broker.positions import first_published_from
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.names import namespace_of
-
-_POLICIES_INTERVAL_S = 5.0
-
-
-async def skip(ledger: ManagedLedger, subscription: Subscription, count: int) -> None:
-    """Skip the next `count` unacknowledged entries.
-
-    Raises the same exceptions as `Subscription.skip`.
-    """
-    if count > 0:
-        last = nth_unacknowledged(ledger, subscription.cursor, count)
-        await subscription.skip(last or ledger.last_confirmed)
 
 
 async def expire(
@@ -42,18 +28,6 @@ async def expire(
     if (last := ledger.chain.last_before(kept)) is not None:
         await subscription.skip(last)
     return True
-
-
-async def apply_policies(broker: BrokerService) -> NoReturn:
-    while True:
-        await asyncio.sleep(_POLICIES_INTERVAL_S)
-        for namespace, topics in groupby(broker.topics, lambda topic: namespace_of(topic.name)):
-            try:
-                policies = await broker.policies(namespace)
-            except LabkitError:
-                continue  # The store did not respond, or the namespace is being deleted.
-            for topic in topics:
-                topic.apply(policies)
 
 
 async def expire_messages(broker: BrokerService) -> NoReturn:

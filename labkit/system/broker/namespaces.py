@@ -60,6 +60,6 @@ async def _topics_of_namespace(
     connection.send(response)
 
 
-def serve_namespaces(broker: BrokerService, connection: ClientConnection) -> None:
+def register_namespace_handlers(broker: BrokerService, connection: ClientConnection) -> None:
     response = partial(_topics_of_namespace, broker, connection)
-    connection.serve({BaseCommand.GET_TOPICS_OF_NAMESPACE: response})
+    connection.register_handlers({BaseCommand.GET_TOPICS_OF_NAMESPACE: response})

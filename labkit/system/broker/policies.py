@@ -1,19 +1,19 @@
 """Namespace policies from the metadata store, which override the broker's configuration.
 
-    /admin/policies/<tenant>/<namespace>     JSON: Pulsar's `Policies`; unsupported keys are
-                                             preserved
+    /admin/policies/<tenant>/<namespace>     JSON: Pulsar's `Policies`
 
-Topics use deduplicationEnabled, retention_policies and message_ttl_in_seconds; `authorization` uses
-auth_policies.
+`NamespacePolicies` contains the policies that labkit's brokers use. Changing a policy preserves all
+others, even those that only Pulsar's brokers use. As in Pulsar, a single value of the wrong type
+makes all policies of the namespace unreadable.
 
-In Pulsar: `common/policies/data/Policies.java`.
+In Pulsar: `common/policies/data/Policies.java`, `AuthPolicies.java`, `RetentionPolicies.java`.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.metadata.json_node import decode_json_object
@@ -23,20 +23,100 @@ from labkit.system.metadata.store import (
     NodeExistsError,
     NoNodeError,
 )
+from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
+
+_Value = TypeVar("_Value")
 
 _MINUTE_MS = 60 * 1000
 _SECOND_MS = 1000
 _MEBIBYTE = 1024 * 1024
 
-RETENTION = "retention_policies"
 DEDUPLICATION = "deduplicationEnabled"
 MESSAGE_TTL = "message_ttl_in_seconds"
+RETENTION = "retention_policies"
+SCHEMA_STRATEGY = "schema_compatibility_strategy"
+LEGACY_SCHEMA_STRATEGY = "schema_auto_update_compatibility_strategy"
+ALLOW_AUTO_UPDATE_SCHEMA = "is_allow_auto_update_schema"
+SCHEMA_VALIDATION_ENFORCED = "schema_validation_enforced"
+AUTH = "auth_policies"
+NAMESPACE_AUTH = "namespace_auth"
+TOPIC_AUTH = "destination_auth"
+SUBSCRIPTION_AUTH = "subscription_auth_roles"
+"""Keys in the JSON; the last three are in the object `auth_policies`."""
+ADMIN_ROLES = "adminRoles"
+"""A key in the JSON of a tenant."""
+
+ActionsByRole = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Policies:
+class RetentionPolicies:
+    """How long acknowledged messages are kept; a negative number means no limit."""
+
+    time_minutes: int
+    size_mb: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuthPolicies:
+    """Permissions; `subscription_roles` lists the only roles that may use a subscription."""
+
+    on_namespace: ActionsByRole
+    on_topics: Mapping[str, ActionsByRole]
+    subscription_roles: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespacePolicies:
+    """The policies of a namespace; None stands for a policy that is not set."""
+
+    deduplication_enabled: bool | None
+    message_ttl_s: int | None
+    retention: RetentionPolicies | None
+    schema_strategy: str | None
+    legacy_schema_strategy: str | None
+    allow_auto_update_schema: bool | None
+    schema_validation_enforced: bool | None
+    auth: AuthPolicies
+
+    @classmethod
+    def decode(cls, namespace: str, fields: Mapping[str, Any]) -> "NamespacePolicies":
+        """Decode a JSON object; raise `BKMetadataSerializationException` if a value has the wrong
+        type.
+        """
+        policies = _Object(f"the policies of {namespace}", fields)
+        ttl_s, retention = policies.number(MESSAGE_TTL), None
+        if ttl_s is not None and ttl_s < 0:
+            raise policies.error(MESSAGE_TTL, "0 or a positive number")
+        if RETENTION in policies:
+            limits = policies.object(RETENTION)
+            # Java leaves a missing number at 0.
+            retention = RetentionPolicies(
+                limits.number("retentionTimeInMinutes") or 0,
+                limits.number("retentionSizeInMB") or 0,
+            )
+        auth = policies.object(AUTH)
+        topics = auth.object(TOPIC_AUTH)
+        return cls(
+            policies.flag(DEDUPLICATION),
+            ttl_s,
+            retention,
+            policies.text(SCHEMA_STRATEGY),
+            policies.text(LEGACY_SCHEMA_STRATEGY),
+            policies.flag(ALLOW_AUTO_UPDATE_SCHEMA),
+            policies.flag(SCHEMA_VALIDATION_ENFORCED),
+            AuthPolicies(
+                auth.object(NAMESPACE_AUTH).lists(),
+                {topic: topics.object(topic).lists() for topic in topics.fields},
+                auth.object(SUBSCRIPTION_AUTH).lists(),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPolicies:
     """The settings of a topic; `message_ttl_ms` is 0 if messages do not expire."""
 
     deduplication_enabled: bool
@@ -62,7 +142,10 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
-    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
+    """Return the stored policies.
+
+    Raises `BrokerError` if the namespace does not exist or is being deleted.
+    """
     policies, version = await stored_policies(store, namespace)
     _check_exists(namespace, None if version is None else policies)
     return policies
@@ -123,27 +206,88 @@ async def change_policies(
             return
 
 
-async def read_policies(store: MetadataStore, namespace: str, defaults: Policies) -> Policies:
+async def read_topic_policies(
+    store: MetadataStore, namespace: str, defaults: TopicPolicies
+) -> TopicPolicies:
     """Return the settings of a namespace's topics.
 
-    Raises the same exceptions as `namespace_policies`.
+    Raises `BrokerError` if the namespace does not exist or is being deleted, and
+    `BKMetadataSerializationException` if its policies cannot be decoded.
     """
-    stored = await namespace_policies(store, namespace)
-    deduplication_enabled = stored.get(DEDUPLICATION)
+    stored = NamespacePolicies.decode(namespace, await namespace_policies(store, namespace))
+    deduplication_enabled = stored.deduplication_enabled
     if deduplication_enabled is None:
         deduplication_enabled = defaults.deduplication_enabled
     message_ttl_ms = defaults.message_ttl_ms
-    if (ttl_s := stored.get(MESSAGE_TTL)) is not None:
-        message_ttl_ms = ttl_s * _SECOND_MS
+    if stored.message_ttl_s is not None:
+        message_ttl_ms = stored.message_ttl_s * _SECOND_MS
     managed_ledger = defaults.managed_ledger
-    if retention := stored.get(RETENTION):
+    if (retention := stored.retention) is not None:
         managed_ledger = replace(
             managed_ledger,
-            retention_time_ms=_scaled(retention["retentionTimeInMinutes"], _MINUTE_MS),
-            retention_size_bytes=_scaled(retention["retentionSizeInMB"], _MEBIBYTE),
+            retention_time_ms=_scaled(retention.time_minutes, _MINUTE_MS),
+            retention_size_bytes=_scaled(retention.size_mb, _MEBIBYTE),
         )
-    return Policies(deduplication_enabled, message_ttl_ms, managed_ledger)
+    return TopicPolicies(deduplication_enabled, message_ttl_ms, managed_ledger)
 
 
 def _scaled(number: int, unit: int) -> int:
     return UNLIMITED if number < 0 else number * unit
+
+
+def admin_roles_of(tenant: str, fields: Mapping[str, Any]) -> Sequence[str]:
+    """Return the roles that may administer a tenant, from its stored JSON object.
+
+    Raises `BKMetadataSerializationException` if they are not a list of strings.
+    """
+    return _Object(f"the tenant {tenant}", fields).texts(ADMIN_ROLES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    """A JSON object. Its methods return a value, or raise `BKMetadataSerializationException` if the
+    value has another type; null stands for a missing value.
+    """
+
+    description: str
+    fields: Mapping[str, Any]
+
+    def __contains__(self, key: str) -> bool:
+        return self.fields.get(key) is not None
+
+    def flag(self, key: str) -> bool | None:
+        return self._value(key, bool, "true or false")
+
+    def number(self, key: str) -> int | None:
+        value = self._value(key, int, "a number")
+        if isinstance(value, bool):
+            raise self.error(key, "a number")
+        return value
+
+    def text(self, key: str) -> str | None:
+        return self._value(key, str, "a string")
+
+    def texts(self, key: str) -> list[str]:
+        values: list[object] = self._value(key, list, "a list of strings") or []
+        texts = [each for each in values if isinstance(each, str)]
+        if len(texts) < len(values):
+            raise self.error(key, "a list of strings")
+        return texts
+
+    def lists(self) -> dict[str, list[str]]:
+        return {key: self.texts(key) for key in self.fields}
+
+    def object(self, key: str) -> "_Object":
+        value: dict[str, Any] | None = self._value(key, dict, "an object")
+        return _Object(f"{key} in {self.description}", value or {})
+
+    def error(self, key: str, expected: str) -> BKMetadataSerializationException:
+        return BKMetadataSerializationException(
+            f"{key} in {self.description} is {self.fields[key]!r}; expected {expected}"
+        )
+
+    def _value(self, key: str, kind: type[_Value], expected: str) -> _Value | None:
+        value = self.fields.get(key)
+        if value is not None and not isinstance(value, kind):
+            raise self.error(key, expected)
+        return value

@@ -1,5 +1,4 @@
-"""Finds the position in a topic that belongs to a message id, a publish time or a number of
-entries.
+"""Finds positions in a topic by message id, publish time or number of entries.
 
 In Pulsar: `broker/service/persistent/PersistentMessageFinder.java`,
 `ServerCnx.handleGetLastMessageId`.
@@ -19,7 +18,7 @@ LATEST: Position = (2**63 - 1, 2**63 - 1)
 """The message ids that clients send for "the first message" and "after the last message"."""
 
 
-def first_from(ledger: ManagedLedger, position: Position) -> Position:
+def first_or_next_free(ledger: ManagedLedger, position: Position) -> Position:
     """Return the first entry at or after the position, or else the next free position."""
     ledger_id, entry_id = position
     return ledger.chain.next_position((ledger_id, entry_id - 1))
@@ -58,7 +57,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
             low = middle + 1
         else:
             high, position = middle, probe
-    return first_from(ledger, position)
+    return first_or_next_free(ledger, position)
 
 
 async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdData:

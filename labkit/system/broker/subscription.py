@@ -42,7 +42,7 @@ is empty, the whole entry is acknowledged.
 
 
 class SubscriptionType(NamedTuple):
-    """The properties that all consumers of a subscription must agree on."""
+    """The properties that all consumers of a subscription must have in common."""
 
     sub_type: CommandSubscribe.SubType
     sticky: bool = False
@@ -97,21 +97,26 @@ class Subscription:
         """Add a consumer. Raises `BrokerError` if the consumer cannot join."""
         if self._dispatcher is None:
             self.type, self._dispatcher = requested, self._new_dispatcher(requested)
-        elif requested != self.type:
-            raise BrokerError(
-                ServerError.ConsumerBusy,
-                f"consumer {consumer.name!r} requested {requested}, but the subscription"
-                f" {self.name!r} of {self._context.topic} has consumers of type {self.type}",
-            )
+            # The clients subscribe again, to a new dispatcher.
+            self._dispatcher.when_failed(self.disconnect)
         try:
+            if requested != self.type:
+                raise BrokerError(
+                    ServerError.ConsumerBusy,
+                    f"consumer {consumer.name!r} requested {requested}, but the subscription"
+                    f" {self.name!r} of {self._context.topic} has consumers of type {self.type}",
+                )
             self._dispatcher.add(consumer)
             self._dispatcher.retry()
         except BrokerError:
-            # The consumer that blocks this one may belong to a dead client.
-            for other in self.consumers:
-                other.probe()
+            self.probe_consumers()
             self._stop_if_empty()
             raise
+
+    def probe_consumers(self) -> None:
+        """Disconnect dead clients, whose consumers may keep others from joining."""
+        for consumer in self.consumers:
+            consumer.probe()
 
     def _new_dispatcher(self, requested: SubscriptionType) -> Dispatcher:
         ledger, cursor, context = self._ledger, self.cursor, self._context
@@ -129,6 +134,7 @@ class Subscription:
     def remove(self, consumer: Consumer) -> None:
         """Remove the consumer, if connected, and redeliver its unacknowledged entries."""
         if self._dispatcher is not None and consumer in self._dispatcher.consumers:
+            consumer.is_connected = False
             self._dispatcher.remove(consumer)
             self.departed_traffic.add(consumer.traffic.messages, consumer.traffic.bytes)
             self._stop_if_empty()
@@ -191,11 +197,11 @@ class Subscription:
                 f"the subscription {self.name!r} already has {_MAX_PARTLY_ACKED_BATCHES} partly"
                 " acknowledged batches; acknowledge whole batches first",
             )
-        # The client does not send the size of the batch, which is at most the number of bits.
+        # The client does not send the size of the batch, but it is at most the number of bits.
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))
 
     async def skip(self, position: Position) -> None:
-        """Durably acknowledge everything up to the position, on behalf of an administrator.
+        """Durably acknowledge everything up to the position, for an administrator or for expiry.
 
         Raises the same exceptions as `ManagedCursor.flush`.
         """
@@ -211,6 +217,9 @@ class Subscription:
                 consumer.send_end_of_topic()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries to the consumer; an empty list means all of its entries."""
+        """Redeliver these entries of the consumer; an empty list means all of its entries.
+
+        In a Shared subscription, another consumer may receive them.
+        """
         if self._dispatcher is not None:
             self._dispatcher.redeliver(consumer, positions, epoch)

@@ -17,7 +17,17 @@ from functools import partial
 from typing import Any
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import change_policies, policies_path, stored_policies
+from labkit.system.broker.policies import (
+    ADMIN_ROLES,
+    AUTH,
+    NAMESPACE_AUTH,
+    SUBSCRIPTION_AUTH,
+    TOPIC_AUTH,
+    admin_roles_of,
+    change_policies,
+    policies_path,
+    stored_policies,
+)
 from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.metadata.store import (
     MetadataStore,
@@ -58,7 +68,7 @@ async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress
             )
         return name
     name = wanted or _DEFAULT_CLUSTER
-    for namespace in {_DEFAULT_NAMESPACE, *await _used_namespaces(store)}:
+    for namespace in sorted({_DEFAULT_NAMESPACE, *await _used_namespaces(store)}):
         tenant, policies = new_tenant([], [name]), new_policies(name)
         for path, defaults in ((namespace.partition("/")[0], tenant), (namespace, policies)):
             await change_policies(store, path, partial(_with_defaults, defaults))
@@ -107,7 +117,7 @@ async def cluster_data(store: MetadataStore, name: str) -> dict[str, Any]:
 
 
 def new_tenant(admin_roles: Sequence[str], allowed_clusters: Sequence[str]) -> TenantInfo:
-    return {"adminRoles": [*admin_roles], "allowedClusters": [*allowed_clusters]}
+    return {ADMIN_ROLES: [*admin_roles], "allowedClusters": [*allowed_clusters]}
 
 
 async def tenants(store: MetadataStore) -> list[str]:
@@ -118,7 +128,7 @@ async def tenant_info(store: MetadataStore, tenant: str) -> TenantInfo:
     info, version = await stored_policies(store, tenant)
     if version is None:
         raise _no_tenant_error(tenant)
-    return new_tenant(info.get("adminRoles", ()), info.get("allowedClusters", ()))
+    return new_tenant(admin_roles_of(tenant, info), info.get("allowedClusters") or ())
 
 
 async def create_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> None:
@@ -138,7 +148,7 @@ async def update_tenant(store: MetadataStore, tenant: str, info: TenantInfo) -> 
 
 
 async def delete_tenant(store: MetadataStore, tenant: str) -> None:
-    """Raise `BrokerError` if the tenant does not exist or has namespaces."""
+    """Delete a tenant. Raises `BrokerError` if it does not exist or has namespaces."""
     try:
         await store.delete(policies_path(tenant))
     except NoNodeError:
@@ -156,11 +166,7 @@ async def delete_tenant(store: MetadataStore, tenant: str) -> None:
 
 def new_policies(cluster: str) -> dict[str, Any]:
     return {
-        "auth_policies": {
-            "namespace_auth": {},
-            "destination_auth": {},
-            "subscription_auth_roles": {},
-        },
+        AUTH: {NAMESPACE_AUTH: {}, TOPIC_AUTH: {}, SUBSCRIPTION_AUTH: {}},
         "replication_clusters": [cluster],
         "bundles": {"boundaries": BUNDLE_BOUNDARIES, "numBundles": len(BUNDLE_BOUNDARIES) - 1},
     }
@@ -184,7 +190,7 @@ async def create_namespace(
 
 
 async def delete_namespace(store: MetadataStore, namespace: str) -> None:
-    """Raise `BrokerError` if the namespace does not exist or has topics."""
+    """Delete a namespace. Raises `BrokerError` if it does not exist or has topics."""
     _, version = await stored_policies(store, namespace)
     if version is None:
         raise BrokerError(ServerError.TopicNotFound, f"namespace {namespace} does not exist")

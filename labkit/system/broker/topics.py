@@ -1,18 +1,33 @@
 """A topic or partition that this broker has loaded.
 
+    OPEN  --`reject_clients`-->  REJECTS_CLIENTS  --`accept_clients`-->  OPEN
+
+    OPEN or REJECTS_CLIENTS  --`close`-->  CLOSING  --everything is stored-->  ENDED
+
+    OPEN or REJECTS_CLIENTS  --an add fails, or another broker fences the ledgers-->  ENDED
+
+    any state  --the broker's metadata session expires-->  ENDED
+
+                       new clients   sends
+    OPEN               accepted      stored
+    REJECTS_CLIENTS    rejected      stored
+    CLOSING            rejected      stored if they arrived before `close`
+    ENDED              rejected      ignored
+
 In Pulsar: `broker/service/persistent/PersistentTopic.java`.
 """
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum, auto
 from typing import ClassVar, Protocol
 
 from labkit.system.broker.access import ProducerAccess
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import Policies
-from labkit.system.broker.subscriptions import Subscriptions
+from labkit.system.broker.policies import TopicPolicies
+from labkit.system.broker.topic_subscriptions import TopicSubscriptions
 from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
@@ -22,6 +37,15 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import managed_ledger_path, partition_of
 from labkit.system.topic.producing.deduplication import CURSOR_NAME, Deduplication
 from labkit.system.topic.producing.publishing import TopicPublisher
+
+
+class TopicState(Enum):
+    OPEN = auto()
+    REJECTS_CLIENTS = auto()
+    """The topic is about to be deleted."""
+    CLOSING = auto()
+    ENDED = auto()
+
 
 OnEnded = Callable[["BrokerTopic", LabkitError], None]
 
@@ -42,8 +66,8 @@ class ConnectedProducer(Protocol):
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
-    A topic ends, and its clients are disconnected, when it is closed, when an add fails, or when
-    another owner fences its ledgers. Subclasses replace the class attributes to plant bugs.
+    `on_ended` is called if an add fails or another broker fences the ledgers. Subclasses replace
+    the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -55,7 +79,7 @@ class BrokerTopic:
         name: str,
         ledger: ManagedLedger,
         deduplication: Deduplication | None,
-        policies: Policies,
+        policies: TopicPolicies,
         context: DispatchContext,
         on_ended: OnEnded,
     ) -> None:
@@ -67,24 +91,29 @@ class BrokerTopic:
         self.incoming = Traffic()
         """Messages from all producers since the topic was opened."""
         self.access = ProducerAccess(ledger)
-        self.subscriptions = Subscriptions(ledger, context)
+        self.subscriptions = TopicSubscriptions(ledger, context)
         self.publisher = self.publisher_class(
             ledger, deduplication, context.recorder, self._on_failure
         )
         self._deduplication = deduplication
         self._recorder = context.recorder
         self._on_ended = on_ended
-        self.is_ended = False
-        self._is_fenced = False
-        self._has_stopped = False
-        self._closing: asyncio.Task[None] | None = None
+        self._state = TopicState.OPEN
+        self._close_task: asyncio.Task[None] | None = None
         ledger.when_ended(self._on_failure)
 
     @classmethod
     async def open(
-        cls, client: BookKeeper, policies: Policies, context: DispatchContext, on_ended: OnEnded
+        cls,
+        client: BookKeeper,
+        policies: TopicPolicies,
+        context: DispatchContext,
+        on_ended: OnEnded,
     ) -> "BrokerTopic":
-        """Raise the same exceptions as `ManagedLedger.open`."""
+        """Open the managed ledger and rebuild the deduplication marks.
+
+        Raises the errors of `ManagedLedger.open` if the topic cannot be recovered or read.
+        """
         name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)
@@ -94,8 +123,8 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # If the cursor were kept, it would block trimming, and its sequence ids would
-                # become stale.
+                # If the cursor stayed where it is, it would block trimming, and its sequence ids
+                # would become stale.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
@@ -103,17 +132,26 @@ class BrokerTopic:
             raise
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
-    def apply(self, policies: Policies) -> None:
+    def apply(self, policies: TopicPolicies) -> None:
         """Apply new policies; changes to deduplication take effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
-    def fence(self) -> None:
-        """Reject new clients until `unfence` is called; the topic is about to be deleted."""
-        self._is_fenced = self.subscriptions.is_fenced = True
+    @property
+    def is_ended(self) -> bool:
+        """Whether the topic is being closed or has ended."""
+        return self._state in (TopicState.CLOSING, TopicState.ENDED)
 
-    def unfence(self) -> None:
-        self._is_fenced = self.subscriptions.is_fenced = False
+    def reject_clients(self) -> None:
+        if self._state is TopicState.OPEN:
+            self._state = TopicState.REJECTS_CLIENTS
+            self.subscriptions.rejects_clients = True
+
+    def accept_clients(self) -> None:
+        """Accept new clients again."""
+        if self._state is TopicState.REJECTS_CLIENTS:
+            self._state = TopicState.OPEN
+            self.subscriptions.rejects_clients = False
 
     def update_rates(self, period_s: float) -> None:
         self.incoming.update_rates(period_s)
@@ -124,7 +162,7 @@ class BrokerTopic:
                 consumer.traffic.update_rates(period_s)
 
     def check_open(self) -> None:
-        if self.is_ended or self._is_fenced:
+        if self._state is not TopicState.OPEN:
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{self.name} is being closed: look it up again"
             )
@@ -144,7 +182,8 @@ class BrokerTopic:
         """Store the messages received so far, then seal the topic; return its last position.
 
         Producers can no longer register, but consumers can read the remaining messages. Raises
-        `BrokerError`, and the same exceptions as `ManagedLedger.terminate`.
+        `BrokerError` if the topic is being closed, and the errors of `ManagedLedger.terminate` if
+        the messages or the end could not be stored.
         """
         self.check_open()
         self.publisher.stop()
@@ -161,15 +200,15 @@ class BrokerTopic:
         """Finish pending adds, store acknowledgements, disconnect clients and close the ledgers.
 
         If another caller has begun to close the topic, wait until that has finished. Raises the
-        same exceptions as `ManagedLedger.close`.
+        errors of `ManagedLedger.close` if the ledger could not be closed.
         """
-        if self._closing is None:
-            self.is_ended = True
+        if self._close_task is None:
+            self._state = TopicState.CLOSING
             self.access.close()
             self.publisher.stop()
-            self._closing = asyncio.get_running_loop().create_task(self._close())
+            self._close_task = asyncio.get_running_loop().create_task(self._close())
         # Other callers may be waiting for the same task, so cancelling one must not interrupt it.
-        await asyncio.shield(self._closing)
+        await asyncio.shield(self._close_task)
 
     async def _close(self) -> None:
         await self.publisher.wait_until_settled()
@@ -183,22 +222,25 @@ class BrokerTopic:
             try:
                 await self.ledger.close()
             finally:  # The topic accepts nothing more, even if closing its ledger failed.
-                self._has_stopped = True
+                self._state = TopicState.ENDED
                 self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
         """Stop at once, even during `close`: this broker must not acknowledge anything more."""
-        if self._has_stopped:
+        if self._state is TopicState.ENDED:
             return
-        self.is_ended = self._has_stopped = True
+        self._state = TopicState.ENDED
         self.access.close()
+        # This disconnects the producers (`Producer._on_dropped`). It also calls `_on_failure`,
+        # which does nothing, because the topic has ended.
         self.publisher.fail(error)
         self.subscriptions.disconnect()
         self._recorder.record("topic.ended", topic=self.name, explanation=str(error))
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._close_ledger())
+        if self._close_task is None:
+            self._close_task = asyncio.get_running_loop().create_task(self._close_ledger())
 
     def _on_failure(self, error: LabkitError) -> None:
+        """End the topic, because an add has failed or another broker has fenced the ledgers."""
         if not self.is_ended:
             self.end(error)
             self._on_ended(self, error)

@@ -168,6 +168,7 @@ class Client:
     commands: list[BaseCommand] = field(default_factory=list)
     consumers: dict[int, object] = field(default_factory=dict)
     is_writable: bool = True
+    probes: int = 0
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
         sent = BaseCommand()
@@ -175,7 +176,7 @@ class Client:
         self.commands.append(sent)
 
     def probe(self) -> None:
-        """Do nothing, because this client is always alive."""
+        self.probes += 1
 
     @property
     def received(self) -> list[CommandMessage]:

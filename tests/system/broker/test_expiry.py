@@ -8,10 +8,10 @@ from typing import Any
 import pulsar
 import pytest
 
-from labkit.system.broker import expiry
+from labkit.system.broker import broker as broker_module
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
-from labkit.system.broker.expiry import apply_policies, expire_messages
+from labkit.system.broker.expiry import expire_messages
 from labkit.system.broker.policies import MESSAGE_TTL, RETENTION, change_policy
 from labkit.system.broker.subscription import Subscription
 from labkit.worlds.live.processes.cluster import LocalCluster
@@ -77,13 +77,13 @@ async def test_messages_older_than_the_message_ttl_expire_and_younger_ones_stay(
 async def test_changed_policies_apply_to_a_topic_that_is_open(
     bookies: LocalCluster, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expiry, "_POLICIES_INTERVAL_S", 0.02)
+    monkeypatch.setattr(broker_module, "_POLICIES_INTERVAL_S", 0.02)
     namespace = "public/default"
     retention = {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1}
     async with serving(bookies, BrokerConfig()) as broker:
         await in_thread(broker, lambda client: client.create_producer(topic))
         [opened] = broker.topics
-        async with running(apply_policies(broker)):
+        async with running(broker.reload_policies()):
             await change_policy(broker.store, namespace, RETENTION, lambda _: retention)
             await until(lambda: opened.policies.managed_ledger.retention_time_ms == 300_000)
             await change_policy(broker.store, namespace, MESSAGE_TTL, lambda _: 7)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.system.broker.policies import Policies, policies_path, read_policies
+from labkit.system.broker.policies import TopicPolicies, policies_path, read_topic_policies
 from labkit.system.broker.tenants import CLUSTERS, cluster_data
 from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.model.errors import BKMetadataSerializationException
@@ -27,9 +27,9 @@ async def test_damaged_policies_and_clusters_are_errors_that_a_broker_survives(d
     store = MemoryStore()
     for path in (policies_path("public/default"), f"{CLUSTERS}/standalone"):
         store.tree.create(path, data, 0, False)
-    defaults = Policies(False, 0, ManagedLedgerConfig())
+    defaults = TopicPolicies(False, 0, ManagedLedgerConfig())
     with pytest.raises(BKMetadataSerializationException, match="znode /admin/policies/public/def"):
-        await read_policies(store, "public/default", defaults)
+        await read_topic_policies(store, "public/default", defaults)
     with pytest.raises(BKMetadataSerializationException, match="znode /admin/clusters/standalone"):
         await cluster_data(store, "standalone")
 

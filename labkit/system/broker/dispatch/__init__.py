@@ -5,23 +5,23 @@
     dispatcher      base class: reads entries while a consumer can receive more
     single_active   one consumer gets everything in order: the only one (Exclusive), or the first
                     by priority and name (Failover)
-    multiple        several consumers share the entries, with redelivery
-        shared          round-robin
-        key_shared      by hash range of the key
-        waiting     entries to redeliver, or that no consumer could receive yet
-        hashes          key hashes, and the consumer that holds entries of a hash
-        delayed         entries that are not due yet
+    multiple        several consumers share the entries (Shared, Key_Shared)
+        shared      round-robin
+        key_shared  by hash range of the key
+        waiting     entries to redeliver, and entries that no consumer could receive yet
+        hashes      key hashes, and the consumer that holds the entries of a group
+        delayed     entries that are not due yet
 
-Invariants: A consumer that has no permits, or whose client does not read, receives nothing and does
-not block other consumers. An entry is pending for at most one consumer. Acknowledged entries are
-never sent. Unacknowledged entries are redelivered when their consumer leaves. No unacknowledged
-entry is ever lost, but acknowledged entries may be redelivered after a broker crash, because
-cursors are stored with a delay.
+Invariants: A consumer that has no permits, or whose client does not read, receives nothing. In
+`multiple`, it does not block the other consumers, and an entry is pending for at most one consumer.
+Acknowledged entries are never sent. Unacknowledged entries are redelivered when their consumer
+leaves. No unacknowledged entry is ever lost, but acknowledged entries may be redelivered after a
+broker crash, because cursors are stored with a delay.
 
 While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery,
 so it picks the consumer for an entry only after the read.
 
-Redelivery counts are kept in memory, and only for Shared and Key_Shared subscriptions. They count
-the redeliveries that a client has requested, but not those caused by a consumer that has left.
-Clients use these counts for their dead letter policies.
+Shared and Key_Shared subscriptions count redeliveries, for the clients' dead letter policies.
+They count the redeliveries that a client has requested, but not those caused by a consumer that has
+left. The counts are kept in memory until the last consumer leaves.
 """

@@ -2,7 +2,7 @@
 
 A permit allows the broker to send one message. Every FLOW adds permits, and an entry uses one
 permit for each message that is sent with it, so the number of permits may become negative.
-Acknowledgements return no permits. A consumer also receives nothing while its connection's send
+Acknowledgements do not return permits. A consumer also receives nothing while its connection's send
 buffer is full, because permits limit the number of messages but not their size.
 
 In Pulsar: `broker/service/Consumer.java`.
@@ -18,7 +18,7 @@ from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.formats import to_java_longs
 
-MAX_PENDING = 50_000
+MAX_UNACKED = 50_000
 """Maximum number of unacknowledged entries (Pulsar: maxUnackedMessagesPerConsumer)."""
 
 
@@ -42,13 +42,14 @@ class Consumer:
         self.priority = priority
         self.hash_ranges = hash_ranges
         self.permits = 0
-        self.pending: dict[Position, int] = {}
-        """Unacknowledged entries with the hashes of their keys."""
+        self.pending_acks: dict[Position, int] = {}
+        """Unacknowledged entries with their groups; used only by `multiple`."""
         self.epoch = 0
         self.traffic = Traffic()
         self.accepts_any_schema = False
         """Whether the schema type is AUTO_CONSUME."""
         self.is_connected = True
+        """Whether the consumer is still one of its subscription's consumers."""
         self._connection = connection
         self._on_disconnected = on_disconnected
         # Reuse one command, because creating one takes longer than the rest of `send`.
@@ -57,7 +58,8 @@ class Consumer:
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_receive(self) -> bool:
-        return self.permits > 0 and len(self.pending) < MAX_PENDING and self._connection.is_writable
+        has_room = self.permits > 0 and len(self.pending_acks) < MAX_UNACKED
+        return has_room and self._connection.is_writable
 
     def send(
         self, entry: MessageEntry, redelivery_count: int, unacknowledged_bits: int | None

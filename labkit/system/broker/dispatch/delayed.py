@@ -14,15 +14,15 @@ class DelayedEntries:
     def __init__(self) -> None:
         self._heap: list[tuple[int, Position, int]] = []
 
-    def add(self, due_ms: int, position: Position, key_hash: int) -> None:
-        heapq.heappush(self._heap, (due_ms, position, key_hash))
+    def add(self, due_ms: int, position: Position, group: int) -> None:
+        heapq.heappush(self._heap, (due_ms, position, group))
 
     def pop_due(self, now_ms: int, max_entries: int) -> list[tuple[Position, int]]:
-        """Remove and return entries that are due, with the hashes of their keys."""
+        """Remove and return entries that are due, with their groups."""
         due: list[tuple[Position, int]] = []
         while self._heap and self._heap[0][0] <= now_ms and len(due) < max_entries:
-            _, position, key_hash = heapq.heappop(self._heap)
-            due.append((position, key_hash))
+            _, position, group = heapq.heappop(self._heap)
+            due.append((position, group))
         return due
 
     def next_due_ms(self) -> int | None:

@@ -1,9 +1,9 @@
 """The base class of dispatchers: a task that reads entries while consumers have permits.
 
 The task sleeps until something changes (an entry is confirmed, a FLOW arrives, a consumer joins or
-leaves, an entry must be redelivered), then works in turns until there is nothing left to do. If an
-entry cannot be read, the task does not skip it but retries with exponential backoff, or earlier if
-a consumer sends a request.
+leaves, an entry must be redelivered), then calls `dispatch_some` until there is nothing left to do.
+If an entry cannot be read, the task does not skip it but retries with exponential backoff, or
+earlier if a consumer sends a request.
 
 In Pulsar: `AbstractBaseDispatcher.java`, `PersistentDispatcherMultipleConsumers.readMoreEntries`.
 """
@@ -60,7 +60,12 @@ class Dispatcher:
         self.messages_per_entry = 1
         self._wake_event = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
-        self._task.add_done_callback(_raise_error)
+        self._task.add_done_callback(self._on_task_done)
+        self._on_failed: list[Callable[[], None]] = []
+
+    def when_failed(self, action: Callable[[], None]) -> None:
+        """Register a callback that is called if the dispatcher ends with an uncaught exception."""
+        self._on_failed.append(action)
 
     def wake(self) -> None:
         self._wake_event.set()
@@ -71,7 +76,7 @@ class Dispatcher:
         self.wake()
 
     def skip(self) -> None:
-        """Continue after the mark-delete position, because an administrator has advanced it."""
+        """Continue after the mark-delete position, which an administrator or expiry has moved."""
         self.next_position = max(self.next_position, after(self.cursor.mark_delete))
         self.wake()
 
@@ -94,7 +99,7 @@ class Dispatcher:
         """Redeliver these entries of the consumer; an empty list means all of its entries."""
         raise NotImplementedError
 
-    async def turn(self) -> bool:
+    async def dispatch_some(self) -> bool:
         """Read and send some entries; return whether there may be more to do immediately."""
         raise NotImplementedError
 
@@ -103,7 +108,7 @@ class Dispatcher:
             await self._wake_event.wait()
             self._wake_event.clear()
             try:
-                while await self.turn():  # noqa: ASYNC110 - others have their turn
+                while await self.dispatch_some():  # noqa: ASYNC110 - let other tasks run
                     await asyncio.sleep(0)
             except LabkitError as error:  # Too few bookies responded.
                 await self._pause(error)
@@ -138,8 +143,8 @@ class Dispatcher:
             self.messages_per_entry = max(1, messages // len(entries))
         return entries
 
-
-def _raise_error(task: asyncio.Task[None]) -> None:
-    """Pass uncaught exceptions to the event loop's exception handler."""
-    if not task.cancelled():
-        task.result()
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            for action in self._on_failed:
+                action()
+            task.result()  # The event loop reports the exception.

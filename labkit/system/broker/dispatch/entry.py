@@ -24,11 +24,19 @@ class MessageEntry:
     message_count: int
 
 
+def bytes_of(text: str | bytes) -> bytes:
+    """Return a string field of a message as bytes.
+
+    protobuf returns bytes instead of text if the field is not valid UTF-8.
+    """
+    return text if isinstance(text, bytes) else text.encode()
+
+
 def read_entry(stored: StoredEntry) -> MessageEntry:
     """Decode a stored entry.
 
-    An entry with corrupt metadata counts as one message; the client will report that its checksum
-    is wrong.
+    An entry with corrupt metadata counts as one message. Its client detects the wrong checksum and
+    discards it.
     """
     data = strip_broker_metadata(stored.data)
     try:

@@ -1,4 +1,4 @@
-"""Hashes of keys (0 to 65,535), and which consumer holds the unacknowledged entries of each hash.
+"""Hashes of keys (0 to 65,535), and which consumer holds the unacknowledged entries of each group.
 
 In Pulsar: `common/util/Murmur3_32Hash.java`.
 """
@@ -53,20 +53,20 @@ def _scramble(word: int) -> int:
 
 
 class Holders:
-    """Tracks which consumer holds the unacknowledged entries of each hash, and how many."""
+    """Tracks which consumer holds the unacknowledged entries of each group, and how many."""
 
     def __init__(self) -> None:
         self._holders: dict[int, tuple[Consumer, int]] = {}
 
-    def holder_of(self, key_hash: int) -> Consumer | None:
-        consumer, _ = self._holders.get(key_hash, (None, 0))
+    def holder_of(self, group: int) -> Consumer | None:
+        consumer, _ = self._holders.get(group, (None, 0))
         return consumer
 
-    def add(self, consumer: Consumer, key_hash: int) -> None:
-        _, count = self._holders.get(key_hash, (consumer, 0))
-        self._holders[key_hash] = consumer, count + 1
+    def add(self, consumer: Consumer, group: int) -> None:
+        _, count = self._holders.get(group, (consumer, 0))
+        self._holders[group] = consumer, count + 1
 
-    def remove(self, key_hash: int) -> None:
-        consumer, count = self._holders.pop(key_hash)
+    def remove(self, group: int) -> None:
+        consumer, count = self._holders.pop(group)
         if count > 1:
-            self._holders[key_hash] = consumer, count - 1
+            self._holders[group] = consumer, count - 1

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.system.broker.dispatch.consumer import Consumer
+from labkit.system.broker.dispatch.entry import bytes_of
 from labkit.system.broker.dispatch.hashes import HASH_COUNT, Holders, hash_of_key
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.broker.errors import BrokerError
@@ -32,9 +33,7 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
         return metadata.ordering_key
     if not metadata.HasField("partition_key"):
         return f"{metadata.producer_name}-{metadata.sequence_id}".encode()
-    text: str | bytes = metadata.partition_key
-    # protobuf returns bytes if the text is not valid UTF-8.
-    key = text if isinstance(text, bytes) else text.encode()
+    key = bytes_of(metadata.partition_key)
     if metadata.partition_key_b64_encoded:
         try:
             return base64.b64decode(key, validate=True)
@@ -89,7 +88,10 @@ class StickyRanges:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Raise `BrokerError` if the ranges are invalid or overlap those of another consumer."""
+        """Assign the ranges that the consumer requests.
+
+        Raises `BrokerError` if they are invalid or overlap those of another consumer.
+        """
         ranges = consumer.hash_ranges
         if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
             raise BrokerError(
@@ -117,7 +119,7 @@ class StickyRanges:
 
 
 class KeySharedSelector:
-    """Selects the consumer whose range contains a hash.
+    """Selects the consumer whose range contains a hash; the group of an entry is its key's hash.
 
     Without `keeps_order`, the new owner of a range does not wait for the old one.
     """
@@ -134,26 +136,26 @@ class KeySharedSelector:
         """Remove a consumer; `entry_released` must be called for each entry that it held."""
         self._ranges.remove(consumer)
 
-    def hash_of(self, metadata: MessageMetadata) -> int:
+    def group_of(self, metadata: MessageMetadata) -> int:
         return hash_of_key(sticky_key(metadata))
 
-    def receiver_of(self, key_hash: int) -> Receiver:
+    def receiver_of(self, group: int) -> Receiver:
         """Return the owner of the hash, or NO_CONSUMER while another consumer holds its entries."""
-        owner, holder = self._ranges.owner_of(key_hash), self._holders.holder_of(key_hash)
+        owner, holder = self._ranges.owner_of(group), self._holders.holder_of(group)
         if owner is None or (self.keeps_order and holder not in (owner, None)):
             return Receivers.NO_CONSUMER
         return owner
 
-    def choose(self, key_hash: int) -> Consumer | None:
+    def choose(self, group: int) -> Consumer | None:
         """Return the consumer of this hash if it can receive an entry now, or else None."""
-        receiver = self.receiver_of(key_hash)
+        receiver = self.receiver_of(group)
         return receiver if isinstance(receiver, Consumer) and receiver.can_receive() else None
 
-    def entry_sent(self, consumer: Consumer, key_hash: int) -> None:
-        self._holders.add(consumer, key_hash)
+    def entry_sent(self, consumer: Consumer, group: int) -> None:
+        self._holders.add(consumer, group)
 
-    def entry_released(self, key_hash: int) -> None:
-        self._holders.remove(key_hash)
+    def entry_released(self, group: int) -> None:
+        self._holders.remove(group)
 
 
 def _format_ranges(ranges: Sequence[tuple[int, int]]) -> str:

@@ -8,8 +8,11 @@ Until it is acknowledged, an entry is in one of these states:
     pending     sent to a consumer that has not acknowledged it yet
 
 A negative acknowledgement moves an entry from pending to waiting, and so does the disconnection of
-its consumer. Waiting entries take precedence over unread ones. If key order is preserved, an entry
-waits as long as an earlier entry with the same hash is waiting.
+its consumer. Waiting entries take precedence over unread ones.
+
+The selector (`shared` or `key_shared`) assigns each entry to a group, and chooses the consumer for
+each group. If key order is preserved, an entry waits as long as an earlier entry of its group is
+waiting.
 
 In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
 `PersistentStickyKeyDispatcherMultipleConsumers.java`, `MessageRedeliveryController.java`.
@@ -36,12 +39,12 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 200_000
-"""If this many entries are waiting, no unread ones are read for other consumers (Pulsar:
+"""While this many entries are waiting, no unread ones are read (Pulsar:
 keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000). A waiting entry uses 150 to 320
 bytes of memory and does not slow down dispatch.
 """
 MAX_DUE_PER_TURN = 1000
-"""Limits the delayed entries that become due in one turn, so that other clients are served."""
+"""At most this many delayed entries per turn, so that they cannot starve other clients."""
 
 
 class MultipleConsumersDispatcher(Dispatcher):
@@ -77,42 +80,56 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.consumers.remove(consumer)
         self._selector.remove(consumer)
         self.waiting.update_all_receivers()
-        for position in list(consumer.pending):
+        for position in list(consumer.pending_acks):
             self._return_to_waiting(consumer, position)
         self.wake()
+
+    def skip(self) -> None:
+        mark_delete = self.cursor.mark_delete
+        for consumer in self.consumers:
+            for position in [each for each in consumer.pending_acks if each <= mark_delete]:
+                self._remove_pending_ack(consumer, position)
+                self._forget(position)
+        for position in [each for each in self.waiting if each <= mark_delete]:
+            self._forget(position)
+        super().skip()
 
     def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
         """Record acknowledgements, including those of entries sent to other consumers."""
         for position in positions:
             # Try this consumer first, because consumers mostly acknowledge their own entries.
             for holder in (consumer, *self.consumers):
-                if position in holder.pending:
-                    self._remove_pending(holder, position)
+                if position in holder.pending_acks:
+                    self._remove_pending_ack(holder, position)
                     break
-            self.waiting.discard(position)
-            self._redeliveries.pop(position, None)
+            self._forget(position)
         self.wake()
 
+    def _forget(self, position: Position) -> None:
+        """Forget an entry that is not pending, because it was acknowledged or trimmed."""
+        self.waiting.discard(position)
+        self._redeliveries.pop(position, None)
+
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        for position in positions or list(consumer.pending):
-            if position in consumer.pending:
+        for position in positions or list(consumer.pending_acks):
+            if position in consumer.pending_acks:
                 self._return_to_waiting(consumer, position)
                 self._redeliveries[position] = self._redeliveries.get(position, 0) + 1
         self.wake()
 
-    def _remove_pending(self, holder: Consumer, position: Position) -> int:
-        key_hash = holder.pending.pop(position)
-        self._selector.entry_released(key_hash)
-        self.waiting.update_receiver(key_hash)
-        return key_hash
+    def _remove_pending_ack(self, holder: Consumer, position: Position) -> int:
+        group = holder.pending_acks.pop(position)
+        self._selector.entry_released(group)
+        self.waiting.update_receiver(group)
+        return group
 
     def _return_to_waiting(self, holder: Consumer, position: Position) -> None:
-        self.waiting.add(position, self._remove_pending(holder, position))
+        self.waiting.add(position, self._remove_pending_ack(holder, position))
 
-    async def turn(self) -> bool:
+    async def dispatch_some(self) -> bool:
         due = self._delayed.pop_due(self._wall_clock_ms(), MAX_DUE_PER_TURN)
-        for position, key_hash in due:
-            self.waiting.add(position, key_hash)
+        for position, group in due:
+            self.waiting.add(position, group)
         self._schedule_due_timer()
         has_sent = await self._send_waiting() or await self._send_unread()
         return has_sent or len(due) == MAX_DUE_PER_TURN
@@ -126,19 +143,25 @@ class MultipleConsumersDispatcher(Dispatcher):
             # Also read the entries in between: one large read costs less than many small ones.
             read = await self.read_entries(first, last[1] - first[1] + 1)
         except LabkitError:
-            for position, key_hash in candidates:
-                self.waiting.add(position, key_hash)
+            for position, group in candidates:
+                self.waiting.add(position, group)
             raise
         entries = {entry.position: entry for entry in read}
-        for position, key_hash in candidates:
+        for position, group in candidates:
             if position in entries:
-                self._send_or_wait(entries[position], key_hash)
+                self._send_or_wait(entries[position], group)
             elif read and position > read[-1].position:
-                self.waiting.add(position, key_hash)  # The read reached its size limit first.
-            # All other entries have been trimmed.
+                self.waiting.add(position, group)  # The read reached its size limit first.
+            else:
+                self._forget(position)  # Anything else that was not returned has been trimmed.
         return True
 
     def _capacity(self) -> dict[Receiver, int]:
+        """Return how many waiting entries to read for each receiver.
+
+        The permits are counted for each consumer and again for ANY_CONSUMER. This may pop too many
+        entries, which is harmless: `_send_or_wait` lets them wait again.
+        """
         ready = [consumer for consumer in self.consumers if consumer.can_receive()]
         capacity: dict[Receiver, int] = {
             each: self.entries_for_permits(each.permits) for each in ready
@@ -156,11 +179,11 @@ class MultipleConsumersDispatcher(Dispatcher):
         entries = await self.read_entries(self.next_position, self.entries_for_permits(permits))
         for entry in entries:
             self.next_position = after(entry.position)
-            key_hash = self._selector.hash_of(entry.metadata)
+            group = self._selector.group_of(entry.metadata)
             if entry.metadata.deliver_at_time > self._wall_clock_ms():
-                self._delayed.add(entry.metadata.deliver_at_time, entry.position, key_hash)
+                self._delayed.add(entry.metadata.deliver_at_time, entry.position, group)
             else:
-                self._send_or_wait(entry, key_hash)
+                self._send_or_wait(entry, group)
         self._schedule_due_timer()
         return bool(entries)
 
@@ -178,24 +201,23 @@ class MultipleConsumersDispatcher(Dispatcher):
         self._due_timer = self._due_timer_ms = None
         self.wake()
 
-    def _send_or_wait(self, entry: MessageEntry, key_hash: int) -> None:
+    def _send_or_wait(self, entry: MessageEntry, group: int) -> None:
         """Send the entry or let it wait, depending on the state after the read."""
         position = entry.position
         if self.cursor.is_acknowledged(position):
+            self._forget(position)
             return
-        consumer = (
-            None if self._waits_behind(position, key_hash) else self._selector.choose(key_hash)
-        )
+        consumer = None if self._waits_behind(position, group) else self._selector.choose(group)
         if consumer is None:
-            self.waiting.add(position, key_hash)
+            self.waiting.add(position, group)
             return
-        consumer.pending[position] = key_hash
-        self._selector.entry_sent(consumer, key_hash)
-        self.waiting.update_receiver(key_hash)
+        consumer.pending_acks[position] = group
+        self._selector.entry_sent(consumer, group)
+        self.waiting.update_receiver(group)
         redeliveries = self._redeliveries.get(position, 0)
         consumer.send(entry, redeliveries, self.cursor.unacknowledged_in_batch(position))
 
-    def _waits_behind(self, position: Position, key_hash: int) -> bool:
-        """Return whether the entry must wait for an earlier waiting entry with the same hash."""
-        first = self.waiting.first_of(key_hash) if self._selector.keeps_order else None
+    def _waits_behind(self, position: Position, group: int) -> bool:
+        """Return whether the entry must wait for an earlier waiting entry of its group."""
+        first = self.waiting.first_of(group) if self._selector.keeps_order else None
         return first is not None and first < position

@@ -8,11 +8,13 @@ In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsume
 """
 
 from labkit.system.broker.dispatch.consumer import Consumer
+from labkit.system.broker.dispatch.entry import bytes_of
 from labkit.system.broker.dispatch.hashes import Holders, hash_of_key
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
 
-_ANY = -1
+_NO_GROUP = -1
+"""The group of all entries that are not chunks; any consumer may receive them."""
 
 
 class SharedSelector:
@@ -28,27 +30,29 @@ class SharedSelector:
     def remove(self, consumer: Consumer) -> None:
         self._round_robin.remove(consumer)
 
-    def hash_of(self, metadata: MessageMetadata) -> int:
-        """Return the hash of the message that a chunk belongs to; keys are ignored."""
-        return hash_of_key(metadata.uuid.encode()) if metadata.num_chunks_from_msg > 1 else _ANY
+    def group_of(self, metadata: MessageMetadata) -> int:
+        """Return a hash of the large message that a chunk belongs to; keys are ignored."""
+        if metadata.num_chunks_from_msg <= 1:
+            return _NO_GROUP
+        return hash_of_key(bytes_of(metadata.uuid))
 
-    def receiver_of(self, key_hash: int) -> Receiver:
+    def receiver_of(self, group: int) -> Receiver:
         """Return the consumer that holds other chunks of the same message, or else ANY_CONSUMER."""
-        return self._holders.holder_of(key_hash) or Receivers.ANY_CONSUMER
+        return self._holders.holder_of(group) or Receivers.ANY_CONSUMER
 
-    def choose(self, key_hash: int) -> Consumer | None:
-        receiver = self.receiver_of(key_hash)
+    def choose(self, group: int) -> Consumer | None:
+        receiver = self.receiver_of(group)
         if isinstance(receiver, Consumer):
             return receiver if receiver.can_receive() else None
         ready = (consumer for consumer in self._round_robin if consumer.can_receive())
         return min(ready, key=lambda each: each.priority, default=None)
 
-    def entry_sent(self, consumer: Consumer, key_hash: int) -> None:
-        if key_hash != _ANY:
-            self._holders.add(consumer, key_hash)
+    def entry_sent(self, consumer: Consumer, group: int) -> None:
+        if group != _NO_GROUP:
+            self._holders.add(consumer, group)
         self._round_robin.remove(consumer)
         self._round_robin.append(consumer)
 
-    def entry_released(self, key_hash: int) -> None:
-        if key_hash != _ANY:
-            self._holders.remove(key_hash)
+    def entry_released(self, group: int) -> None:
+        if group != _NO_GROUP:
+            self._holders.remove(group)

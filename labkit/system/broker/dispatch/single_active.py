@@ -112,7 +112,7 @@ class SingleActiveDispatcher(Dispatcher):
         self.next_position = after(self.cursor.mark_delete)
         self.wake()
 
-    async def turn(self) -> bool:
+    async def dispatch_some(self) -> bool:
         consumer = self._active
         if consumer is None or not consumer.can_receive():
             return False

@@ -1,10 +1,9 @@
-"""Entries that wait for a consumer, grouped by their key's hash and by receiver.
+"""Entries that wait for a consumer: a queue of groups for each receiver.
 
-    receivers       one consumer, any consumer, or no consumer for now
-      hashes        ordered by their first waiting entries
-    entries         per hash, ordered by position
+    receiver    one consumer, any consumer, or no consumer for now
+    group       entries with the same receiver, ordered by position
 
-When the receiver of a hash changes, the hash moves to another queue, so no call scans the waiting
+When the receiver of a group changes, the group moves to another queue, so no call scans the waiting
 entries. The queues are heaps; stale items stay in them until they reach the top.
 
 In Pulsar: `MessageRedeliveryController.java`.
@@ -25,47 +24,48 @@ class Receivers(Enum):
 
 
 Receiver: TypeAlias = Consumer | Receivers
-"""The receiver of a hash's entries, whether or not it can receive an entry now."""
+"""The receiver of a group's entries, whether or not it can receive an entry now."""
 
 
 class WaitingEntries:
     def __init__(self, receiver_of: Callable[[int], Receiver]) -> None:
-        """Call an `update` method whenever the results of `receiver_of` may have changed."""
+        """`receiver_of` returns the receiver of a group. Call `update_receiver` or
+        `update_all_receivers` whenever its results may have changed.
+        """
         self._receiver_of = receiver_of
-        self._hash_of: dict[Position, int] = {}
+        self._group_of: dict[Position, int] = {}
         self._entries: dict[int, list[Position]] = {}
-        """A heap for each hash; positions after the first may have been discarded."""
+        """A heap for each group; positions after the first may have been discarded."""
         self._receivers: dict[int, Receiver] = {}
         self._queues: dict[Receiver, list[tuple[Position, int]]] = {}
-        """A heap for each receiver: its hashes, ordered by their first entries."""
+        """A heap for each receiver: its groups, ordered by their earliest waiting positions."""
 
     def __len__(self) -> int:
-        return len(self._hash_of)
+        return len(self._group_of)
 
     def __iter__(self) -> Iterator[Position]:
-        return iter(self._hash_of)
+        return iter(self._group_of)
 
-    def first_of(self, key_hash: int) -> Position | None:
-        entries = self._entries.get(key_hash)
+    def first_of(self, group: int) -> Position | None:
+        entries = self._entries.get(group)
         return entries[0] if entries else None
 
-    def add(self, position: Position, key_hash: int) -> None:
-        if position in self._hash_of:
+    def add(self, position: Position, group: int) -> None:
+        if position in self._group_of:
             return
-        self._hash_of[position] = key_hash
-        entries = self._entries.setdefault(key_hash, [])
+        self._group_of[position] = group
+        entries = self._entries.setdefault(group, [])
         heappush(entries, position)
         if entries[0] == position:
-            self._enqueue(key_hash)
+            self._enqueue(group)
 
     def discard(self, position: Position) -> None:
-        key_hash = self._hash_of.pop(position, None)
-        if key_hash is not None and self._entries[key_hash][0] == position:
-            self._remove_first(key_hash)
+        group = self._group_of.pop(position, None)
+        if group is not None and self._entries[group][0] == position:
+            self._remove_first(group)
 
     def pop_ready(self, capacity: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
-        """Remove and return the first entries that receivers have room for, and the entries'
-        hashes.
+        """Remove and return the first entries that receivers have room for, with their groups.
 
         All of these entries are in one ledger, and their ids differ by less than `span`, so that a
         single read can fetch them all.
@@ -83,7 +83,7 @@ class WaitingEntries:
             ledger_id, entry_id = popped[0][0] if popped else position
             if position[0] != ledger_id or position[1] >= entry_id + span:
                 break
-            popped.append((position, self._hash_of[position]))
+            popped.append((position, self._group_of[position]))
             self.discard(position)
             remaining[index] -= 1
             following = self._first_for(receivers[index]) if remaining[index] else None
@@ -91,37 +91,37 @@ class WaitingEntries:
                 heappush(heads, (following, index))
         return popped
 
-    def update_receiver(self, key_hash: int) -> None:
-        before = self._receivers.get(key_hash)
-        if before is not None and self._receiver_of(key_hash) is not before:
-            self._enqueue(key_hash)
+    def update_receiver(self, group: int) -> None:
+        before = self._receivers.get(group)
+        if before is not None and self._receiver_of(group) is not before:
+            self._enqueue(group)
 
     def update_all_receivers(self) -> None:
         self._queues.clear()
-        for key_hash in self._entries:
-            self._enqueue(key_hash)
+        for group in self._entries:
+            self._enqueue(group)
 
     def _first_for(self, receiver: Receiver) -> Position | None:
         queue = self._queues.get(receiver, [])
         while queue:
-            position, key_hash = queue[0]
-            if self._receivers.get(key_hash) is receiver and self.first_of(key_hash) == position:
+            position, group = queue[0]
+            if self._receivers.get(group) is receiver and self.first_of(group) == position:
                 return position
             heappop(queue)
         return None
 
-    def _enqueue(self, key_hash: int) -> None:
-        receiver = self._receivers[key_hash] = self._receiver_of(key_hash)
+    def _enqueue(self, group: int) -> None:
+        receiver = self._receivers[group] = self._receiver_of(group)
         if receiver is not Receivers.NO_CONSUMER:
             queue = self._queues.setdefault(receiver, [])
-            heappush(queue, (self._entries[key_hash][0], key_hash))
+            heappush(queue, (self._entries[group][0], group))
 
-    def _remove_first(self, key_hash: int) -> None:
-        entries = self._entries[key_hash]
+    def _remove_first(self, group: int) -> None:
+        entries = self._entries[group]
         heappop(entries)
-        while entries and entries[0] not in self._hash_of:
+        while entries and entries[0] not in self._group_of:
             heappop(entries)
         if entries:
-            self._enqueue(key_hash)
+            self._enqueue(group)
         else:
-            del self._entries[key_hash], self._receivers[key_hash]
+            del self._entries[group], self._receivers[group]

@@ -12,7 +12,6 @@ queue without returning the permits and would therefore receive nothing more.
 In Pulsar: `broker/service/ServerCnx.java`.
 """
 
-from collections import Counter
 from collections.abc import Awaitable
 from typing import NamedTuple
 
@@ -59,11 +58,10 @@ class Consumers:
     def __init__(self, broker: BrokerService, connection: ClientConnection) -> None:
         self._broker = broker
         self._connection = connection
-        self._attached: dict[int, AttachedConsumer] = {}
-        self._pending_requests: dict[int, int] = {}
+        self._consumers_by_id: dict[int, AttachedConsumer] = {}
+        self._pending_subscribes: dict[int, int] = {}
         """The request id of the latest pending SUBSCRIBE of each consumer."""
-        self._seeks_in_progress: Counter[int] = Counter()
-        connection.serve(
+        connection.register_handlers(
             {
                 BaseCommand.SUBSCRIBE: self._subscribe,
                 BaseCommand.FLOW: self._flow,
@@ -79,27 +77,41 @@ class Consumers:
         connection.when_closed(self._on_connection_closed)
 
     def _wake_subscriptions(self) -> None:
-        for attached in list(self._attached.values()):
+        for attached in list(self._consumers_by_id.values()):
             attached.subscription.wake()
 
     def _on_connection_closed(self) -> None:
-        for attached in list(self._attached.values()):
+        for attached in list(self._consumers_by_id.values()):
             attached.leave()
-        self._attached.clear()
+        self._consumers_by_id.clear()
 
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
-        """Forget the consumer, unless it was disconnected by its own seek.
+        """Forget the consumer, unless it is a reader on an open topic.
 
-        After a seek, the consumer subscribes again. If its connection closes before that, its
-        subscription may have to be deleted.
+        After a seek, a reader subscribes again. If it leaves before that, its subscription must be
+        deleted.
         """
-        if not self._seeks_in_progress[consumer_id]:
-            self._attached.pop(consumer_id, None)
+        attached = self._consumers_by_id[consumer_id]
+        if attached.subscription.durable or attached.topic.is_ended:
+            del self._consumers_by_id[consumer_id]
+
+    def _connected(self, consumer_id: int) -> AttachedConsumer | None:
+        """Return the consumer, or None if it does not exist or is disconnected.
+
+        A command that the client sent before a seek must not take effect after it.
+        """
+        attached = self._consumers_by_id.get(consumer_id)
+        return attached if attached is not None and attached.consumer.is_connected else None
 
     def _find(self, consumer_id: int) -> AttachedConsumer:
-        if consumer_id not in self._attached:
-            raise _no_consumer_error(consumer_id)
-        return self._attached[consumer_id]
+        """Raise `BrokerError` if the consumer does not exist or is disconnected."""
+        attached = self._connected(consumer_id)
+        if attached is None:
+            raise BrokerError(
+                ServerError.ConsumerNotFound,
+                f"consumer {consumer_id} does not exist on this connection; subscribe again",
+            )
+        return attached
 
     def _send_success(self, request_id: int) -> None:
         command = BaseCommand(type=BaseCommand.SUCCESS)
@@ -120,25 +132,24 @@ class Consumers:
                 f"a consumer can have at most {_MAX_HASH_RANGES} hash ranges, got"
                 f" {len(command.subscribe.keySharedMeta.hashRanges)}",
             )
-        if len(self._attached) + len(self._pending_requests) >= MAX_PER_CONNECTION:
-            raise too_many_error(self._attached, "consumers")
-        # Register this before the first await, because a CLOSE_CONSUMER may have arrived already.
-        self._pending_requests[command.subscribe.consumer_id] = command.subscribe.request_id
+        if len(self._consumers_by_id) + len(self._pending_subscribes) >= MAX_PER_CONNECTION:
+            raise too_many_error(self._consumers_by_id, "consumers")
+        # Register this before the first await, because a CLOSE_CONSUMER may already have arrived.
+        self._pending_subscribes[command.subscribe.consumer_id] = command.subscribe.request_id
         return self._handle_subscribe(command.subscribe)
 
     async def _handle_subscribe(self, request: CommandSubscribe) -> None:
         try:
             await self._add_consumer(request)
         finally:
-            if self._pending_requests.get(request.consumer_id) == request.request_id:
-                del self._pending_requests[request.consumer_id]
+            if self._pending_subscribes.get(request.consumer_id) == request.request_id:
+                del self._pending_subscribes[request.consumer_id]
 
     async def _add_consumer(self, request: CommandSubscribe) -> None:
-        before = self._attached.get(request.consumer_id)
         # A client may repeat SUBSCRIBE for a consumer that is already subscribed.
-        if before is None or before.consumer not in before.subscription.consumers:
-            await self._connection.check_permission(
-                request.topic, CONSUME, subscription=request.subscription
+        if self._connected(request.consumer_id) is None:
+            await self._broker.check_permission(
+                self._connection.role, request.topic, CONSUME, subscription=request.subscription
             )
             if not request.force_topic_creation:
                 await self._broker.check_exists(request.topic)
@@ -151,16 +162,18 @@ class Consumers:
                 ),
             )
             attached.consumer.accepts_any_schema = request.schema.type == Schema.AutoConsume
-            wanted = self._pending_requests.get(request.consumer_id) == request.request_id
+            wanted = self._pending_subscribes.get(request.consumer_id) == request.request_id
             if self._connection.is_closed or not wanted:
                 attached.leave()  # The client has withdrawn the request.
                 return
-            self._attached[request.consumer_id] = attached
+            if (before := self._consumers_by_id.get(request.consumer_id)) is not None:
+                before.leave()  # A reader that was disconnected by a seek.
+            self._consumers_by_id[request.consumer_id] = attached
         self._send_success(request.request_id)
-        self._attached[request.consumer_id].subscription.notify_if_end_reached()
+        self._consumers_by_id[request.consumer_id].subscription.notify_if_end_reached()
 
     def _flow(self, command: BaseCommand, _: bytes) -> None:
-        attached = self._attached.get(command.flow.consumer_id)
+        attached = self._connected(command.flow.consumer_id)
         if attached is not None:
             attached.subscription.flow(attached.consumer, command.flow.messagePermits)
 
@@ -170,9 +183,6 @@ class Consumers:
         reply.ackResponse.consumer_id = request.consumer_id
         try:
             attached = self._find(request.consumer_id)
-            if not attached.consumer.is_connected:
-                # A late acknowledgement must not take effect after the seek.
-                raise _no_consumer_error(request.consumer_id)
             if request.HasField("txnid_least_bits"):
                 raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
             if request.HasField("validation_error"):
@@ -199,7 +209,7 @@ class Consumers:
 
     def _redeliver(self, command: BaseCommand, _: bytes) -> None:
         request = command.redeliverUnacknowledgedMessages
-        attached = self._attached.get(request.consumer_id)
+        attached = self._connected(request.consumer_id)
         if attached is not None:
             # Messages of the same batch share a position.
             positions = list(dict.fromkeys(position_of(each) for each in request.message_ids))
@@ -209,17 +219,10 @@ class Consumers:
         request = command.seek
         attached = self._find(request.consumer_id)
         subscriptions = attached.topic.subscriptions
-        self._seeks_in_progress[request.consumer_id] += 1
-        try:
-            if request.HasField("message_id"):
-                position = position_of(request.message_id)
-                await subscriptions.seek(attached.subscription, position)
-            else:
-                await subscriptions.seek_to_time(
-                    attached.subscription, request.message_publish_time
-                )
-        finally:
-            self._seeks_in_progress[request.consumer_id] -= 1
+        if request.HasField("message_id"):
+            await subscriptions.seek(attached.subscription, position_of(request.message_id))
+        else:
+            await subscriptions.seek_to_time(attached.subscription, request.message_publish_time)
         self._send_success(request.request_id)
 
     async def _last_message_id(self, command: BaseCommand, _: bytes) -> None:
@@ -243,24 +246,17 @@ class Consumers:
             attached.subscription, attached.consumer, force=request.force
         )
         # The client may have reused this id for a new consumer in the meantime.
-        if self._attached.get(request.consumer_id) is attached:
-            del self._attached[request.consumer_id]
+        if self._consumers_by_id.get(request.consumer_id) is attached:
+            del self._consumers_by_id[request.consumer_id]
         self._send_success(request.request_id)
 
     def _close(self, command: BaseCommand, _: bytes) -> None:
         consumer_id = command.close_consumer.consumer_id
-        self._pending_requests.pop(consumer_id, None)
-        attached = self._attached.pop(consumer_id, None)
+        self._pending_subscribes.pop(consumer_id, None)
+        attached = self._consumers_by_id.pop(consumer_id, None)
         if attached is not None:
             attached.leave()
         self._send_success(command.close_consumer.request_id)
-
-
-def _no_consumer_error(consumer_id: int) -> BrokerError:
-    return BrokerError(
-        ServerError.ConsumerNotFound,
-        f"consumer {consumer_id} does not exist on this connection; subscribe again",
-    )
 
 
 def _apply_acknowledgement(attached: AttachedConsumer, request: CommandAck) -> None:

@@ -31,7 +31,7 @@ async def _partitioned_metadata(
     try:
         connection.check_identified()
         check_no_transactions(request.topic)
-        await connection.check_permission(request.topic, PRODUCE, CONSUME)
+        await broker.check_permission(connection.role, request.topic, PRODUCE, CONSUME)
         response.partitions = await broker.partition_count(
             request.topic, create=request.metadata_auto_creation_enabled
         )
@@ -58,7 +58,7 @@ async def _lookup(
                 ServerError.NotAllowedError,
                 f"listener {listener!r} does not exist; connect without a listener name",
             )
-        await connection.check_permission(request.topic, PRODUCE, CONSUME)
+        await broker.check_permission(connection.role, request.topic, PRODUCE, CONSUME)
         broker_address, serves = await broker.look_up(
             request.topic, authoritative=request.authoritative
         )
@@ -74,8 +74,8 @@ async def _lookup(
     connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response))
 
 
-def serve_lookups(broker: BrokerService, connection: ClientConnection) -> None:
-    connection.serve(
+def register_lookup_handlers(broker: BrokerService, connection: ClientConnection) -> None:
+    connection.register_handlers(
         {
             BaseCommand.PARTITIONED_METADATA: partial(_partitioned_metadata, broker, connection),
             BaseCommand.LOOKUP: partial(_lookup, broker, connection),

@@ -53,10 +53,10 @@ class Producers:
     def __init__(self, broker: BrokerService, connection: ClientConnection) -> None:
         self.broker = broker
         self.connection = connection
-        self.attached: dict[int, Producer] = {}
+        self.producers_by_id: dict[int, Producer] = {}
         self.pending_registrations: dict[int, ProducerRegistration] = {}
         """The latest pending request for each producer id."""
-        connection.serve(
+        connection.register_handlers(
             {
                 BaseCommand.PRODUCER: self._register,
                 BaseCommand.SEND: self._send,
@@ -66,14 +66,14 @@ class Producers:
         connection.when_closed(self._on_connection_closed)
 
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
-        if len(self.attached) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
-            raise too_many_error(self.attached, "producers")
-        # Register this before the first await, because a CLOSE_PRODUCER may have arrived already.
+        if len(self.producers_by_id) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
+            raise too_many_error(self.producers_by_id, "producers")
+        # Register this before the first await, because a CLOSE_PRODUCER may already have arrived.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
         request = command.send
-        producer = self.attached.get(request.producer_id)
+        producer = self.producers_by_id.get(request.producer_id)
         # A disconnected producer resends its messages after it has registered again.
         if producer is not None:
             producer.send(request, message)
@@ -82,7 +82,7 @@ class Producers:
         request = command.close_producer
         if (registration := self.pending_registrations.get(request.producer_id)) is not None:
             registration.cancel()
-        producer = self.attached.get(request.producer_id)
+        producer = self.producers_by_id.get(request.producer_id)
         return self._close_after_receipts(producer, request.request_id)
 
     async def _close_after_receipts(self, producer: "Producer | None", request_id: int) -> None:
@@ -96,7 +96,7 @@ class Producers:
         # Iterate over copies, because `cancel` and `leave` remove the item from its dictionary.
         for registration in list(self.pending_registrations.values()):
             registration.cancel()
-        for producer in list(self.attached.values()):
+        for producer in list(self.producers_by_id.values()):
             producer.leave()
 
 
@@ -115,24 +115,19 @@ class Producer:
         self.traffic = Traffic()
         self._access_request = access_request
         self._topic = topic
-        self._attached = topic.publisher.attach(
+        self.publication = topic.publisher.attach(
             access_request.name, self._on_stored, self._on_dropped
         )
-        self._pending = self._pending_bytes = 0
+        self._pending_sends = self._pending_bytes = 0
         self._settled: asyncio.Future[None] | None = None
         self._has_left = False
         self._refusal: BaseCommand | None = None
-        # Reuse one command for all receipts: creating one takes four times as long.
+        # Reuse one command for all receipts: creating one is four times slower than reusing it.
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
         topic.producers[self.name] = self
-        client.attached[producer_id] = self
+        client.producers_by_id[producer_id] = self
         access_request.disconnect = self.disconnect
-
-    @property
-    def last_sequence_id(self) -> int:
-        """The highest sequence id that this producer has sent, stored or not, or -1."""
-        return self._attached.last_sequence_id
 
     def send(self, request: CommandSend, message: bytes) -> None:
         if self._refusal is not None:
@@ -158,10 +153,10 @@ class Producer:
                 f"replicationClusters contains {', '.join(others)}, but {NO_REPLICATION}: unset it",
             )
         else:
-            self._pending += 1
+            self._pending_sends += 1
             self._pending_bytes += size
             self._backpressure.add_message(size)
-            self._attached.send(
+            self.publication.send(
                 sequence_id,
                 highest,
                 message,
@@ -171,15 +166,16 @@ class Producer:
 
     def _other_clusters(self, message: bytes) -> list[str]:
         here = (self._client.broker.cluster, _NOT_REPLICATED)
-        return [name for name in replication_clusters(message) if name not in here]
+        # protobuf returns bytes for a name that is not valid UTF-8.
+        return [str(name) for name in replication_clusters(message) if name not in here]
 
     def leave(self) -> None:
         """Free the producer's name; pending messages are still stored, but get no receipts."""
         if not self._has_left:
             self._has_left = True
-            self._attached.detach()
-            del self._topic.producers[self.name], self._client.attached[self.producer_id]
-            self._remove_pending(self._pending, self._pending_bytes)
+            self.publication.detach()
+            del self._topic.producers[self.name], self._client.producers_by_id[self.producer_id]
+            self._remove_pending(self._pending_sends, self._pending_bytes)
             self._topic.access.release(self._access_request)
 
     def disconnect(self) -> None:
@@ -193,7 +189,7 @@ class Producer:
         self._connection.probe()
 
     async def wait_until_settled(self) -> None:
-        if self._pending:
+        if self._pending_sends:
             self._settled = self._settled or asyncio.get_running_loop().create_future()
             await self._settled
 
@@ -235,46 +231,53 @@ class Producer:
         self._send_refusal()
 
     def _send_refusal(self) -> None:
-        if self._refusal is not None and not self._pending:
+        if self._refusal is not None and not self._pending_sends:
             self._connection.send(self._refusal)
             self.disconnect()
 
     def _remove_pending(self, count: int, size_bytes: int) -> None:
-        self._pending -= count
+        self._pending_sends -= count
         self._pending_bytes -= size_bytes
         self._backpressure.remove_messages(count, size_bytes)
-        if self._settled is not None and not self._pending:
+        if self._settled is not None and not self._pending_sends:
             settled, self._settled = self._settled, None
             settled.set_result(None)
 
 
 class ProducerRegistration:
+    """A PRODUCER request until its producer is attached, it fails, or it is cancelled.
+
+    A cancelled request gets no response, because its client has withdrawn it: it has closed the
+    producer or the connection, or has sent another request with the same producer id.
+    """
+
     def __init__(self, client: Producers, request: CommandProducer) -> None:
-        """Replace an earlier pending request with the same producer id."""
+        """Cancel an earlier pending request with the same producer id."""
         self._client = client
         self._connection = client.connection
         self._request = request
-        self._is_finished = False
+        self._is_pending = True
         self._release_access: Callable[[], None] = lambda: None
         if (earlier := client.pending_registrations.get(request.producer_id)) is not None:
             earlier.cancel()
         client.pending_registrations[request.producer_id] = self
 
     async def run(self) -> None:
-        """Register the producer.
+        """Register the producer and send the response.
 
-        Raises `BrokerError` if the producer is rejected, and the same exceptions as
-        `BrokerService.topic`.
+        Raises `BrokerError` if the producer is rejected, and other errors if its topic cannot be
+        opened.
         """
         try:
             await self._run()
         except LabkitError:
-            if not self._is_finished:
-                self.cancel()
-                raise
+            if not self._is_pending:
+                return  # The request was cancelled, so its client gets no response.
+            self.cancel()
+            raise
 
     def cancel(self) -> None:
-        self._finish()
+        self._remove()
         self._release_access()
 
     async def _run(self) -> None:
@@ -284,17 +287,18 @@ class ProducerRegistration:
                 check_name(request.producer_name, "producer")
             if request.initial_subscription_name:
                 check_name(request.initial_subscription_name, "subscription")
-        await connection.check_permission(request.topic, PRODUCE)
+        role = connection.role
+        await broker.check_permission(role, request.topic, PRODUCE)
         topic = await broker.topic(request.topic)
         version = await broker.schemas.register(topic.name, request.schema)
         if subscription := request.initial_subscription_name:
-            await connection.check_permission(request.topic, CONSUME, subscription=subscription)
+            await broker.check_permission(role, request.topic, CONSUME, subscription=subscription)
             await topic.subscriptions.create(subscription)
         name = request.producer_name or await broker.producer_names.new()
-        if self._is_finished:
+        if not self._is_pending:
             return
         topic.check_accepts_producers()
-        if (earlier := self._client.attached.get(request.producer_id)) is not None:
+        if (earlier := self._client.producers_by_id.get(request.producer_id)) is not None:
             earlier.leave()
         epoch = request.topic_epoch if request.HasField("topic_epoch") else None
         access_request = AccessRequest(name, request.producer_access_mode, epoch, connection.probe)
@@ -303,10 +307,10 @@ class ProducerRegistration:
         # The topic may have been closed or terminated while this producer was queued.
         topic.check_accepts_producers()
         producer = self._attach(topic, access_request)
-        self._finish()
+        self._remove()
         self._send_success(
             producer_name=name,
-            last_sequence_id=producer.last_sequence_id,
+            last_sequence_id=producer.publication.last_sequence_id,
             schema_version=version,
             topic_epoch=topic.access.epoch,
         )
@@ -329,8 +333,9 @@ class ProducerRegistration:
         command = BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=success)
         self._connection.send(command)
 
-    def _finish(self) -> None:
-        self._is_finished = True
+    def _remove(self) -> None:
+        """Remove the request from the pending ones."""
+        self._is_pending = False
         pending_registrations = self._client.pending_registrations
         # A later request with the same id may have replaced this one.
         if pending_registrations.get(self._request.producer_id) is self:

@@ -24,7 +24,7 @@ async def _get_schema(
     response.request_id = request.request_id
     schemas = broker.schemas
     try:
-        await connection.check_permission(request.topic, PRODUCE, CONSUME)
+        await broker.check_permission(connection.role, request.topic, PRODUCE, CONSUME)
         version = request.schema_version if request.HasField("schema_version") else None
         found = await schemas.get(request.topic, version)
         response.schema_version = encode_version(found.number)
@@ -42,7 +42,7 @@ async def _get_or_create_schema(
     response = reply.getOrCreateSchemaResponse
     response.request_id = request.request_id
     try:
-        await connection.check_permission(request.topic, PRODUCE)
+        await broker.check_permission(connection.role, request.topic, PRODUCE)
         await broker.check_exists(request.topic)
         name = full_name(request.topic)
         response.schema_version = await broker.schemas.register(name, request.schema)
@@ -52,7 +52,9 @@ async def _get_or_create_schema(
 
 
 async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schema: Schema) -> None:
-    """Raise the same exceptions as `Schemas.check_consumer`."""
+    """Raise `BrokerError` if the schema is incompatible with the topic's; register it if the topic
+    has no schema and is idle.
+    """
     consumers = (
         each for subscription in topic.subscriptions.all for each in subscription.consumers
     )
@@ -62,8 +64,8 @@ async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schem
     await broker.schemas.check_consumer(topic.name, schema, is_idle=is_idle)
 
 
-def serve_schemas(broker: BrokerService, connection: ClientConnection) -> None:
-    connection.serve(
+def register_schema_handlers(broker: BrokerService, connection: ClientConnection) -> None:
+    connection.register_handlers(
         {
             BaseCommand.GET_SCHEMA: partial(_get_schema, broker, connection),
             BaseCommand.GET_OR_CREATE_SCHEMA: partial(_get_or_create_schema, broker, connection),

@@ -120,11 +120,11 @@ async def _close(broker: BrokerService, name: str, *, force: bool) -> None:
     topic = await broker.find_open_topic(name)
     if topic is not None and not force:
         # No client may connect between the check and the close.
-        topic.fence()
+        topic.reject_clients()
         try:
             _check_unused(topic)
         except BrokerError:
-            topic.unfence()
+            topic.accept_clients()
             raise
     await broker.unload(name)
 

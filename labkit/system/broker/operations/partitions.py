@@ -111,7 +111,8 @@ async def _check_may_grow(
             ServerError.NotAllowedError,
             f"{topic} has {record.count} partitions; the number can only be increased",
         )
-    # Partitions below `record.max_count` were created by an interrupted increase.
+    # An interrupted increase may already have created partitions below `max_count`; these are not
+    # conflicts.
     new = {partition_name(topic, each) for each in range(record.max_count, partitions)}
     if conflicting := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(

@@ -108,7 +108,7 @@ def _consumer_stats(consumer: Consumer) -> Stats:
     return {
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
-        "unackedMessages": len(consumer.pending),
+        "unackedMessages": len(consumer.pending_acks),
         "msgRateOut": consumer.traffic.message_rate,
         "msgThroughputOut": consumer.traffic.byte_rate,
         "msgOutCounter": consumer.traffic.messages,

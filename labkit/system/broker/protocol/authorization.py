@@ -13,11 +13,15 @@ In Pulsar: `broker/authorization/PulsarAuthorizationProvider.java`,
 `common/policies/data/AuthPolicies.java`.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import stored_policies
+from labkit.system.broker.policies import (
+    AuthPolicies,
+    NamespacePolicies,
+    admin_roles_of,
+    stored_policies,
+)
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.names import namespace_of, without_partition
@@ -28,7 +32,8 @@ ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
 
 
 class Authorization:
-    """Every check raises `BrokerError` if permission is denied, and may raise
+    """Every check raises `BrokerError` if permission is denied,
+    `BKMetadataSerializationException` if the stored permissions cannot be decoded, and
     `MetadataUnavailableError`.
     """
 
@@ -48,7 +53,7 @@ class Authorization:
         if await self._is_admin(role, namespace.partition("/")[0]):
             return
         policies = await self._auth_policies(namespace)
-        chosen = policies.get("subscription_auth_roles", {}).get(subscription)
+        chosen = policies.subscription_roles.get(subscription)
         granted = _granted_on_topic(policies, role, topic)
         if granted.isdisjoint(actions) or (chosen and role not in chosen):
             raise _denied_error(role, f"{' or '.join(actions)} on {topic}", subscription)
@@ -57,7 +62,7 @@ class Authorization:
         """Check that the role may perform the action on all topics of the namespace."""
         if not await self._is_admin(role, namespace.partition("/")[0]):
             policies = await self._auth_policies(namespace)
-            if action not in policies.get("namespace_auth", {}).get(role, ()):
+            if action not in policies.on_namespace.get(role, ()):
                 raise _denied_error(role, f"{action} on {namespace}")
 
     async def check_admin(self, role: str, tenant: str) -> None:
@@ -72,20 +77,18 @@ class Authorization:
         if role in self._super_user_roles:
             return True
         tenant_policies, _ = await stored_policies(self._store, tenant)
-        return role in tenant_policies.get("adminRoles", ())
+        return role in admin_roles_of(tenant, tenant_policies)
 
-    async def _auth_policies(self, namespace: str) -> Mapping[str, Any]:
-        namespace_policies, _ = await stored_policies(self._store, namespace)
-        policies: Mapping[str, Any] = namespace_policies.get("auth_policies", {})
-        return policies
+    async def _auth_policies(self, namespace: str) -> AuthPolicies:
+        stored, _ = await stored_policies(self._store, namespace)
+        return NamespacePolicies.decode(namespace, stored).auth
 
 
-def _granted_on_topic(policies: Mapping[str, Any], role: str, topic: str) -> set[str]:
-    on_topics = policies.get("destination_auth", {})
+def _granted_on_topic(policies: AuthPolicies, role: str, topic: str) -> set[str]:
     return {
-        *policies.get("namespace_auth", {}).get(role, ()),
-        *on_topics.get(topic, {}).get(role, ()),
-        *on_topics.get(without_partition(topic), {}).get(role, ()),
+        *policies.on_namespace.get(role, ()),
+        *policies.on_topics.get(topic, {}).get(role, ()),
+        *policies.on_topics.get(without_partition(topic), {}).get(role, ()),
     }
 
 

@@ -19,15 +19,18 @@ MAX_REQUESTS = 100
 
 
 class Backpressure:
-    def __init__(self, wire: Wire, on_resumed: Callable[[], None]) -> None:
+    def __init__(self, wire: Wire, mark_heard: Callable[[], None]) -> None:
+        """`mark_heard` is called before reading resumes, because the client could not be heard."""
         self.is_paused = False
         self._wire = wire
-        self._on_resumed = on_resumed
+        self._mark_heard = mark_heard
         self._messages = self._bytes = self._requests = 0
         self._is_over_limit = self._frames_are_waiting = False
 
     def add_message(self, size_bytes: int) -> None:
-        """Count a message to be stored; call `update` after the last one of a turn."""
+        """Count a message to be stored. `set_frames_waiting`, which the connection calls after each
+        turn, compares the counts with the limits.
+        """
         self._messages += 1
         self._bytes += size_bytes
 
@@ -62,5 +65,5 @@ class Backpressure:
         if is_paused:
             self._wire.pause()
         else:
-            self._on_resumed()
+            self._mark_heard()
             self._wire.resume()

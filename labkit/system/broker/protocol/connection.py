@@ -50,7 +50,7 @@ _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
 """Message bytes that may be sent in one turn: the size of one read."""
 _MAX_FRAMES_PER_TURN = 256
 """This many frames take a few milliseconds, during which other clients wait. A lower limit would
-mean smaller groups of entries for the bookies.
+make the batches sent to bookies smaller.
 """
 _PROBE_TIMEOUT_S = 5.0
 _MAX_VERSION_LENGTH = 100
@@ -93,11 +93,6 @@ class Host(Protocol):
     def identify(self, method: str, data: bytes) -> Identity:
         """Raise `BrokerError` if the credentials are invalid."""
 
-    async def check_permission(
-        self, role: str, topic: str, *actions: str, subscription: str = ""
-    ) -> None:
-        """Raise the same exceptions as `Authorization.check_topic`."""
-
 
 class ClientConnection:
     def __init__(self, wire: Wire, host: Host) -> None:
@@ -132,13 +127,14 @@ class ClientConnection:
     def is_closed(self) -> bool:
         return self._state is ConnectionState.CLOSED
 
-    def serve(self, handlers: Handlers) -> None:
+    def register_handlers(self, handlers: Handlers) -> None:
         self._handlers.update(handlers)
 
     # Receiving
 
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
-        self._mark_heard()
+        if self._state not in (ConnectionState.AWAITS_CONNECT, ConnectionState.REFUSED):
+            self._mark_heard()
         # If a turn is already scheduled, it will handle these frames, too.
         is_first = not self._unhandled_frames
         self._unhandled_frames.extend(bodies)
@@ -147,11 +143,10 @@ class ClientConnection:
 
     def _handle_frames(self) -> None:
         """Handle some frames; the rest wait until other connections have had their turn."""
-        for _ in range(min(len(self._unhandled_frames), _MAX_FRAMES_PER_TURN)):
-            if not self.is_closed:
-                self._handle(self._unhandled_frames.popleft())
-        if self.is_closed:
-            self._unhandled_frames.clear()
+        for _ in range(_MAX_FRAMES_PER_TURN):
+            if not self._unhandled_frames:
+                break
+            self._handle(self._unhandled_frames.popleft())
         self.backpressure.set_frames_waiting(bool(self._unhandled_frames))
         if self._unhandled_frames:
             asyncio.get_running_loop().call_soon(self._handle_frames)
@@ -174,6 +169,9 @@ class ClientConnection:
         except LabkitError as error:
             self._reject(command, error)
             return
+        except BaseException:
+            self.close()
+            raise  # The event loop reports the exception.
         if awaitable is not None:
             self._start_task(command, awaitable)
 
@@ -236,6 +234,7 @@ class ClientConnection:
     # Authentication
 
     def _connect(self, command: BaseCommand, _: bytes) -> None:
+        self._mark_heard()
         request = command.connect
         self.client_version = request.client_version[:_MAX_VERSION_LENGTH]
         self._auth_method = request.auth_method_name
@@ -289,9 +288,6 @@ class ClientConnection:
         """If authentication has failed, raise the `BrokerError` that explains why."""
         if self._authentication_error is not None:
             raise self._authentication_error
-
-    async def check_permission(self, topic: str, *actions: str, subscription: str = "") -> None:
-        await self._host.check_permission(self.role, topic, *actions, subscription=subscription)
 
     # Sending
 
@@ -347,6 +343,7 @@ class ClientConnection:
         if not self.is_closed:
             # Set the state first, because a callback may call `close` again.
             self._state = ConnectionState.CLOSED
+            self._unhandled_frames.clear()
             for action in self._on_closed:
                 action()
 
@@ -356,12 +353,12 @@ class ClientConnection:
         self._liveness = Liveness.HEARD
 
     def keep_alive(self) -> None:
-        """Ping a silent client, or disconnect it if it did not respond to the last ping.
+        """Ping a silent client, or disconnect it if it has not responded to the last ping.
 
         This is called periodically. A client is silent if the broker has received nothing from it
         since the last call, unless the broker has paused reading from the client.
         """
-        if self._liveness is Liveness.HEARD or self._is_unread:
+        if self._liveness is Liveness.HEARD or self._we_stopped_reading:
             self._liveness = Liveness.QUIET
         elif self._liveness is Liveness.QUIET:
             self._liveness = Liveness.PINGED
@@ -370,7 +367,7 @@ class ClientConnection:
             self.close()
 
     @property
-    def _is_unread(self) -> bool:
+    def _we_stopped_reading(self) -> bool:
         return self.backpressure.is_paused and self.wire.is_writable
 
     def probe(self) -> None:

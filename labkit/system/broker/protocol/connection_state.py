@@ -28,7 +28,8 @@ Independently of these states, a client must show that it is alive. At each chec
     QUIET     -> PINGED, and the broker sends a PING
     PINGED    -> the connection is closed
 
-Anything that the client sends resets the state to HEARD.
+Anything that the client sends resets the state to HEARD. In AWAITS_CONNECT and REFUSED, however,
+only CONNECT does, so that a client that never authenticates is disconnected even if it sends PINGs.
 
 In Pulsar: `ServerCnx.State`, `common/protocol/PulsarHandler.java`.
 """

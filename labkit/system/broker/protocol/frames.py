@@ -29,7 +29,7 @@ _WITHOUT_TEXT = frozenset(
         BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
     )
 )
-"""Frequent commands that contain no text."""
+"""Frequent commands, of which the broker reads no text fields."""
 
 UNSIGNED = 0xFFFFFFFFFFFFFFFF
 """Mask that maps -1 to an unsigned 64-bit field."""

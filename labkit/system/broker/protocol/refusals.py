@@ -65,6 +65,8 @@ _REFUSALS: Handlers = {
 }
 
 
-def serve_refusals(connection: ClientConnection) -> None:
-    connection.serve(_REFUSALS)
-    connection.serve({BaseCommand.CONSUMER_STATS: partial(_reject_statistics, connection)})
+def register_refusals(connection: ClientConnection) -> None:
+    connection.register_handlers(_REFUSALS)
+    connection.register_handlers(
+        {BaseCommand.CONSUMER_STATS: partial(_reject_statistics, connection)}
+    )

@@ -2,8 +2,9 @@
 
 Pulsar relies on the decoder of Avro's Java library. This module adapts Avro's Python library to
 the decoder's rules: record names need not match. A union's enum and fixed branches must match by
-full name. Aliases are full names, and a field's aliases count only if the record's name matches.
-Enum symbols are not compared, because the decoder looks at them only when it reads data.
+full name. A record's aliases are compared as full names; field aliases apply only if the record
+names match. Enum symbols are not compared, because the decoder looks at them only when it reads
+data.
 
 In Avro: `Resolver.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`,
 `StructSchemaDataValidator.java`.
@@ -43,7 +44,7 @@ MAX_DEFINITION_BYTES = 128 * 1024
 _MAX_DEPTH = 100
 """Nesting of objects and lists: enough for 25 records, each in a union of the previous one."""
 _MAX_STEPS = 20_000
-"""This many steps take a third of a second. Nested unions could take any number of steps."""
+"""This many steps take a third of a second. Nested unions could require any number of steps."""
 _MAX_REASON_LENGTH = 200
 _NAME = re.compile(r"(?!\d)[\w$]+")
 """Pulsar allows letters of any alphabet, and `$`, which occurs in the names of Java classes."""

@@ -2,8 +2,8 @@
 
 BACKWARD: a new schema can read data written with the previous one. FORWARD: the previous schema
 can read data written with the new one. FULL: both. The TRANSITIVE variants compare the new schema
-with all earlier versions, not only the latest. Schemas of types other than records, KeyValue and
-PROTOBUF_NATIVE are always compatible.
+with all earlier versions, not only the latest. Only AVRO, JSON, KeyValue and PROTOBUF_NATIVE
+schemas are compared; a new schema of any other type only needs to have the type of the old one.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, the `validator/` directory next
 to it, and the classes `...SchemaCompatibilityCheck.java`.
@@ -54,8 +54,8 @@ class Strategy(Enum):
     @property
     def for_consumers(self) -> "Strategy":
         """The strategy for a consumer's schema, which must be able to read what producers write."""
-        only_newest = (Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL)
-        return Strategy.BACKWARD if self in only_newest else self
+        compared_with_latest_only = (Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL)
+        return Strategy.BACKWARD if self in compared_with_latest_only else self
 
 
 class InvalidSchemaDataError(BrokerError):
@@ -141,21 +141,22 @@ def _record_incompatibility(old: bytes, new: bytes, strategy: Strategy) -> str:
 
 
 def is_same_definition(one: Schema, other: Schema) -> bool:
-    """Return whether two schemas are equal apart from whitespace and comments in records."""
+    """Return whether two schemas are equal; in records, ignore whitespace, comments and aliases."""
     if one.type != other.type or one.schema_data == other.schema_data:
         return one.type == other.type
     if one.type not in RECORDS:
         return False
     try:
         parsed = [
-            json.loads(schema.schema_data, object_hook=_without_comments) for schema in (one, other)
+            json.loads(schema.schema_data, object_hook=_without_comments_and_aliases)
+            for schema in (one, other)
         ]
     except (ValueError, RecursionError):
         return False
     return bool(parsed[0] == parsed[1])
 
 
-def _without_comments(node: dict[str, Any]) -> dict[str, Any]:
+def _without_comments_and_aliases(node: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if key not in ("doc", "aliases")}
 
 

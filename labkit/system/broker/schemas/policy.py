@@ -1,28 +1,19 @@
-"""A namespace's schema policies.
-
-The namespace's policies contain them as schema_compatibility_strategy (or else the older
-schema_auto_update_compatibility_strategy), is_allow_auto_update_schema and
-schema_validation_enforced.
+"""A namespace's schema policies: which schemas clients may add to its topics.
 
 In Pulsar: `common/policies/data/Policies.java`, `SchemaCompatibilityStrategy.java`.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import stored_policies
+from labkit.system.broker.policies import NamespacePolicies, stored_policies
 from labkit.system.broker.schemas.checks import Strategy
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 
-STRATEGY = "schema_compatibility_strategy"
-ALLOW_AUTO_UPDATE = "is_allow_auto_update_schema"
-VALIDATION_ENFORCED = "schema_validation_enforced"
 UNDEFINED = "UNDEFINED"
 DEFAULT_STRATEGY = Strategy.FULL
 _STRATEGIES = {strategy.value: strategy for strategy in Strategy}
-_LEGACY_STRATEGY = "schema_auto_update_compatibility_strategy"
 _LEGACY_STRATEGIES = {
     "AutoUpdateDisabled": Strategy.ALWAYS_INCOMPATIBLE,
     "AlwaysCompatible": Strategy.ALWAYS_COMPATIBLE,
@@ -49,26 +40,32 @@ class SchemaPolicy:
 
 
 async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPolicy:
-    """Raise `BrokerError` if the namespace's strategy is unknown."""
-    policies, _ = await stored_policies(store, namespace)
+    """Return the namespace's rules for schemas.
+
+    Raises `BrokerError` if its compatibility strategy is unknown, and
+    `BKMetadataSerializationException` if its policies cannot be decoded.
+    """
+    stored, _ = await stored_policies(store, namespace)
+    policies = NamespacePolicies.decode(namespace, stored)
     return SchemaPolicy(
         _strategy(namespace, policies),
-        policies.get(ALLOW_AUTO_UPDATE) is not False,
-        policies.get(VALIDATION_ENFORCED) is True,
+        policies.allow_auto_update_schema is not False,
+        policies.schema_validation_enforced is True,
     )
 
 
-def _strategy(namespace: str, policies: dict[str, Any]) -> Strategy:
-    name = policies.get(STRATEGY)
+def _strategy(namespace: str, policies: NamespacePolicies) -> Strategy:
+    """Return the compatibility strategy; older versions of Pulsar store it under another key."""
+    name = policies.schema_strategy
     if name in (None, UNDEFINED):
-        name = policies.get(_LEGACY_STRATEGY)
+        name = policies.legacy_schema_strategy
     if name is None:
         return DEFAULT_STRATEGY
-    found = {**_STRATEGIES, **_LEGACY_STRATEGIES}.get(str(name))
+    found = {**_STRATEGIES, **_LEGACY_STRATEGIES}.get(name)
     if found is None:
         raise BrokerError(
             ServerError.MetadataError,
-            f"unknown schema compatibility strategy {str(name)[:80]!r} in the policies of"
+            f"unknown schema compatibility strategy {name[:80]!r} in the policies of"
             f" {namespace}; valid strategies: {', '.join(_STRATEGIES)}",
         )
     return found

@@ -5,8 +5,8 @@ version of that schema; a new schema must satisfy the namespace's compatibility 
 which is FULL by default. A consumer's schema must be compatible with the topic's schema. The
 consumer's schema is stored only if the topic has no schema and is idle.
 
-The numbers of deleted versions are not reused, because stored messages may still refer to them;
-deleting the topic deletes the numbers, too.
+The numbers of deleted versions are not reused, because stored messages may still refer to them.
+Numbering restarts at 0 if the topic is deleted.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `PersistentTopic.java` (its
 `addSchemaIfIdleOrCheckCompatible`).
@@ -69,8 +69,8 @@ class NumberedSchema:
 class Schemas:
     """The schemas of all topics, keyed by the full name of a topic or partition.
 
-    Every method raises `BrokerError` if it rejects the request, and the same exceptions as
-    `SchemaStorage`.
+    Every method raises `BrokerError` if it rejects the request, and may raise the errors of
+    `SchemaStorage` if the schemas cannot be read or stored.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
@@ -187,7 +187,7 @@ class Schemas:
                 continue
 
     async def delete(self, topic: str) -> None:
-        """Delete all versions and their numbers, as part of deleting the topic."""
+        """Delete all versions, because the topic is being deleted; numbering restarts at 0."""
         await self._storage.delete(_schema_id(topic))
 
     async def _register(self, topic: str, schema: Schema) -> int:
@@ -243,8 +243,8 @@ class Schemas:
     async def _find_equivalent(
         self, topic: str, located: LocatedVersions, schema: Schema
     ) -> int | None:
-        """Return the number of the version that differs from this schema only in whitespace or
-        comments.
+        """Return the number of the version that differs from this schema only in whitespace,
+        comments or aliases.
         """
         async for found in self._read_all(topic, located.current):
             if is_same_definition(found.schema, schema):

@@ -59,7 +59,7 @@ class SchemasChangedError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A schema, or the deletion of all earlier versions."""
+    """A stored version: a schema, or the deletion of all earlier versions."""
 
     schema: Schema
     timestamp_ms: int
@@ -74,6 +74,7 @@ class SchemaVersion:
 
     @property
     def is_deletion(self) -> bool:
+        """Whether this version marks the deletion of all earlier ones: its hash is empty."""
         return not self.hash
 
 
@@ -102,7 +103,7 @@ def definition_hash(schema: Schema) -> bytes:
 class SchemaStorage:
     """The schemas of all topics, keyed by schema id (`tenant/namespace/topic`).
 
-    Every method may raise `MetadataUnavailableError`, and the same exceptions as `BookKeeper`.
+    Every method may raise `MetadataUnavailableError`, and `BKException` if too few bookies respond.
     """
 
     def __init__(self, client: BookKeeper, config: ManagedLedgerConfig) -> None:
@@ -111,7 +112,7 @@ class SchemaStorage:
         self._config = config
 
     async def locate(self, schema_id: str) -> LocatedVersions:
-        """Raise `DamagedSchemaError` if the locator cannot be decoded."""
+        """Return the topic's versions. Raises `DamagedSchemaError` if they cannot be decoded."""
         try:
             data, node_version = await self._store.get(_path(schema_id))
         except NoNodeError:
@@ -122,7 +123,10 @@ class SchemaStorage:
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Return None if the version's ledger has been deleted. Raises `DamagedSchemaError`."""
+        """Read a version from its ledger; return None if the ledger has been deleted.
+
+        Raises `DamagedSchemaError` if the version cannot be decoded.
+        """
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)
@@ -143,7 +147,7 @@ class SchemaStorage:
         return number
 
     async def delete(self, schema_id: str) -> None:
-        """Delete all versions and their numbers, as part of deleting the topic."""
+        """Delete all versions, because the topic is being deleted; numbering restarts at 0."""
         path = _path(schema_id)
         while True:
             try:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, TypeGuard
 
+from labkit.system.broker.dispatch.entry import bytes_of
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.positions import (
     EARLIEST,
@@ -171,7 +172,7 @@ async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
     # As in Pulsar, this is the size of the entry, excluding the metadata.
     size = len(data) - metadata.ByteSize()
     payload = _decompress(metadata, payload, position)
-    return Binary(_headers(metadata, position, size), payload)
+    return Binary(message_headers(metadata, position, size), payload)
 
 
 def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -> bytes:
@@ -198,7 +199,9 @@ def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -
         ) from None
 
 
-def _headers(metadata: MessageMetadata, position: Position, size: int) -> list[tuple[str, str]]:
+def message_headers(
+    metadata: MessageMetadata, position: Position, size: int
+) -> list[tuple[str, str]]:
     headers = {
         "Message-ID": f"{position[0]}:{position[1]}",
         "Is-Encrypted": _text(_is_encrypted(metadata)),
@@ -219,11 +222,15 @@ def _headers(metadata: MessageMetadata, position: Position, size: int) -> list[t
 
 def _properties(metadata: MessageMetadata) -> dict[str, str]:
     pairs: Any = metadata.properties
-    properties = {each.key: each.value for each in pairs}
+    properties = {_valid_text(each.key): _valid_text(each.value) for each in pairs}
     if metadata.HasField("num_chunks_from_msg"):
         properties["TOTAL-CHUNKS"] = str(metadata.num_chunks_from_msg)
         properties["CHUNK-ID"] = str(metadata.chunk_id)
     return properties
+
+
+def _valid_text(text: str | bytes) -> str:
+    return bytes_of(text).decode(errors="replace")
 
 
 def _is_encrypted(metadata: MessageMetadata) -> bool:

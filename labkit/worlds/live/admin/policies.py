@@ -13,21 +13,24 @@ from http import HTTPStatus
 from typing import Any
 
 from labkit.system.broker.policies import (
+    ALLOW_AUTO_UPDATE_SCHEMA,
+    AUTH,
     DEDUPLICATION,
     MESSAGE_TTL,
+    NAMESPACE_AUTH,
     RETENTION,
+    SCHEMA_STRATEGY,
+    SCHEMA_VALIDATION_ENFORCED,
+    SUBSCRIPTION_AUTH,
+    AuthPolicies,
+    NamespacePolicies,
     change_policy,
     check_namespace_exists,
     namespace_policies,
 )
 from labkit.system.broker.protocol.authorization import ACTIONS
 from labkit.system.broker.schemas.checks import Strategy
-from labkit.system.broker.schemas.policy import (
-    ALLOW_AUTO_UPDATE,
-    STRATEGY,
-    UNDEFINED,
-    VALIDATION_ENFORCED,
-)
+from labkit.system.broker.schemas.policy import UNDEFINED
 from labkit.system.broker.tenants import new_policies
 from labkit.worlds.live.admin.call import (
     NAMESPACE,
@@ -38,10 +41,6 @@ from labkit.worlds.live.admin.call import (
     StatusError,
     not_supported,
 )
-
-_AUTH = "auth_policies"
-_NAMESPACE_AUTH = "namespace_auth"
-_SUBSCRIPTION_AUTH = "subscription_auth_roles"
 
 
 def _is_number(value: object) -> bool:
@@ -122,7 +121,7 @@ _POLICIES: Mapping[str, _Policy] = {
     "encryptionRequired": _Policy("encryption_required", default=False),
     "entryFilters": _Policy("entryFilters"),
     "inactiveTopicPolicies": _Policy("inactive_topic_policies"),
-    "isAllowAutoUpdateSchema": _Policy(ALLOW_AUTO_UPDATE, _flag, default=True),
+    "isAllowAutoUpdateSchema": _Policy(ALLOW_AUTO_UPDATE_SCHEMA, _flag, default=True),
     "maxConsumersPerSubscription": _Policy("max_consumers_per_subscription"),
     "maxConsumersPerTopic": _Policy("max_consumers_per_topic"),
     "maxProducersPerTopic": _Policy("max_producers_per_topic"),
@@ -136,8 +135,8 @@ _POLICIES: Mapping[str, _Policy] = {
     "offloadThresholdInSeconds": _Policy("offload_threshold_in_seconds", default=-1),
     "properties": _Policy("properties", default={}),
     "resourcegroup": _Policy("resource_group_name"),
-    "schemaCompatibilityStrategy": _Policy(STRATEGY, _strategy, default=UNDEFINED),
-    "schemaValidationEnforced": _Policy(VALIDATION_ENFORCED, _flag, default=False),
+    "schemaCompatibilityStrategy": _Policy(SCHEMA_STRATEGY, _strategy, default=UNDEFINED),
+    "schemaValidationEnforced": _Policy(SCHEMA_VALIDATION_ENFORCED, _flag, default=False),
     "subscriptionAuthMode": _Policy("subscription_auth_mode", default="None"),
     "subscriptionExpirationTime": _Policy("subscription_expiration_time_minutes"),
     "subscriptionTypesEnabled": _Policy("subscription_types_enabled", default=[]),
@@ -186,9 +185,17 @@ def policies_of(body: Mapping[str, Any], cluster: str) -> dict[str, Any]:
 # Permissions
 
 
-async def _permissions(kind: str, call: Call) -> object:
-    policies = await namespace_policies(call.broker.store, call.namespace)
-    return policies.get(_AUTH, {}).get(kind, {})
+async def _auth_policies(call: Call) -> AuthPolicies:
+    stored = await namespace_policies(call.broker.store, call.namespace)
+    return NamespacePolicies.decode(call.namespace, stored).auth
+
+
+async def _permissions(call: Call) -> object:
+    return (await _auth_policies(call)).on_namespace
+
+
+async def _subscription_permissions(call: Call) -> object:
+    return (await _auth_policies(call)).subscription_roles
 
 
 async def _grant(call: Call) -> None:
@@ -198,25 +205,25 @@ async def _grant(call: Call) -> None:
             'the body must be a list of actions, such as ["produce", "consume"]; valid actions:'
             f" {', '.join(ACTIONS)}"
         )
-    await _change_auth(call, _NAMESPACE_AUTH, actions)
+    await _change_auth(call, NAMESPACE_AUTH, actions)
 
 
 async def _grant_subscription(call: Call) -> None:
     roles = call.body if isinstance(call.body, list) else []
     if not roles or not all(isinstance(role, str) for role in roles):
         raise BadRequestError('the body must be a list of roles, such as ["alice", "bob"]')
-    await _change_auth(call, _SUBSCRIPTION_AUTH, roles)
+    await _change_auth(call, SUBSCRIPTION_AUTH, roles)
 
 
 async def _change_auth(call: Call, kind: str, value: list[str] | None) -> None:
     """Set the entry for the role or subscription in the path; remove it if `value` is None."""
 
     def changed(before: Any) -> dict[str, Any]:
-        policies = {**new_policies("")[_AUTH], **(before or {})}
+        policies = {**new_policies("")[AUTH], **(before or {})}
         names = {**policies[kind], call.names[2]: value}
         return {**policies, kind: {name: each for name, each in names.items() if each is not None}}
 
-    await change_policy(call.broker.store, call.namespace, _AUTH, changed)
+    await change_policy(call.broker.store, call.namespace, AUTH, changed)
 
 
 def _actions(name: str, policy: _Policy) -> Mapping[str, Action]:
@@ -233,11 +240,11 @@ _NAMESPACES = f"/admin/v2/namespaces/{NAMESPACE}"
 
 POLICY_ROUTES: Routes = {
     **{f"{_NAMESPACES}/{name}": _actions(name, policy) for name, policy in _POLICIES.items()},
-    f"{_NAMESPACES}/permissions": {"GET": partial(_permissions, _NAMESPACE_AUTH)},
-    f"{_NAMESPACES}/permissions/subscription": {"GET": partial(_permissions, _SUBSCRIPTION_AUTH)},
+    f"{_NAMESPACES}/permissions": {"GET": _permissions},
+    f"{_NAMESPACES}/permissions/subscription": {"GET": _subscription_permissions},
     f"{_NAMESPACES}/permissions/subscription/([^/]+)": {"POST": _grant_subscription},
     f"{_NAMESPACES}/permissions/([^/]+)": {
         "POST": _grant,
-        "DELETE": lambda call: _change_auth(call, _NAMESPACE_AUTH, None),
+        "DELETE": lambda call: _change_auth(call, NAMESPACE_AUTH, None),
     },
 }

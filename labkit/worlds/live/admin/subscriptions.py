@@ -9,7 +9,8 @@ from http import HTTPStatus
 
 from labkit.system.broker.dispatch.entry import read_entry
 from labkit.system.broker.errors import invalid_names_as_broker_errors
-from labkit.system.broker.expiry import expire, skip
+from labkit.system.broker.expiry import expire
+from labkit.system.broker.positions import nth_unacknowledged
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.topic.chain.chain import Position
@@ -87,7 +88,10 @@ async def _properties(call: Call) -> object:
 async def _skip(call: Call) -> None:
     await check_not_partitioned(call, "skip messages of")
     topic, subscription = await _find(call)
-    await skip(topic.ledger, subscription, call.path_number(4))
+    count = call.path_number(4)
+    if count > 0:
+        last = nth_unacknowledged(topic.ledger, subscription.cursor, count)
+        await subscription.skip(last or topic.ledger.last_confirmed)
 
 
 async def _skip_all(call: Call) -> None:

@@ -179,7 +179,7 @@ async def test_one_consumer_may_acknowledge_what_another_got(dispatchers: Dispat
     await settle()
     dispatcher.cursor.acknowledge([(10, 0)])
     dispatcher.entries_acknowledged(other, [(10, 0)])
-    assert holder.pending == {}
+    assert holder.pending_acks == {}
 
 
 async def test_the_chunks_of_a_message_go_to_one_consumer(dispatchers: Dispatchers) -> None:
@@ -195,6 +195,20 @@ async def test_the_chunks_of_a_message_go_to_one_consumer(dispatchers: Dispatche
     dispatcher.remove(members[0])
     await settle()
     assert sorted(numbers(clients[1])) == list(range(6))
+
+
+@pytest.mark.parametrize("uuid", [b"large", b"\xff"])
+async def test_the_chunks_of_a_message_whose_uuid_is_not_valid_utf8_go_to_one_consumer(
+    dispatchers: Dispatchers, uuid: bytes
+) -> None:
+    metadata = entry(uuid="U", num_chunks_from_msg=2)[4:-1]
+    metadata = metadata.replace(b"\x01U", bytes([len(uuid)]) + uuid)
+    chunk = len(metadata).to_bytes(4, "big") + metadata + b"x"
+    dispatcher, clients = dispatchers.multiple(MemoryLedger([chunk, chunk])), [Client(), Client()]
+    for client in clients:
+        dispatcher.add(client.consumer())
+    await settle()
+    assert [numbers(client) for client in clients] == [[0, 1], []]
 
 
 async def test_entries_without_a_ready_consumer_wait_for_permits(dispatchers: Dispatchers) -> None:
@@ -241,7 +255,7 @@ async def test_a_trimmed_entry_is_no_longer_waited_for(dispatchers: Dispatchers)
 async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_remembered(
     dispatchers: Dispatchers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("labkit.system.broker.dispatch.consumer.MAX_PENDING", 3)
+    monkeypatch.setattr("labkit.system.broker.dispatch.consumer.MAX_UNACKED", 3)
     dispatcher, client, other = dispatchers.multiple(singles(9)), Client(), Client()
     consumer = client.consumer()
     dispatcher.add(consumer)
@@ -255,7 +269,46 @@ async def test_a_consumer_that_acknowledges_nothing_gets_no_more_than_can_be_rem
     assert numbers(other) == [4, 5, 6]
 
 
+async def test_skipped_entries_make_room_for_others(
+    dispatchers: Dispatchers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.system.broker.dispatch.consumer.MAX_UNACKED", 3)
+    dispatcher, client = dispatchers.multiple(singles(6)), Client()
+    consumer = client.consumer()
+    dispatcher.add(consumer)
+    await settle()
+    assert numbers(client) == [0, 1, 2]
+    dispatcher.cursor.acknowledge_up_to((10, 1))
+    dispatcher.skip()
+    assert list(consumer.pending_acks) == [(10, 2)]
+    await settle()
+    assert numbers(client)[3:] == [3, 4]
+
+
 # Key_Shared
+
+
+async def test_skipped_entries_no_longer_keep_a_key_from_its_new_consumer(
+    dispatchers: Dispatchers,
+) -> None:
+    old_client, new_client = Client(), Client()
+    old, new = old_client.consumer(), new_client.consumer()
+    _, moving = keys_of(old, new)
+    ledger = keyed(moving, moving)
+    dispatcher = dispatchers.multiple(ledger, in_order())
+    dispatcher.add(old)
+    await settle()
+    dispatcher.add(new)
+    dispatcher.redeliver(old, [(10, 0)], 0)
+    await settle()
+    assert list(dispatcher.waiting) == [(10, 0)]
+    dispatcher.cursor.acknowledge_up_to((10, 1))
+    dispatcher.skip()
+    assert not dispatcher.waiting
+    ledger.append(message(moving))
+    dispatcher.wake()
+    await settle()
+    assert numbers(new_client) == [2]
 
 
 async def test_keys_stay_with_their_consumer_in_order(dispatchers: Dispatchers) -> None:
@@ -470,8 +523,8 @@ async def test_delayed_entries_are_kept_back_stop_no_other_and_come_when_they_ar
 
 def test_what_is_due_comes_in_the_order_in_which_it_is_due() -> None:
     delayed = DelayedEntries()
-    for due_ms, position, key_hash in ((30, (1, 0), 5), (10, (1, 1), 6), (20, (1, 2), 7)):
-        delayed.add(due_ms, position, key_hash)
+    for due_ms, position, group in ((30, (1, 0), 5), (10, (1, 1), 6), (20, (1, 2), 7)):
+        delayed.add(due_ms, position, group)
     assert delayed.next_due_ms() == 10
     assert delayed.pop_due(9, 9) == []
     assert delayed.pop_due(20, 9) == [((1, 1), 6), ((1, 2), 7)]

@@ -144,7 +144,7 @@ async def entry_released(waiting: int) -> tuple[int, float]:
     dispatcher.next_position = (10, 2 * waiting)
     dispatcher.add(leaving)
     await settle()
-    leaving.pending.update((Counted((10, 2 * number)), -1) for number in range(waiting))
+    leaving.pending_acks.update((Counted((10, 2 * number)), -1) for number in range(waiting))
     ledger.reads.clear()
     operations = Operations()
     with operations.counted():
@@ -206,22 +206,22 @@ def test_waiting_entries_come_in_the_order_of_the_topic_for_each_receiver(
     all_receivers: list[Receiver] = [*consumers, *Receivers]
     receivers: dict[int, Receiver] = {}
 
-    def receiver_of(key_hash: int) -> Receiver:
-        return receivers.get(key_hash, Receivers.ANY_CONSUMER)
+    def receiver_of(group: int) -> Receiver:
+        return receivers.get(group, Receivers.ANY_CONSUMER)
 
     waiting, model = WaitingEntries(receiver_of), dict[Position, int]()
     room = dict[Receiver, int]({consumers[0]: 2, Receivers.ANY_CONSUMER: 3})
     for change, number in changes:
-        position, key_hash = (number // 10, number % 10), number % 5
+        position, group = (number // 10, number % 10), number % 5
         if change == "add":
-            waiting.add(position, key_hash)
-            model[position] = key_hash
+            waiting.add(position, group)
+            model[position] = group
         elif change == "discard":
             waiting.discard(position)
             model.pop(position, None)
         elif change == "move":
-            receivers[key_hash] = all_receivers[number % len(all_receivers)]
-            waiting.update_receiver(key_hash)
+            receivers[group] = all_receivers[number % len(all_receivers)]
+            waiting.update_receiver(group)
         else:
             expected = _expected(model, receiver_of, room, span=8)
             assert waiting.pop_ready(room, 8) == expected
@@ -238,15 +238,15 @@ def _expected(
     model: dict[Position, int], receiver_of: Any, room: dict[Receiver, int], span: int
 ) -> list[tuple[Position, int]]:
     left, taken = dict(room), list[tuple[Position, int]]()
-    for position, key_hash in sorted(model.items()):
-        receiver = receiver_of(key_hash)
+    for position, group in sorted(model.items()):
+        receiver = receiver_of(group)
         if not left.get(receiver):
             continue
         first = taken[0][0] if taken else position
         if position[0] != first[0] or position[1] >= first[1] + span:
             break
         left[receiver] -= 1
-        taken.append((position, key_hash))
+        taken.append((position, group))
     return taken
 
 

@@ -12,7 +12,15 @@ from labkit.system.model.proto.pulsar_pb2 import (
     BaseCommand,
     ServerError,
 )
-from tests.system.broker.held import TOPIC, FrameClient, HeldBroker, held_broker, message, sending
+from tests.system.broker.held import (
+    TOPIC,
+    FrameClient,
+    HeldBroker,
+    frame,
+    held_broker,
+    message,
+    sending,
+)
 from tests.system.broker.in_memory import settle
 from tests.until import until
 
@@ -91,6 +99,73 @@ async def test_silent_client_is_asked_and_then_given_up(
     assert broker.connections == []
     other = await FrameClient(broker).connect()
     await other.produce("mine")
+
+
+async def test_client_that_pings_but_never_connects_is_disconnected(broker: HeldBroker) -> None:
+    client = FrameClient(broker)
+    [connection] = broker.connections
+    for _ in range(2):
+        client.say(PING)
+        connection.keep_alive()
+    assert not client.closed
+    client.say(PING)
+    connection.keep_alive()
+    assert client.closed
+
+
+async def test_client_that_pings_but_was_refused_is_disconnected() -> None:
+    def refuse(method: str, data: bytes) -> Identity:
+        raise BrokerError(ServerError.AuthenticationError, "nobody")
+
+    broker = held_broker(authenticate=refuse)
+    client = await FrameClient(broker).connect()
+    [connection] = broker.connections
+    for _ in range(2):
+        client.say(PING)
+        connection.keep_alive()
+    assert not client.closed
+    client.say(PING)
+    connection.keep_alive()
+    assert client.closed
+
+
+async def test_client_that_connects_late_stays_connected(broker: HeldBroker) -> None:
+    client = FrameClient(broker)
+    [connection] = broker.connections
+    for _ in range(2):
+        connection.keep_alive()
+    await client.connect()
+    connection.keep_alive()
+    assert not client.closed
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_an_uncaught_exception_of_a_handler_disconnects_the_client(
+    broker: HeldBroker, client: FrameClient, waits: bool
+) -> None:
+    error = AssertionError("a bug")
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: reported.append(context.get("exception"))
+    )
+
+    def fail(command: BaseCommand, message: bytes) -> None:
+        raise error
+
+    [connection] = broker.connections
+    connection.register_handlers({BaseCommand.FLOW: fail})
+    flow = frame(BaseCommand.FLOW, consumer_id=1, messagePermits=1)
+    if waits:
+        client.give(*[frame(PING)] * 300, flow, flow)
+        assert client.paused
+        await until(lambda: reported)
+    else:
+        with pytest.raises(AssertionError, match="a bug"):
+            client.give(flow)
+    await settle()
+    assert reported == ([error] if waits else [])
+    assert client.closed
+    assert broker.connections == []
 
 
 @pytest.mark.promise("Receipts are sent once entries are stored, in the order of the sends")

@@ -178,6 +178,20 @@ async def test_a_message_for_other_clusters_is_refused_after_the_receipts_of_the
     assert len(broker.ledger().entries) == 1
 
 
+async def test_a_message_for_a_cluster_whose_name_is_not_valid_utf8_is_refused(
+    broker: HeldBroker, client: FrameClient
+) -> None:
+    await broker.start()
+    await client.produce()
+    rest = replicated_message(["?"])[6:].replace(b"\x01?", b"\x01\xff")
+    data = (0x0E01).to_bytes(2, "big") + crc32c.value(rest).to_bytes(4, "big") + rest
+    client.give(sending(0, data))
+    refusal = await client.answer(BaseCommand.SEND_ERROR)
+    assert (refusal.sequence_id, refusal.error) == (0, ServerError.NotAllowedError)
+    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    assert not client.closed
+
+
 @pytest.mark.parametrize("clusters", [[], ["__local__"], ["standalone"]])
 async def test_a_message_for_this_cluster_is_stored(
     broker: HeldBroker, client: FrameClient, clusters: list[str]

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from labkit.system.broker import subscriptions
+from labkit.system.broker import topic_subscriptions
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import Dispatcher, after
 from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.dispatch.hashes import HASH_COUNT
 from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
 from labkit.system.broker.dispatch.single_active import SingleActiveDispatcher
-from labkit.system.broker.positions import EARLIEST, LATEST, first_from
+from labkit.system.broker.positions import EARLIEST, LATEST, first_or_next_free
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.check import CHECKS
 from labkit.system.model.errors import LabkitError
@@ -42,7 +42,7 @@ def forget_what_a_consumer_had_that_left(patch: pytest.MonkeyPatch) -> None:
     remove = MultipleConsumersDispatcher.remove
 
     def forget(self: MultipleConsumersDispatcher, consumer: Consumer) -> None:
-        consumer.pending.clear()
+        consumer.pending_acks.clear()
         remove(self, consumer)
 
     patch.setattr(MultipleConsumersDispatcher, "remove", forget)
@@ -90,7 +90,7 @@ def lose_what_is_given_back(patch: pytest.MonkeyPatch) -> None:
         epoch: int,
     ) -> None:
         for position in positions:
-            consumer.pending.pop(position, None)
+            consumer.pending_acks.pop(position, None)
 
     patch.setattr(MultipleConsumersDispatcher, "redeliver", lose)
 
@@ -119,10 +119,10 @@ def keep_the_cursor_of_a_deleted_subscription(patch: pytest.MonkeyPatch) -> None
 def begin_readers_an_entry_late(patch: pytest.MonkeyPatch) -> None:
     def late(ledger: ManagedLedger, position: Position) -> Position:
         if position in (EARLIEST, LATEST):
-            return first_from(ledger, position)
-        return first_from(ledger, (position[0], position[1] + 2))
+            return first_or_next_free(ledger, position)
+        return first_or_next_free(ledger, (position[0], position[1] + 2))
 
-    patch.setattr(subscriptions, "first_from", late)
+    patch.setattr(topic_subscriptions, "first_or_next_free", late)
 
 
 def trim_what_some_have_not_acknowledged(patch: pytest.MonkeyPatch) -> None:

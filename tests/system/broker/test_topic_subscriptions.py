@@ -15,12 +15,13 @@ from labkit.system.broker.handlers.consumers import Consumers
 from labkit.system.broker.protocol.connection import ClientConnection, Handlers
 from labkit.system.broker.protocol.frames import message_id_data
 from labkit.system.broker.subscription import Subscription
-from labkit.system.broker.subscriptions import Subscriptions
+from labkit.system.broker.topic_subscriptions import TopicSubscriptions
 from labkit.system.model.proto.pulsar_pb2 import (
     BaseCommand,
     CommandAck,
     CommandCloseConsumer,
     CommandFlow,
+    CommandRedeliverUnacknowledgedMessages,
     CommandSeek,
     CommandSubscribe,
     CommandUnsubscribe,
@@ -63,19 +64,25 @@ class Topic:
     """A topic with the attributes that consumers use."""
 
     name = "persistent://public/default/topic"
+    is_ended = False
 
     def __init__(self) -> None:
         self.ledger = SubscribedLedger()
         self.producers: dict[str, object] = {}
-        self.subscriptions = Subscriptions(self.ledger, surroundings())
+        self.subscriptions = TopicSubscriptions(self.ledger, surroundings())
 
     async def subscribed(
-        self, client: Client, name: str = "sub", *, durable: bool = True
+        self,
+        client: Client,
+        name: str = "sub",
+        *,
+        kind: "CommandSubscribe.SubType" = CommandSubscribe.Shared,
+        durable: bool = True,
     ) -> Subscription:
         command = CommandSubscribe(
             topic=self.name,
             subscription=name,
-            subType=CommandSubscribe.Shared,
+            subType=kind,
             consumer_id=1,
             request_id=1,
             durable=durable,
@@ -140,11 +147,11 @@ async def test_a_reader_that_is_rejected_while_its_cursor_is_opened_leaves_no_su
     topic.ledger.gate.clear()
     reader = asyncio.create_task(topic.subscribed(Client(), durable=False))
     await settle()
-    topic.subscriptions.is_fenced = True
+    topic.subscriptions.rejects_clients = True
     topic.ledger.gate.set()
     with pytest.raises(BrokerError, match="being deleted"):
         await reader
-    topic.subscriptions.is_fenced = False
+    topic.subscriptions.rejects_clients = False
     assert topic.subscriptions.all == []
 
 
@@ -156,10 +163,57 @@ async def test_acknowledgements_before_a_rejected_one_release_their_entries(
     [consumer] = subscription.consumers
     subscription.flow(consumer, 2)
     await settle()
-    first, second = consumer.pending
+    first, second = consumer.pending_acks
     with pytest.raises(BrokerError, match="partly acknowledged batches"):
         subscription.acknowledge(consumer, [(first, ()), (second, (1,))])
-    assert list(consumer.pending) == [second]
+    assert list(consumer.pending_acks) == [second]
+    subscription.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("kind", "durable", "reason"),
+    [
+        (CommandSubscribe.Exclusive, False, "already has the consumer"),
+        (CommandSubscribe.Shared, False, "of type Exclusive"),
+        (CommandSubscribe.Exclusive, True, "which is a reader"),
+    ],
+)
+async def test_the_client_that_keeps_another_consumer_out_must_show_that_it_is_alive(
+    topic: Topic, kind: "CommandSubscribe.SubType", durable: bool, reason: str
+) -> None:
+    connected = Client()
+    subscription = await topic.subscribed(connected, kind=CommandSubscribe.Exclusive, durable=False)
+    with pytest.raises(BrokerError, match=reason):
+        await topic.subscribed(Client(), kind=kind, durable=durable)
+    assert connected.probes == 1
+    subscription.disconnect()
+
+
+async def test_an_uncaught_exception_of_the_dispatcher_disconnects_the_consumers(
+    topic: Topic,
+) -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: reported.append(context.get("exception"))
+    )
+    error = AssertionError("a bug")
+
+    def fail() -> None:
+        raise error
+
+    topic.ledger.before_read = fail
+    client, again = Client(), Client()
+    subscription = await topic.subscribed(client)
+    subscription.flow(subscription.consumers[0], 10)
+    await settle()
+    assert reported == [error]
+    assert [command.type for command in client.commands] == [BaseCommand.CLOSE_CONSUMER]
+    assert subscription.consumers == []
+    topic.ledger.before_read = lambda: None
+    assert await topic.subscribed(again) is subscription
+    subscription.flow(subscription.consumers[0], 10)
+    await settle()
+    assert len(again.positions) == 4
     subscription.disconnect()
 
 
@@ -174,13 +228,14 @@ class Wired(Client):
         self.topic_served = topic
         self.schemas = self
         self.is_closed = False
+        self.role = ""
         self.handlers: Handlers = {}
         self._close_actions: list[Callable[[], None]] = []
         Consumers(cast(BrokerService, self), cast(ClientConnection, self))
 
     # The parts of a connection and of a broker that `Consumers` uses
 
-    def serve(self, handlers: Handlers) -> None:
+    def register_handlers(self, handlers: Handlers) -> None:
         self.handlers = handlers
 
     def when_writable(self, action: Callable[[], None]) -> None:
@@ -210,11 +265,17 @@ class Wired(Client):
         work = self.handlers[command.type](command, b"")
         return None if work is None else asyncio.ensure_future(cast(Any, work))
 
-    async def subscribe(self, *, durable: bool = True) -> None:
+    async def subscribe(
+        self,
+        name: str = "sub",
+        *,
+        kind: "CommandSubscribe.SubType" = CommandSubscribe.Exclusive,
+        durable: bool = True,
+    ) -> None:
         request = CommandSubscribe(
             topic=Topic.name,
-            subscription="sub",
-            subType=CommandSubscribe.Exclusive,
+            subscription=name,
+            subType=kind,
             consumer_id=1,
             request_id=1,
             initialPosition=CommandSubscribe.Earliest,
@@ -296,6 +357,61 @@ async def test_an_acknowledgement_from_before_a_seek_does_not_count_behind_it(
     await client.subscribe()
     assert client.positions[-4:] == [(10, number) for number in range(4)]
     client.close()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_request_to_redeliver_from_before_a_seek_changes_nothing_after_it(
+    topic: Topic, durable: bool
+) -> None:
+    seeking, other = Wired(topic), Wired(topic)
+    for client in (seeking, other):
+        await client.subscribe(kind=CommandSubscribe.Shared, durable=durable)
+    assert seeking.positions == [(10, number) for number in range(4)]
+    await seeking.seek()
+    await other.subscribe(kind=CommandSubscribe.Shared, durable=durable)
+    assert other.positions == [(10, number) for number in range(4)]
+    redeliver = CommandRedeliverUnacknowledgedMessages(consumer_id=1)
+    kind = BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES
+    seeking.say(BaseCommand(type=kind, redeliverUnacknowledgedMessages=redeliver))
+    await settle()
+    assert len(other.positions) == 4
+    for client in (seeking, other):
+        client.close()
+
+
+@pytest.mark.parametrize("how", ["connection", "consumer", "another subscription"])
+async def test_a_reader_that_does_not_return_after_an_administrators_seek_is_forgotten(
+    topic: Topic, how: str
+) -> None:
+    client = Wired(topic)
+    await client.subscribe(durable=False)
+    [subscription] = topic.subscriptions.all
+    await topic.subscriptions.seek(subscription, (10, 0))
+    assert client.kinds[-1] == BaseCommand.CLOSE_CONSUMER
+    assert topic.subscriptions.all == [subscription]
+    if how == "connection":
+        client.close()
+    elif how == "consumer":
+        close = CommandCloseConsumer(consumer_id=1, request_id=3)
+        client.say(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=close))
+    else:
+        await client.subscribe("other")
+    await settle()
+    assert subscription not in topic.subscriptions.all
+    client.close()
+
+
+async def test_a_reader_that_returns_after_an_administrators_seek_continues(topic: Topic) -> None:
+    client = Wired(topic)
+    await client.subscribe(durable=False)
+    [subscription] = topic.subscriptions.all
+    await topic.subscriptions.seek(subscription, (10, 2))
+    await client.subscribe(durable=False)
+    await settle()
+    assert topic.subscriptions.all == [subscription]
+    client.close()
+    await settle()
+    assert topic.subscriptions.all == []
 
 
 async def test_a_consumer_that_subscribes_while_another_of_its_id_is_deleted_stays(

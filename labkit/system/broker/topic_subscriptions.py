@@ -1,4 +1,4 @@
-"""Manages a topic's subscriptions: creates, joins, resets and deletes them.
+"""All subscriptions of a topic: create, join, reset and delete them.
 
 A durable subscription exists until a client unsubscribes. A reader's subscription is kept in
 memory and deleted when its consumer leaves, but not when a seek disconnects the consumer, because
@@ -13,7 +13,12 @@ from collections.abc import Callable, Mapping
 from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.positions import EARLIEST, LATEST, first_from, first_published_from
+from labkit.system.broker.positions import (
+    EARLIEST,
+    LATEST,
+    first_or_next_free,
+    first_published_from,
+)
 from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.broker.subscription import Subscription, SubscriptionType
@@ -24,7 +29,7 @@ from labkit.system.topic.names import partition_of
 from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 
-class Subscriptions:
+class TopicSubscriptions:
     """The subscriptions of one topic; its managed ledger must be open."""
 
     def __init__(self, ledger: ManagedLedger, context: DispatchContext) -> None:
@@ -33,8 +38,8 @@ class Subscriptions:
         self._context = context
         self._lock = asyncio.Lock()
         self._closed = False
-        self.is_fenced = False
-        """Whether the topic is about to be deleted, so that new clients are rejected."""
+        self.rejects_clients = False
+        """Set while the topic is about to be deleted."""
         self._cleanup_tasks: dict[asyncio.Task[None], None] = {}
         self._by_name = {
             name: Subscription(ledger, cursor, context, durable=True)
@@ -79,6 +84,7 @@ class Subscriptions:
                     durable=command.durable,
                 )
             elif subscription.durable != command.durable:
+                subscription.probe_consumers()
                 raise BrokerError(
                     ServerError.NotAllowedError,
                     f"{self._topic} already has a subscription {command.subscription!r}, which is"
@@ -94,7 +100,7 @@ class Subscriptions:
                 hash_ranges=ranges,
             )
             try:
-                # The topic may have ended or been fenced while the cursor was being opened.
+                # Since the first check, the topic may have ended or begun to reject clients.
                 self._check_accepts_clients()
                 subscription.add(consumer, SubscriptionType.of(command))
             finally:
@@ -109,7 +115,7 @@ class Subscriptions:
             self._check_accepts_clients()
             if name in self._by_name:
                 return False
-            start = first_from(self._ledger, position)
+            start = first_or_next_free(self._ledger, position)
             await self._open(name, start, properties or {}, durable=True)
             return True
 
@@ -131,9 +137,9 @@ class Subscriptions:
                 self._ledger, self._context.wall_clock_ms() - rollback_ms
             )
         if not command.durable and command.HasField("start_message_id"):
-            return first_from(self._ledger, position_of(command.start_message_id))
+            return first_or_next_free(self._ledger, position_of(command.start_message_id))
         earliest = command.initialPosition == CommandSubscribe.Earliest
-        return first_from(self._ledger, EARLIEST if earliest else LATEST)
+        return first_or_next_free(self._ledger, EARLIEST if earliest else LATEST)
 
     async def seek(
         self, subscription: Subscription, position: Position, batch: tuple[int, int] | None = None
@@ -150,7 +156,7 @@ class Subscriptions:
                     f"subscription {subscription.name!r} of {self._topic} was deleted",
                 )
             subscription.disconnect()
-            await subscription.cursor.reset(first_from(self._ledger, position))
+            await subscription.cursor.reset(first_or_next_free(self._ledger, position))
             if batch is not None:
                 subscription.cursor.acknowledge_batch(position, *batch)
                 await subscription.cursor.flush()
@@ -172,7 +178,7 @@ class Subscriptions:
                 await self._delete_if_unused(subscription)
 
     async def _delete_if_unused(self, subscription: Subscription) -> None:
-        # The name may belong to a new subscription by now.
+        # By now, the name may belong to a new subscription.
         exists = self._by_name.get(subscription.name) is subscription
         if exists and not subscription.durable and not subscription.consumers:
             await self._delete(subscription)
@@ -224,7 +230,7 @@ class Subscriptions:
 
     def _check_accepts_clients(self) -> None:
         self._check_open()
-        if self.is_fenced:
+        if self.rejects_clients:
             raise BrokerError(ServerError.ServiceNotReady, f"{self._topic} is being deleted")
 
     def _wake(self) -> None:
