@@ -1,8 +1,8 @@
 """Deletion of a closed topic: one write makes it final, and all later steps can be repeated.
 
     marked      the chain's node gets a property; from then on, the topic can only be deleted: a
-                previous owner fails at its next change of the chain, and a broker that finds the
-                mark completes the deletion before it opens the topic again
+                previous owner fails at its next change of the chain, no owner can open the chain,
+                and a broker that finds the mark completes the deletion before it opens the topic
     deleted     the cursors are deleted with their ledgers, then the chain's ledgers, and finally
                 the chain's node
 
@@ -23,20 +23,18 @@ from labkit.system.topic.chain.formats import (
     DamagedNodeError,
     decode_chain,
     decode_cursor_node,
-    decode_properties,
-    with_property,
+    is_marked_for_deletion,
+    with_deletion_mark,
 )
 from labkit.system.topic.chain.guarded_node import fenced_error
 from labkit.system.topic.names import managed_ledger_path
-
-_MARK = "labkit.deleting"
 
 
 async def is_marked(store: MetadataStore, name: str) -> bool:
     """Raise `DamagedNodeError` if the chain cannot be decoded."""
     with suppress(NoNodeError):
         data, _ = await store.get(managed_ledger_path(name))
-        return _MARK in decode_properties(data)
+        return is_marked_for_deletion(data)
     return False
 
 
@@ -50,11 +48,11 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
     path = managed_ledger_path(name)
     data, version = await store.get(path)
     try:
-        marked = with_property(data, _MARK, "true")
+        marked = with_deletion_mark(data, marked=True)
     except DamagedNodeError:
         if not damaged:
             raise
-        marked = with_property(b"", _MARK, "true")
+        marked = with_deletion_mark(b"", marked=True)
     await _replace(store, path, marked, version)
 
 
@@ -62,8 +60,8 @@ async def unmark(store: MetadataStore, name: str) -> None:
     """Remove the mark. Raises the same exceptions as `mark`."""
     path = managed_ledger_path(name)
     data, version = await store.get(path)
-    if _MARK in decode_properties(data):
-        await _replace(store, path, with_property(data, _MARK, None), version)
+    if is_marked_for_deletion(data):
+        await _replace(store, path, with_deletion_mark(data, marked=False), version)
 
 
 async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -> None:
@@ -85,7 +83,7 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
         cursors = await client.store.children(path)
     except NoNodeError:
         return  # Another deletion has already finished.
-    if _MARK not in decode_properties(data):
+    if not is_marked_for_deletion(data):
         return  # Another deletion has finished, and the topic was created again.
     for cursor in cursors:
         await _delete_cursor(client, f"{path}/{cursor}")

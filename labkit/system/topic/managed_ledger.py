@@ -30,6 +30,7 @@ from labkit.system.topic.chain.chain import LedgerInfo, Position
 from labkit.system.topic.chain.chain_reader import ChainReader, StoredEntry
 from labkit.system.topic.chain.chain_store import ChainStore
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.ledgers import run_to_completion
 from labkit.system.topic.chain.maintenance import MaintenanceTask
 from labkit.system.topic.chain.retention import Rollover, rollover_reason
 from labkit.system.topic.config import ManagedLedgerConfig
@@ -64,6 +65,9 @@ class ManagedLedger:
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
         self._turn = asyncio.Lock()
+        self._pause_over = asyncio.Event()
+        """Not set during a pause, in which no ledger is created."""
+        self._pause_over.set()
         self.queue = self.queue_class(self._reader.add_to_cache)
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
         self._maintenance = MaintenanceTask(self._maintain, config.check_interval_ms)
@@ -76,7 +80,8 @@ class ManagedLedger:
     async def open(self) -> None:
         """Take over the chain and its cursors from the previous owner.
 
-        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and the same
+        Raises `ManagedLedgerFencedError` if another owner takes over at the same time,
+        `MarkedForDeletionError` if the topic's deletion has begun, and the same
         exceptions as `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and
         `CursorStore.recover`.
         """
@@ -102,18 +107,19 @@ class ManagedLedger:
         Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even if
         an exception is raised, the managed ledger is closed.
         """
+        closed = BKLedgerClosedException(f"{self.name} was closed: open the topic again")
         async with self._turn:
             was_open = self._ended is None
-            if was_open:
-                await self._cursors.close()
             try:
+                if was_open:
+                    await self._cursors.close(closed)
                 with suppress(ManagedLedgerFencedError):  # The next owner has closed the ledger.
                     if self._writer is not None:
                         await self._seal(self._writer)
                     if was_open:
                         await self._store.store_closed()
             finally:
-                self._stop(BKLedgerClosedException(f"{self.name} was closed: open the topic again"))
+                self._stop(closed)
         await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
@@ -154,6 +160,10 @@ class ManagedLedger:
         """
         async with self._turn:
             self._check_open()
+            # Entries may be waiting whose appender was cancelled during a rollover or a pause.
+            self._pause_over.set()
+            await self.push_waiting()
+            self._check_open()  # The rollover may have failed.
             try:
                 if self._writer is not None:
                     await self._writer.all_confirmed()
@@ -207,9 +217,12 @@ class ManagedLedger:
             self._check_open()  # Another owner may have taken over during the wait.
             self.queue.add(entries)
             await self.push_waiting()
+        # Release the lock first, so that other calls need not wait for a pause.
+        await self._pause_over.wait()
 
     async def push_waiting(self) -> None:
-        while self.queue.is_waiting:
+        """Push all waiting entries; if a pause begins, they are pushed after it, by maintenance."""
+        while self.queue.is_waiting and self._pause_over.is_set():
             if rollover := self._rollover():
                 await self._roll_over(rollover)
             else:
@@ -295,7 +308,8 @@ class ManagedLedger:
 
         Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
-        async with self._turn:
+        # While a cursor is being created, the ledger at which it starts must not be trimmed.
+        async with self._cursors.lock, self._turn:
             if self._ended is not None:
                 return []
             deleted = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
@@ -335,6 +349,7 @@ class ManagedLedger:
     def _stop(self, error: LabkitError) -> None:
         self._ended = error
         self._maintenance.stop()
+        self._pause_over.set()
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
@@ -346,7 +361,7 @@ class ManagedLedger:
     # Ledgers
 
     def _rollover(self) -> Rollover | None:
-        if self._ended is not None:
+        if self._ended is not None or not self._pause_over.is_set():
             return None
         writer = self._writer
         if self._unfinished is not None or writer is None:
@@ -365,9 +380,10 @@ class ManagedLedger:
                     await writer.all_confirmed()
                 await self._seal(writer)
                 self.queue.requeue()
-                await self._pause_after(writer)
-            if self._ended is None:  # A cursor may have been fenced during the pause.
-                await self.begin_ledger(rollover)
+                self._pause_after(writer)
+            # A cursor may have been fenced while the ledger was being closed.
+            if self._ended is None and self._pause_over.is_set():
+                await run_to_completion(self.begin_ledger(rollover))
         except asyncio.CancelledError:
             self._maintenance.trigger()  # The maintenance task finishes the rollover.
             raise
@@ -375,11 +391,10 @@ class ManagedLedger:
             self._unfinished = None
             self.end(error)
         else:
-            self._unfinished = None
             self._maintenance.trigger()
 
-    async def _pause_after(self, writer: LedgerWriter) -> None:
-        """Wait if the ledger accepted no entry, because the next might not accept any either."""
+    def _pause_after(self, writer: LedgerWriter) -> None:
+        """Begin a pause if the ledger accepted no entry: the next might not accept any either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.reset()
             return
@@ -387,11 +402,17 @@ class ManagedLedger:
         self._client.recorder.record(
             "ledger.delayed", writer.ledger_id, topic=self.name, seconds=pause_s
         )
-        await asyncio.sleep(pause_s)
+        self._pause_over.clear()
+        asyncio.get_running_loop().call_later(pause_s, self._end_pause)
+
+    def _end_pause(self) -> None:
+        self._pause_over.set()
+        self._maintenance.trigger()  # The maintenance task finishes the rollover.
 
     async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
         """Raise the same exceptions as `ChainStore.begin_ledger`."""
         writer = self._writer = await self._store.begin_ledger()
+        self._unfinished = None
         self._opened_at_ms = self._wall_clock_ms()
         self._client.recorder.record(
             "ledger.rolled",

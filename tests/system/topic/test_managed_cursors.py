@@ -190,7 +190,7 @@ async def test_cursor_that_cannot_be_closed_keeps_no_other_from_it() -> None:
     for cursor in [await owner.open(name) for name in ("a", "b")]:
         cursor.acknowledge_up_to((3, 4))
     owner.client.failing.fail("node set", DOWN, times=2)
-    await owner.cursors.close()
+    await owner.cursors.close(BKLedgerClosedException("the topic was closed"))
     following = Owner(owner.client)
     await following.cursors.recover()
     # No entry is skipped; instead, the acknowledged entries are redelivered.

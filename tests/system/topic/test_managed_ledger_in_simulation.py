@@ -27,6 +27,7 @@ from labkit.system.topic.chain.chain_store import (
 )
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
 from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.scenario.faults import Crash, Pause
@@ -231,6 +232,100 @@ async def test_rollover_whose_caller_is_cancelled_is_finished_and_loses_no_entry
     await stored(ledger, 7, 9)
     assert await read_all(ledger) == list(range(9))
     await ledger.close()
+    chain, _ = await read_chain(client, PATH)
+    assert await client.list_ledgers() == [link.ledger_id for link in chain]
+
+
+class NeverAnswered:
+    """Replaces a client's method; records that it was called, and never returns."""
+
+    def __init__(self) -> None:
+        self.called = asyncio.Event()
+
+    async def __call__(self, *_: object, **__: object) -> Any:
+        self.called.set()
+        await asyncio.Event().wait()
+
+
+@in_simulation
+async def test_entries_of_a_cancelled_append_are_stored_before_the_chain_is_terminated(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    create_ledger, begun = client.create_ledger, asyncio.Event()
+
+    async def slow(*arguments: Any, **options: Any) -> LedgerWriter:
+        begun.set()
+        await asyncio.sleep(0.1)
+        return await create_ledger(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client, "create_ledger", slow)
+        appending = asyncio.create_task(ledger.append_all([b"%d" % n for n in range(7)]))
+        await begun.wait()
+    terminating = asyncio.create_task(ledger.terminate())
+    await asyncio.sleep(0)
+    appending.cancel()
+    last = await terminating
+    await asyncio.sleep(1)
+    assert last == ledger.last_confirmed
+    assert await read_all(ledger) == list(range(7))
+    assert ledger.writer is None
+
+
+@in_simulation
+async def test_closed_owner_leaves_no_ledger_from_a_rollover_whose_caller_was_cancelled(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    set_node, stored_once = client.store.set, asyncio.Event()
+
+    async def slow(path: str, data: bytes, version: int) -> int:
+        version = await set_node(path, data, version)
+        stored_once.set()
+        await asyncio.sleep(0.1)
+        return version
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client.store, "set", slow)
+        appending = asyncio.create_task(ledger.append_all([b"%d" % n for n in range(7)]))
+        await stored_once.wait()
+    closing = asyncio.create_task(ledger.close())
+    await asyncio.sleep(0)
+    appending.cancel()
+    await closing
+    chain, _ = await read_chain(client, PATH)
+    assert await client.list_ledgers() == [link.ledger_id for link in chain]
+
+
+@in_simulation
+async def test_pause_before_the_next_ledger_makes_no_other_call_wait(client: BookKeeper) -> None:
+    ledger = await opened(client)
+
+    def open_writer() -> LedgerWriter | None:
+        return None if ledger.writer is None or ledger.writer.is_ended else ledger.writer
+
+    async def fail_ledger() -> None:
+        await until(open_writer)
+        writer = open_writer()
+        assert writer is not None
+        writer.end(LabkitError("no bookie responds"))
+
+    for _ in range(6):
+        await fail_ledger()
+        await stored(ledger, 0, 0)
+    await fail_ledger()
+    first = asyncio.create_task(ledger.append_all([b"0"]))
+    await until(lambda: ledger.writer is None)
+    second = asyncio.create_task(ledger.append_all([b"1"]))
+    await ledger.set_property("name", "value")
+    await ledger.trim()
+    assert ledger.writer is None
+    assert not first.done()
+    for future in [*await first, *await second]:
+        await future
+    assert await read_all(ledger) == [0, 1]
+    await ledger.close()
 
 
 @in_simulation
@@ -339,7 +434,109 @@ async def test_owner_that_cannot_close_its_ledger_says_so_and_is_closed_all_the_
     assert await read_all(again) == [0, 1, 2]
 
 
-# MaintenanceTask
+@in_simulation
+async def test_owner_whose_close_is_cancelled_is_closed_all_the_same(client: BookKeeper) -> None:
+    ledger = await opened(client)
+    cursor = await ledger.open_cursor("s", "earliest")
+    positions = await stored(ledger, 0, 3)
+    cursor.acknowledge(positions[:1])
+    never = NeverAnswered()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CursorStore, "close", never)
+        closing = asyncio.create_task(ledger.close())
+        await never.called.wait()
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+    with pytest.raises(BKLedgerClosedException, match="open the topic again"):
+        await ledger.append(b"x")
+    again = await opened(client)
+    assert await read_all(again) == [0, 1, 2]
+
+
+# Cursors that are opened meanwhile
+
+
+class HeldCreation:
+    """Holds the creation of a cursor's node until the test releases it."""
+
+    def __init__(self, client: BookKeeper) -> None:
+        self.begun = asyncio.Event()
+        self.released = asyncio.Event()
+        self._create = client.store.create_child
+
+    async def __call__(self, path: str, data: bytes, parent_version: int) -> None:
+        self.begun.set()
+        await self.released.wait()
+        await self._create(path, data, parent_version)
+
+
+@in_simulation
+async def test_no_ledger_that_a_cursor_needs_is_trimmed_while_the_cursor_is_created(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client, KEEP_NOTHING)
+    other = await ledger.open_cursor("other", "earliest")
+    positions = await stored(ledger, 0, 6)
+    other.acknowledge_up_to(positions[4])
+    await other.flush()
+    with pytest.MonkeyPatch.context() as patched:
+        held = HeldCreation(client)
+        patched.setattr(client.store, "create_child", held)
+        opening = asyncio.create_task(ledger.open_cursor("s", "earliest"))
+        await held.begun.wait()
+        trimming = asyncio.create_task(ledger.trim())
+        await asyncio.sleep(0.1)
+        held.released.set()
+        cursor = await opening
+    assert await trimming == []
+    assert cursor.unacknowledged_count == 6
+    await ledger.close()
+
+
+@in_simulation
+async def test_cursor_that_is_created_during_a_trim_starts_in_a_ledger_that_is_kept(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client, KEEP_NOTHING)
+    other = await ledger.open_cursor("other", "earliest")
+    positions = await stored(ledger, 0, 6)
+    other.acknowledge_up_to(positions[4])
+    await other.flush()
+    trimming = asyncio.create_task(ledger.trim())
+    await asyncio.sleep(0)
+    cursor = await ledger.open_cursor("s", "earliest")
+    assert await trimming == [positions[0][0]]
+    assert ledger.chain.has_ledger(cursor.mark_delete[0])
+    await ledger.close()
+
+
+@pytest.mark.parametrize("closes", [False, True])
+@in_simulation
+async def test_cursor_that_is_being_created_when_its_owner_ends_is_not_opened(
+    client: BookKeeper, closes: bool
+) -> None:
+    ledger = await opened(client)
+    with pytest.MonkeyPatch.context() as patched:
+        held = HeldCreation(client)
+        patched.setattr(client.store, "create_child", held)
+        opening = asyncio.create_task(ledger.open_cursor("s", "earliest"))
+        await held.begun.wait()
+        if closes:
+            closing = asyncio.create_task(ledger.close())
+            await asyncio.sleep(0)
+            held.released.set()
+            await closing
+        else:
+            ledger.end(LabkitError("overtaken"))
+            held.released.set()
+        with pytest.raises(LabkitError, match=r"was closed|overtaken"):
+            await opening
+    assert dict(ledger.cursors) == {}
+    await ledger.close()
+
+
+# Maintenance
 
 
 @in_simulation

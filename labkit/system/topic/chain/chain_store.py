@@ -30,6 +30,7 @@ from labkit.system.topic.chain.formats import (
     decode_properties,
     decode_terminated,
     encode_chain,
+    is_marked_for_deletion,
     with_property,
     with_terminated,
 )
@@ -61,6 +62,10 @@ async def read_chain(
 class ManagedLedgerTerminatedError(LabkitError): ...
 
 
+class MarkedForDeletionError(LabkitError):
+    """The topic's deletion has begun, so the topic cannot be opened."""
+
+
 class ChainStore:
     """A chain as seen by one owner; the owner's calls must not overlap.
 
@@ -88,10 +93,14 @@ class ChainStore:
         """Recover the last ledger, which fences its writer, then store the chain, so that the
         previous owner can add neither a ledger nor a cursor.
 
-        An empty chain is stored later, with its first ledger. Raises the same exceptions as
-        `BookKeeper.open_ledger`.
+        An empty chain is stored later, with its first ledger. Raises `MarkedForDeletionError`, and
+        the same exceptions as `BookKeeper.open_ledger`.
         """
         await self.node.read()
+        if is_marked_for_deletion(self.node.data):
+            raise MarkedForDeletionError(
+                f"{self._description} is being deleted: delete it again to finish the deletion"
+            )
         self.terminated = decode_terminated(self.node.data)
         links = decode_chain(self.node.data)
         self.chain.replace(links)
@@ -103,9 +112,10 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
-        Raises `NodeTooLargeError` if the chain has too many ledgers for a node, and the same
-        exceptions as `BookKeeper.create_ledger`.
+        Raises `NodeTooLargeError` if the chain has too many ledgers for a node,
+        `ManagedLedgerTerminatedError`, and the same exceptions as `BookKeeper.create_ledger`.
         """
+        self.check_not_terminated()
         writer = await create_ledger(
             self.client, self.config, "managed-ledger", managed_ledger=self._managed_ledger
         )

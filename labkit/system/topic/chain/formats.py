@@ -59,6 +59,9 @@ _ITEM_OVERHEAD = 8
 
 _Stored = TypeVar("_Stored", bound=Message)
 
+_DELETION_MARK = "labkit.deleting"
+"""The property of a chain that is being deleted."""
+
 IN_NODE = -1
 """Stored instead of a ledger id if the node itself contains the cursor's state."""
 
@@ -124,6 +127,16 @@ def decode_properties(data: bytes) -> dict[str, str]:
     """Return the properties of the chain. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     return {each.key: each.value for each in info.properties}
+
+
+def is_marked_for_deletion(data: bytes) -> bool:
+    """Return whether the topic can only be deleted (`deletion`). Raises `DamagedNodeError`."""
+    return _DELETION_MARK in decode_properties(data)
+
+
+def with_deletion_mark(data: bytes, *, marked: bool) -> bytes:
+    """Add or remove the mark. Raises `DamagedNodeError`."""
+    return with_property(data, _DELETION_MARK, "true" if marked else None)
 
 
 def with_property(data: bytes, name: str, value: str | None) -> bytes:

@@ -243,9 +243,11 @@ class ManagedCursor:
         self._storing = asyncio.get_running_loop().create_task(self._store_now())
 
     async def _store_now(self) -> None:
-        with suppress(LabkitError):  # If fenced, `_on_fenced` has been called; otherwise retry.
-            await self.flush()
-        self._storing = None
+        try:
+            with suppress(LabkitError):  # If fenced, `_on_fenced` has been called; otherwise retry.
+                await self.flush()
+        finally:
+            self._storing = None
         if self._changes != self._changes_stored:
             self._store_later()
 

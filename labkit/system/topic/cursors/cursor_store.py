@@ -41,7 +41,11 @@ from labkit.system.topic.chain.formats import (
     join_parts,
 )
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
-from labkit.system.topic.chain.ledgers import create_ledger, delete_ledger
+from labkit.system.topic.chain.ledgers import (
+    create_ledger,
+    delete_ledger,
+    run_to_completion,
+)
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
@@ -121,7 +125,7 @@ class CursorStore:
             await self._node.write(self._node_referring_to(ledger_id, state))
         else:
             # Pulsar wrote the node; Pulsar allows slightly larger nodes.
-            await self._begin_ledger(state)
+            await run_to_completion(self._begin_ledger(state))
 
     async def write(self, state: CursorState) -> None:
         """Store the state; use a new ledger if the current one fails, is full or is too old.
@@ -137,7 +141,7 @@ class CursorStore:
                 pass  # Whatever failed in this ledger, a new one may work.
             else:
                 return
-        await self._begin_ledger(state)
+        await run_to_completion(self._begin_ledger(state))
 
     async def close(self, state: CursorState) -> None:
         """Store the state for the next owner. Raises the same exceptions as `write`."""

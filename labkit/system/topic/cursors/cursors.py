@@ -39,7 +39,9 @@ class ManagedCursors:
         self._client = client
         self._config = config
         self._on_fenced = on_fenced
-        self._turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
+        """Held while a cursor is created or deleted."""
+        self._ended: LabkitError | None = None
 
     @property
     def slowest_durable(self) -> Position | None:
@@ -67,7 +69,7 @@ class ManagedCursors:
         properties: Mapping[str, int],
         cursor_properties: Mapping[str, str],
     ) -> ManagedCursor:
-        async with self._turn:
+        async with self.lock:
             if name in self.by_name:
                 return self.by_name[name]
             mark_delete = mark_delete_before(self._chain, start)
@@ -76,23 +78,28 @@ class ManagedCursors:
             if durable:
                 store = self._store(name)
                 state = await self._guarded(self._create(store, state, cursor_properties))
+            if self._ended is not None:  # The owner has ended in the meantime.
+                raise self._ended
             return self._add(name, state, store)
 
     async def delete(self, name: str) -> None:
-        async with self._turn:
+        async with self.lock:
             cursor = self.by_name.get(name)
             if cursor is not None:
                 await self._guarded(cursor.delete())
                 del self.by_name[name]
 
-    async def close(self) -> None:
-        """Store all cursors for the next owner."""
-        # Iterate over a copy, because a consumer may open a cursor during a write.
+    async def close(self, reason: LabkitError) -> None:
+        """Store all cursors for the next owner; a later `open` raises `reason`."""
+        self._ended = reason
+        # Iterate over a copy, because a consumer may delete a cursor during a write.
         for cursor in list(self.by_name.values()):
             with suppress(LabkitError):  # The next owner redelivers some messages.
                 await cursor.close()
 
     def stop(self, reason: LabkitError) -> None:
+        """Store nothing more; a later `open` raises `reason`."""
+        self._ended = reason
         for cursor in self.by_name.values():
             cursor.stop(reason)
 

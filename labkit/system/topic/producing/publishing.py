@@ -29,11 +29,9 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import PendingEntry
 from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.messages import decode_metadata
 from labkit.system.topic.producing.deduplication import (
     Deduplication,
     MessageDupStatus,
-    completes_message,
 )
 from labkit.system.trace.recorder import Recorder
 
@@ -288,16 +286,16 @@ class AttachedProducer:
         data: bytes,
         *,
         message_count: int = 1,
-        is_chunk: bool = False,
+        completes: bool = True,
     ) -> None:
         """Store an entry, unless the producer was dropped or the topic is being closed.
 
         The sequence ids are those of the entry's first and last messages; a highest id of 0 means
-        that they are equal.
+        that they are equal. `completes` is False for a chunk that is not the last one of its
+        message.
         """
         if not self.is_attached or not self.publisher.accepts_sends:
             return
-        completes = not is_chunk or completes_message(decode_metadata(data))
         highest = max(highest_sequence_id, sequence_id)
         send = Send(self, sequence_id, highest, data, message_count, completes)
         deduplication, status = self.publisher.deduplication, MessageDupStatus.NEW

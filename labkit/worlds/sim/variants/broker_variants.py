@@ -125,9 +125,7 @@ class TakesOverWithoutRecovery(ManagedLedger):
 
 class _UnguardedNode(GuardedNode):
     async def write(self, data: bytes) -> None:
-        own_list = self.data
         await self.read()
-        self.data = own_list
         await super().write(data)
 
 

@@ -416,7 +416,7 @@ async def test_message_of_many_chunks_is_a_mark_when_its_last_chunk_is_stored() 
     topic = await deduplicated()
     p = Sender(topic.publisher)
     for number in range(3):
-        p.producer.send(5, 0, chunk(5, number, of=3), is_chunk=True)
+        p.producer.send(5, 0, chunk(5, number, of=3), completes=number == 2)
     await turns()
     marks = topic.publisher.deduplication
     assert marks is not None
