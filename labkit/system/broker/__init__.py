@@ -9,6 +9,7 @@
     access          producer access modes: shared or exclusive
     subscriptions   a topic's subscriptions; a `subscription` is a cursor and its consumers
     dispatch/       decides which consumer gets which entry, and when
+    ownership       which broker owns a topic: bundles of topics, and their nodes
     positions       finds positions by message id, publish time or count
     expiry          skips and expires messages, and reloads policies
     traffic         message and byte counters, and their rates
@@ -29,7 +30,7 @@ Invariants: a receipt is sent only after Qa bookies have the entry. A producer's
 in the order of its sends. After an add fails, no further message from any producer of the topic is
 stored until the producer has registered again: the topic is closed, and its owner reopens it at the
 next lookup. Recovery then determines which entries exist, so no broker has to guess. Topic
-ownership is only a hint (`topic/ownership`): ledger fencing is what prevents two brokers from both
+ownership is only a hint (`ownership`): ledger fencing is what prevents two brokers from both
 storing messages.
 
 The broker stops reading from a client that sends faster than the bookies can store, and stops

@@ -16,6 +16,7 @@ from labkit.system.broker.handlers.lookup import serve_lookups
 from labkit.system.broker.handlers.producers import Producers
 from labkit.system.broker.handlers.schema_requests import serve_schemas
 from labkit.system.broker.namespaces import serve_namespaces
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.broker.protocol.connection import ClientConnection
@@ -23,7 +24,6 @@ from labkit.system.broker.protocol.refusals import serve_refusals
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.net import Connection as Wire
 from labkit.system.model.net import OnBodies
-from labkit.system.topic.ownership import BrokerAddress
 
 
 class Broker(BrokerService):

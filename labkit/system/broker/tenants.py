@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.ownership import BUNDLE_BOUNDARIES, BrokerAddress
 from labkit.system.broker.policies import change_policies, policies_path, stored_policies
 from labkit.system.metadata.json_node import decode_json_object
 from labkit.system.metadata.store import (
@@ -27,7 +28,6 @@ from labkit.system.metadata.store import (
 )
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.ownership import BUNDLE_BOUNDARIES, BrokerAddress
 
 CLUSTERS = "/admin/clusters"
 _TENANTS = "/admin/policies"

@@ -17,16 +17,15 @@ from contextlib import suppress
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import BadVersionError, MetadataStore, NoNodeError, NotEmptyError
-from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.system.topic.chain.formats import (
-    IN_NODE,
     DamagedNodeError,
     decode_chain,
-    decode_cursor_node,
     is_marked_for_deletion,
     with_deletion_mark,
 )
 from labkit.system.topic.chain.guarded_node import fenced_error
+from labkit.system.topic.chain.ledgers import delete_ledger
+from labkit.system.topic.cursors.formats import IN_NODE, decode_cursor_node
 from labkit.system.topic.names import managed_ledger_path
 
 
@@ -38,11 +37,11 @@ async def is_marked(store: MetadataStore, name: str) -> bool:
     return False
 
 
-async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> None:
+async def mark(store: MetadataStore, name: str, *, replace_if_damaged: bool = False) -> None:
     """Mark a closed topic for deletion.
 
-    If the chain cannot be decoded, raise `DamagedNodeError`; if `damaged` is set, replace the chain
-    instead, which leaks its ledgers. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
+    With `replace_if_damaged`, overwrite a chain that cannot be decoded, which leaks its ledgers;
+    otherwise, raise `DamagedNodeError`. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
     another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)
@@ -50,7 +49,7 @@ async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> Non
     try:
         marked = with_deletion_mark(data, marked=True)
     except DamagedNodeError:
-        if not damaged:
+        if not replace_if_damaged:
             raise
         marked = with_deletion_mark(b"", marked=True)
     await _replace(store, path, marked, version)
@@ -88,7 +87,7 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
     for cursor in cursors:
         await _delete_cursor(client, f"{path}/{cursor}")
     for link in decode_chain(data):
-        await _delete_ledger(client, link.ledger_id)
+        await delete_ledger(client, link.ledger_id)
     try:
         await client.store.delete(path, version)
     except (BadVersionError, NotEmptyError):
@@ -103,10 +102,5 @@ async def _delete_cursor(client: BookKeeper, path: str) -> None:
         # The ledger of a damaged node cannot be found.
         with suppress(DamagedNodeError):
             if (ledger_id := decode_cursor_node(data).ledger_id) != IN_NODE:
-                await _delete_ledger(client, ledger_id)
+                await delete_ledger(client, ledger_id)
         await client.store.delete(path)
-
-
-async def _delete_ledger(client: BookKeeper, ledger_id: int) -> None:
-    with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
-        await client.delete_ledger(ledger_id)

@@ -11,8 +11,8 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NodeExistsError, NoNodeError
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import read_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.consumer import Consumer, PartitionConsumer
 from labkit.system.topic.managed_ledger import ManagedLedger

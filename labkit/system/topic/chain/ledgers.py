@@ -48,11 +48,16 @@ async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def delete_ledger(client: BookKeeper, ledger_id: int) -> bool:
-    """Delete a ledger if it exists; return False if the metadata store did not respond."""
+async def delete_ledger(client: BookKeeper, ledger_id: int) -> None:
+    """Delete a ledger if it exists. Raises `MetadataUnavailableError`."""
     with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
-        try:
-            await client.delete_ledger(ledger_id)
-        except MetadataUnavailableError:
-            return False
+        await client.delete_ledger(ledger_id)
+
+
+async def try_to_delete_ledger(client: BookKeeper, ledger_id: int) -> bool:
+    """Delete a ledger if it exists; return False if the metadata store did not respond."""
+    try:
+        await delete_ledger(client, ledger_id)
+    except MetadataUnavailableError:
+        return False
     return True

@@ -12,7 +12,7 @@ from labkit.system.broker.errors import invalid_names_as_broker_errors
 from labkit.system.broker.expiry import expire, skip
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.names import check_name
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import parse_position

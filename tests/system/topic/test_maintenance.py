@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from labkit.system.topic.chain.maintenance import MaintenanceTask
+from labkit.system.topic.maintenance import MaintenanceTask
 from tests.until import until
 from tests.virtual_time import in_virtual_time
 
