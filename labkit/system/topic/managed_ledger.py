@@ -392,8 +392,8 @@ class ManagedLedger:
                     await writer.all_confirmed()
                 await self._seal(writer)
                 self.queue.requeue()
-                self._pause_after(writer)
-            # A cursor may have been fenced while the ledger was being closed.
+                if self._ended is None:  # A cursor may have been fenced in the meantime.
+                    self._pause_after(writer)
             if self._ended is None and self._pause_over.is_set():
                 await run_to_completion(self.begin_ledger(rollover))
         except asyncio.CancelledError:
