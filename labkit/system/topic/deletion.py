@@ -56,7 +56,7 @@ async def mark(store: MetadataStore, name: str, *, replace_if_damaged: bool = Fa
 
 
 async def unmark(store: MetadataStore, name: str) -> None:
-    """Remove the mark. Raises the same exceptions as `mark`."""
+    """Remove the mark. Raises `NoNodeError`, `DamagedNodeError` and `ManagedLedgerFencedError`."""
     path = managed_ledger_path(name)
     data, version = await store.get(path)
     if is_marked_for_deletion(data):

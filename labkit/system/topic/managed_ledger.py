@@ -149,7 +149,9 @@ class ManagedLedger:
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Raise the same exceptions as `trim`, or the error that ended this managed ledger."""
+        """Raise `ManagedLedgerFencedError`, `MetadataUnavailableError`, or the error that ended
+        this managed ledger.
+        """
         async with self._lock:
             self._check_open()
             await self._abandon_if_fenced(self._store.set_property(name, value))

@@ -138,7 +138,7 @@ class ManagedCursor:
         """Acknowledge everything up to and including the position.
 
         `properties` replace the cursor's properties, and are stored together with the position.
-        Raises the same exceptions as `acknowledge`.
+        Raises `BKIncorrectParameterException` if the position is after the last confirmed entry.
         """
         self._check(position)
         ledger_id, entry_id = position
