@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.topic.append_queue import PendingEntry, group_by_appender
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.ownership import BrokerAddress
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
 from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely

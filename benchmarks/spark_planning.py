@@ -35,8 +35,8 @@ from benchmarks.results import make_run
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.formats import encode_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.names import (
     full_name,
     managed_ledger_path,

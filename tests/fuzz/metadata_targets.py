@@ -18,15 +18,14 @@ from labkit.system.model.ledger import (
     decode_ledger_metadata,
     encode_ledger_metadata,
 )
-from labkit.system.topic.chain.acknowledged import CursorState, Range
-from labkit.system.topic.chain.chain import LedgerInfo
-from labkit.system.topic.chain.formats import (
+from labkit.system.topic.chain.formats import decode_chain, encode_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
+from labkit.system.topic.cursors.acknowledged import CursorState, Range
+from labkit.system.topic.cursors.formats import (
     IN_NODE,
     CursorNode,
-    decode_chain,
     decode_cursor_node,
     decode_position,
-    encode_chain,
     encode_cursor_node,
     encode_position,
 )

@@ -3,6 +3,13 @@
 import json
 
 from labkit.system.broker.dispatch.entry import read_entry
+from labkit.system.broker.ownership import (
+    BrokerAddress,
+    decode_broker,
+    decode_owner,
+    encode_broker,
+    encode_owner,
+)
 from labkit.system.broker.protocol.frames import body_of, decode_frame, encode_frame
 from labkit.system.broker.schemas.avro_compatibility import parse_definition, read_incompatibility
 from labkit.system.broker.schemas.types import join_key_value, split_key_value
@@ -16,13 +23,6 @@ from labkit.system.topic.messages import (
     encode_in_batch,
     encode_message,
     has_valid_checksum,
-)
-from labkit.system.topic.ownership import (
-    BrokerAddress,
-    decode_broker,
-    decode_owner,
-    encode_broker,
-    encode_owner,
 )
 from tests.fuzz.harness import Target
 

@@ -48,17 +48,17 @@ MISTAKES = (
     ),
     Mistake(
         "a bundle taken in a lost session is not owned",
-        "labkit/system/topic/ownership.py",
+        "labkit/system/broker/ownership.py",
         "if session == self._sessions_lost:",
         "if True:",
-        "tests/system/topic/test_ownership.py",
+        "tests/system/broker/test_ownership.py",
     ),
     Mistake(
         "a lost session takes all bundles",
-        "labkit/system/topic/ownership.py",
+        "labkit/system/broker/ownership.py",
         "lost, self._owned = self.owned, {}",
         "lost = self.owned",
-        "tests/system/topic/test_ownership.py",
+        "tests/system/broker/test_ownership.py",
     ),
     Mistake(
         "a log goes when the later copies of its entries are synced",

@@ -18,4 +18,12 @@ def test_mistake_has_one_place_and_a_test_file(mistake: Mistake) -> None:
 
 def test_each_package_of_the_protocol_has_mistakes() -> None:
     packages = {mistake.file.split("/")[2] for mistake in MISTAKES}
-    assert packages == {"autorecovery", "bookie", "client", "metadata", "storage", "topic"}
+    assert packages == {
+        "autorecovery",
+        "bookie",
+        "broker",
+        "client",
+        "metadata",
+        "storage",
+        "topic",
+    }

@@ -13,10 +13,10 @@ from labkit.course.runs.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after
 from labkit.course.runs.retention_cases import UNREAD, TrimmedTopic, trim_all
 from labkit.course.runs.topic_world import in_a_cluster
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain.acknowledged import CursorState
-from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.chain.ledger_chain import LedgerInfo, Position
 from labkit.system.topic.chain.retention import ledgers_to_delete
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
+from labkit.system.topic.cursors.acknowledged import CursorState
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic
 from labkit.worlds.sim.nodes.nodes import ClientNode

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from labkit.system.topic.chain.acknowledged import Acknowledged, CursorState, Range
-from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.chain.ledger_chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.cursors.acknowledged import Acknowledged, CursorState, Range
 from labkit.views.widgets.scene import Mark, group, picture, rect, text
 from labkit.views.widgets.view import StillPicture
 
@@ -72,7 +72,11 @@ class CursorCase(StillPicture):
         return f"asked: {ledger}:{entry}:-1:{index}; answered {self.answer}"
 
     def __str__(self) -> str:
-        lines = (self.title, *map(self._line, CHAIN.links), f"stored: {stored_words(self.state)}")
+        lines = (
+            self.title,
+            *map(self._line, CHAIN.stored_ledgers),
+            f"stored: {stored_words(self.state)}",
+        )
         return "\n".join(filter(None, (*lines, self.question)))
 
     __repr__ = __str__
@@ -141,7 +145,7 @@ class _CursorPicture:
         self.case = case
         self.bounds: dict[Position, tuple[float, float]] = {}
         """The x coordinates at which an entry begins and ends."""
-        x, ledger_id = float(_LEFT), CHAIN.links[0].ledger_id
+        x, ledger_id = float(_LEFT), CHAIN.stored_ledgers[0].ledger_id
         for position, messages in groupby(MESSAGES, key=lambda message: message[0]):
             x += _LEDGER_GAP * (position[0] != ledger_id)
             ledger_id = position[0]
@@ -152,7 +156,7 @@ class _CursorPicture:
     def scene(self) -> Mark:
         case = self.case
         marks = [text("title", _LEFT, 24, case.title, bold=True)]
-        for link in CHAIN.links:
+        for link in CHAIN.stored_ledgers:
             x, label = self.bounds[link.ledger_id, 0][0], f"ledger {link.ledger_id}"
             marks.append(text(label, x, 48, label, fill="faint"))
         marks += [self._entry(position, *bounds) for position, bounds in self.bounds.items()]

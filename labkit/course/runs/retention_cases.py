@@ -5,7 +5,7 @@ cluster.
 import asyncio
 from dataclasses import dataclass
 
-from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import full_name, managed_ledger_path

@@ -10,6 +10,7 @@
     topic_subscriptions  all subscriptions of a topic
     subscription         one of them: a cursor and its consumers
     dispatch/            decides which consumer gets which entry, and when
+    ownership            which broker owns a topic: bundles of topics, and their nodes
     positions            finds positions by message id, publish time or count
     expiry               expires old messages
     traffic              message and byte counters, and their rates
@@ -32,7 +33,7 @@ Invariants: a receipt is sent only after Qa bookies have the entry. A producer's
 in the order of its sends. After an add fails, no further message from any producer of the topic is
 stored until the producer has registered again: the topic is closed, and its owner reopens it at the
 next lookup. Recovery then determines which entries exist. Topic ownership is only a hint
-(`topic/ownership`): ledger fencing is what prevents two brokers from both storing messages.
+(`ownership`): ledger fencing is what prevents two brokers from both storing messages.
 
 The broker stops reading from a client that sends faster than the bookies can store, and stops
 sending to a client that does not read, so memory per client is bounded.

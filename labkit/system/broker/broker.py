@@ -17,6 +17,7 @@ from labkit.system.broker.handlers.lookup import register_lookup_handlers
 from labkit.system.broker.handlers.producers import Producers
 from labkit.system.broker.handlers.schema_requests import register_schema_handlers
 from labkit.system.broker.namespaces import register_namespace_handlers
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.broker.protocol.connection import ClientConnection
@@ -26,7 +27,6 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.model.net import Connection as Wire
 from labkit.system.model.net import OnBodies
 from labkit.system.topic.names import namespace_of
-from labkit.system.topic.ownership import BrokerAddress
 
 _POLICIES_INTERVAL_S = 5.0
 

@@ -16,6 +16,7 @@ from typing import ClassVar
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
+from labkit.system.broker.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
 from labkit.system.broker.policies import TopicPolicies, check_namespace_exists, read_topic_policies
 from labkit.system.broker.protocol.authentication import ANONYMOUS, Authenticate, Identity
 from labkit.system.broker.protocol.authorization import Authorization
@@ -36,7 +37,6 @@ from labkit.system.topic.names import (
     shorten,
     without_partition,
 )
-from labkit.system.topic.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
 from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_topic
 from labkit.system.topic.producing.publishing import ProducerNames
 

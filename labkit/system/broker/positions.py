@@ -9,7 +9,7 @@ from itertools import accumulate
 from labkit.system.broker.dispatch.entry import read_entry
 from labkit.system.broker.protocol.frames import message_id_data
 from labkit.system.model.proto.pulsar_pb2 import MessageIdData
-from labkit.system.topic.chain.chain import NOWHERE, Position
+from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 

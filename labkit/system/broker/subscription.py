@@ -26,9 +26,9 @@ from labkit.system.broker.dispatch.single_active import (
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import STICKY, CommandSubscribe, ServerError
-from labkit.system.topic.chain.chain import Position
-from labkit.system.topic.chain.formats import from_java_longs
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
+from labkit.system.topic.cursors.formats import from_java_longs
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import partition_of
 

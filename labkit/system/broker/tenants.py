@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.ownership import BUNDLE_BOUNDARIES, BrokerAddress
 from labkit.system.broker.policies import (
     ADMIN_ROLES,
     AUTH,
@@ -37,7 +38,6 @@ from labkit.system.metadata.store import (
 )
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.ownership import BUNDLE_BOUNDARIES, BrokerAddress
 
 CLUSTERS = "/admin/clusters"
 _TENANTS = "/admin/policies"

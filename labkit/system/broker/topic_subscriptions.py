@@ -23,7 +23,7 @@ from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.broker.subscription import Subscription, SubscriptionType
 from labkit.system.model.proto.pulsar_pb2 import CommandSubscribe, ServerError
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import partition_of
 from labkit.system.topic.producing.deduplication import CURSOR_NAME

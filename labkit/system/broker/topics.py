@@ -32,7 +32,7 @@ from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ProducerAccessMode, ServerError
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import managed_ledger_path, partition_of
 from labkit.system.topic.producing.deduplication import CURSOR_NAME, Deduplication

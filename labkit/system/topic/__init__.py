@@ -5,20 +5,22 @@ Glossary:
 
     chain           the ledgers of one topic partition, oldest first; Pulsar's managed ledger
     position        (ledger id, entry id); (L, -1) is the position before ledger L's first entry
+    message id      ledger id, entry id, partition and batch index (`model/message_id`)
     cursor          the acknowledgements of one subscription
     mark-delete     the position up to which a cursor has acknowledged every entry
     owner           the process that has a partition open; at most one can write to it
     fenced          rejected, because another owner has taken over
     rollover        closing the current ledger and creating the next one
+    append          hand entries to the managed ledger, which adds them to its queue
+    push            hand entries from the queue to the writer of the current ledger
 
 The path of a message:
 
     producer        adds messages to a batch until it is full or due; a batch is one entry
     managed_ledger  appends entries to the partition's current ledger, and rolls over
-    message_id      ledger id : entry id : partition : batch index
     consumer        reads the chain's confirmed entries in order, and decodes their messages
-    compression     decompresses payloads that clients compressed
-    cursor          collects acknowledged ranges, and stores all of them as one entry
+    cursor          collects acknowledged ranges, and stores all of them together in the cursor's
+                    ledger, as one entry or, if there are very many, as up to four
     retention       picks the ledgers to trim: those that every cursor has passed
 
 A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at a time; all earlier
@@ -29,9 +31,9 @@ To open a partition, an owner
 
 1. recovers the last ledger, which fences the previous owner's writer
 2. stores the chain, so that the previous owner can add neither a ledger nor a cursor to it
-3. creates a new ledger
-4. recovers each cursor from the last entry of its ledger, and writes the cursor's node, so that the
-   previous owner cannot switch to another cursor ledger
+3. creates a new ledger; if the chain is new, storing it with this ledger is step 2
+4. takes over each cursor: reads it from the last entry of its ledger, and writes its node, so that
+   the previous owner cannot switch to another cursor ledger
 
 The fenced owner notices at its next write and stops; the topic must then be reopened.
 
@@ -46,20 +48,33 @@ Invariants:
 - a cursor never stores an unacknowledged entry as acknowledged; after a crash, messages may be
   redelivered, but none is skipped
 
+What a caller should do after an error:
+
+    call again          `MetadataUnavailableError`, if the owner has not ended: the next call first
+                        finds out whether the change was carried out
+    reopen the topic    any error that has ended the owner, which every later call raises again:
+                        `ManagedLedgerFencedError` if another owner has taken over,
+                        `BKLedgerClosedException` after `close`, or the error because of which a
+                        rollover or a termination failed
+    correct the call    `BKIncorrectParameterException`, `NodeTooLargeError`: nothing has changed
+    give up             `ManagedLedgerTerminatedError`: the chain accepts no more entries;
+                        `MarkedForDeletionError`: the topic can only be deleted;
+                        `DamagedNodeError`: the bytes of the chain or a cursor cannot be decoded
+
 Differences from Pulsar: an owner that closes cleanly stores the chain once more, with the end of
 its last ledger. An owner that opens a partition stores the chain before it creates the new ledger,
-and writes each cursor's node. A cursor is stored one second after it has moved, whereas Pulsar
-waits for the next acknowledgement, or until a minute has passed. If a ledger has accepted no entry,
-the owner pauses before it creates the next one. A cursor's node is created only if no other owner
-has changed the chain; Pulsar's owner does not check this. Offloaded ledgers are not supported, but
-their records in the chain are preserved. As in Pulsar, a crash between two steps may leak a ledger
-that no chain refers to.
+and writes each cursor's node. A cursor that moves is stored immediately if it was last stored more
+than a second ago, otherwise when that second has passed; Pulsar waits for the next acknowledgement,
+or until a minute has passed. If a ledger has accepted no entry, the owner pauses before it creates
+the next one. A cursor's node is created only if no other owner has changed the chain; Pulsar's
+owner does not check this. Offloaded ledgers are not supported, but their records in the chain are
+preserved. As in Pulsar, a crash between two steps may leak a ledger that no chain refers to.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorImpl.java`,
 `pulsar-client/.../BatchMessageContainer`.
 
-Read `managed_ledger` and `chain/chain.py` first. The managed ledger uses `append_queue` and
-`backoff`. The other modules are `names`, `config`, `messages`, `topic`, `partitions`, `ownership`
-and `deletion`. The packages are `chain/` (the chain of ledgers), `cursors/` (acknowledgements) and
-`producing/` (new messages).
+Read `managed_ledger` and `chain/ledger_chain` first. The managed ledger uses `append_queue`,
+`backoff` and `maintenance`. The other modules are `names`, `config`, `messages`, `topic`,
+`partitions`, `deletion`, and `compression`, which only Spark and the admin API use. The packages
+are `chain/` (the chain of ledgers), `cursors/` (acknowledgements) and `producing/` (new messages).
 """

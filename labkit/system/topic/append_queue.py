@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 
 _PUSHED_TOGETHER = 32
 """The maximum number of entries that share a callback, which is called once all are confirmed."""

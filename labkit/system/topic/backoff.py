@@ -5,10 +5,11 @@ In Pulsar: `common/util/Backoff.java`, which also adds random jitter to each pau
 
 FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 10.0
-"""The maximum pause between an owner's ledgers that accept no entry: creating a ledger needs only
-the metadata store, so without pauses, an owner would create one ledger after another while
-registered bookies do not respond. (Pulsar does not pause here; its earlier versions waited 10 s
-after they had failed to create a ledger.)
+"""The maximum pause after a ledger that accepted no entry.
+
+Creating a ledger needs only the metadata store. Without pauses, an owner would therefore create one
+ledger after another while registered bookies do not respond. (Pulsar does not pause here; its
+earlier versions waited 10 s after they had failed to create a ledger.)
 """
 
 

@@ -21,7 +21,7 @@ from labkit.system.topic.messages import Message, decode_messages
 
 
 @dataclass(slots=True)
-class _Position:
+class _NextMessage:
     """The next message to return."""
 
     ledger_id: int = -1
@@ -42,14 +42,14 @@ class PartitionConsumer:
         self._partition = partition
         self._client = client
         self._owner = owner
-        self._next = _Position()
+        self._next = _NextMessage()
         if after is not None:
-            self._next = _Position(after.ledger_id, after.entry_id, after.batch_index + 1)
+            self._next = _NextMessage(after.ledger_id, after.entry_id, after.batch_index + 1)
             if after.batch_index < 0:
-                self._next = _Position(after.ledger_id, after.entry_id + 1, 0)
+                self._next = _NextMessage(after.ledger_id, after.entry_id + 1, 0)
         self._reader: LedgerReader | None = None
         self._messages_per_entry = 1
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def receive(self, max_messages: int) -> list[Message]:
         """Return the next messages, up to `max_messages`.
@@ -57,7 +57,7 @@ class PartitionConsumer:
         Return fewer if no more entries are confirmed, or if an entry cannot be read; in the latter
         case, the next call raises the error. Concurrent calls return different messages.
         """
-        async with self._turn:
+        async with self._lock:
             received: list[Message] = []
             start = replace(self._next)
             try:
@@ -101,7 +101,7 @@ class PartitionConsumer:
         reader = self._reader
         if (
             reader is not None
-            # The position may have advanced to a ledger that has no entries yet.
+            # `_next` may point into a newer, still empty ledger.
             and reader.ledger_id == self._next.ledger_id
             and self._next.entry_id <= reader.last_add_confirmed
         ):
@@ -117,7 +117,7 @@ class PartitionConsumer:
                     continue
                 raise
             if link.ledger_id > self._next.ledger_id:
-                self._next = _Position(link.ledger_id)
+                self._next = _NextMessage(link.ledger_id)
             if self._next.entry_id <= reader.last_add_confirmed:
                 self._reader = reader
                 return reader

@@ -1,8 +1,8 @@
 """Deletion of a closed topic: one write makes it final, and all later steps can be repeated.
 
     marked      the chain's node gets a property; from then on, the topic can only be deleted: a
-                previous owner fails at its next change of the chain, and a broker that finds the
-                mark completes the deletion before it opens the topic again
+                previous owner fails at its next change of the chain, no owner can open the chain,
+                and a broker that finds the mark completes the deletion before it opens the topic
     deleted     the cursors are deleted with their ledgers, then the chain's ledgers, and finally
                 the chain's node
 
@@ -17,53 +17,50 @@ from contextlib import suppress
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import BadVersionError, MetadataStore, NoNodeError, NotEmptyError
-from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.system.topic.chain.formats import (
-    IN_NODE,
     DamagedNodeError,
     decode_chain,
-    decode_cursor_node,
-    decode_properties,
-    with_property,
+    is_marked_for_deletion,
+    with_deletion_mark,
 )
 from labkit.system.topic.chain.guarded_node import fenced_error
+from labkit.system.topic.chain.ledgers import delete_ledger
+from labkit.system.topic.cursors.formats import IN_NODE, decode_cursor_node
 from labkit.system.topic.names import managed_ledger_path
-
-_MARK = "labkit.deleting"
 
 
 async def is_marked(store: MetadataStore, name: str) -> bool:
     """Raise `DamagedNodeError` if the chain cannot be decoded."""
     with suppress(NoNodeError):
         data, _ = await store.get(managed_ledger_path(name))
-        return _MARK in decode_properties(data)
+        return is_marked_for_deletion(data)
     return False
 
 
-async def mark(store: MetadataStore, name: str, *, damaged: bool = False) -> None:
+async def mark(store: MetadataStore, name: str, *, replace_if_damaged: bool = False) -> None:
     """Mark a closed topic for deletion.
 
-    If the chain cannot be decoded, raise `DamagedNodeError`; if `damaged` is set, replace the chain
-    instead, which leaks its ledgers. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
+    With `replace_if_damaged`, overwrite a chain that cannot be decoded, which leaks its ledgers;
+    otherwise, raise `DamagedNodeError`. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
     another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)
     data, version = await store.get(path)
     try:
-        marked = with_property(data, _MARK, "true")
+        marked = with_deletion_mark(data, marked=True)
     except DamagedNodeError:
-        if not damaged:
+        if not replace_if_damaged:
             raise
-        marked = with_property(b"", _MARK, "true")
+        marked = with_deletion_mark(b"", marked=True)
     await _replace(store, path, marked, version)
 
 
 async def unmark(store: MetadataStore, name: str) -> None:
-    """Remove the mark. Raises the same exceptions as `mark`."""
+    """Remove the mark. Raises `NoNodeError`, `DamagedNodeError` and `ManagedLedgerFencedError`."""
     path = managed_ledger_path(name)
     data, version = await store.get(path)
-    if _MARK in decode_properties(data):
-        await _replace(store, path, with_property(data, _MARK, None), version)
+    if is_marked_for_deletion(data):
+        await _replace(store, path, with_deletion_mark(data, marked=False), version)
 
 
 async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -> None:
@@ -85,12 +82,12 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
         cursors = await client.store.children(path)
     except NoNodeError:
         return  # Another deletion has already finished.
-    if _MARK not in decode_properties(data):
+    if not is_marked_for_deletion(data):
         return  # Another deletion has finished, and the topic was created again.
     for cursor in cursors:
         await _delete_cursor(client, f"{path}/{cursor}")
     for link in decode_chain(data):
-        await _delete_ledger(client, link.ledger_id)
+        await delete_ledger(client, link.ledger_id)
     try:
         await client.store.delete(path, version)
     except (BadVersionError, NotEmptyError):
@@ -105,10 +102,5 @@ async def _delete_cursor(client: BookKeeper, path: str) -> None:
         # The ledger of a damaged node cannot be found.
         with suppress(DamagedNodeError):
             if (ledger_id := decode_cursor_node(data).ledger_id) != IN_NODE:
-                await _delete_ledger(client, ledger_id)
+                await delete_ledger(client, ledger_id)
         await client.store.delete(path)
-
-
-async def _delete_ledger(client: BookKeeper, ledger_id: int) -> None:
-    with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
-        await client.delete_ledger(ledger_id)

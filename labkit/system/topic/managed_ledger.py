@@ -3,8 +3,9 @@
     opened          the last ledger is recovered, which fences its writer; a new ledger is created
     full or old     the ledger is closed, and the next one is created
     failed          likewise, and the next ledger stores the entries that the failed one did not;
-                    after a ledger that accepted no entry, the owner pauses, longer each time
-    consumed        ledgers beyond the retention limits are removed from the chain, then deleted
+                    after a ledger that accepted no entry, the owner backs off exponentially
+    consumed        consumed ledgers that retention no longer keeps are removed from the chain, then
+                    deleted
     terminated      the ledger is closed, and no owner ever creates another one
     fenced          another owner has changed the chain, so this one stops
 
@@ -26,15 +27,16 @@ from labkit.system.model.errors import (
 )
 from labkit.system.topic.append_queue import AppendQueue, AwaitedEntry, PendingEntry
 from labkit.system.topic.backoff import FIRST_PAUSE_S, MAX_PAUSE_S, Backoff
-from labkit.system.topic.chain.chain import LedgerInfo, Position
 from labkit.system.topic.chain.chain_reader import ChainReader, StoredEntry
 from labkit.system.topic.chain.chain_store import ChainStore
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
-from labkit.system.topic.chain.maintenance import MaintenanceTask
-from labkit.system.topic.chain.retention import Rollover, rollover_reason
+from labkit.system.topic.chain.ledger_chain import LedgerInfo, Position
+from labkit.system.topic.chain.ledgers import run_to_completion
+from labkit.system.topic.chain.rollover import Rollover, rollover_reason
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor, Start
-from labkit.system.topic.cursors.cursors import ManagedCursors
+from labkit.system.topic.cursors.managed_cursors import ManagedCursors
+from labkit.system.topic.maintenance import MaintenanceTask
 
 _Answer = TypeVar("_Answer")
 
@@ -59,13 +61,21 @@ class ManagedLedger:
         self._store = self.store_class(name, path, client, config)
         self.chain = self._store.chain
         self._reader = ChainReader(self.chain, client, config.entry_cache_size_bytes)
-        self._cursors = ManagedCursors(path, self.chain, self._store.node, client, config, self.end)
+        self._cursors = ManagedCursors(
+            path, self.chain, self._store.node, client, config, self.abandon
+        )
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
+        self._pause_over = asyncio.Event()
+        """Not set during a pause, in which no ledger is created."""
+        self._pause_over.set()
         self.queue = self.queue_class(self._reader.add_to_cache)
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
+        """The error that every call raises while this managed ledger is not open, otherwise None:
+        it is not open yet, was closed, or was abandoned (`abandon`).
+        """
         self._maintenance = MaintenanceTask(self._maintain, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
@@ -76,16 +86,18 @@ class ManagedLedger:
     async def open(self) -> None:
         """Take over the chain and its cursors from the previous owner.
 
-        Raises `ManagedLedgerFencedError` if another owner takes over at the same time, and the same
-        exceptions as `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and
-        `CursorStore.recover`.
+        Raises `ManagedLedgerFencedError` if another owner takes over at the same time,
+        `MarkedForDeletionError` if the topic's deletion has begun, and the same exceptions as
+        `BookKeeper.open_ledger`, `BookKeeper.create_ledger` and `CursorStore.take_over`.
         """
-        async with self._turn:
+        async with self._lock:
             await self._store.take_over()
+            # Do this before recovering the cursors: until a new chain is stored for the first time,
+            # a previous owner could still store it and create cursors.
             if self._store.terminated is None:
-                await self.begin_ledger(Rollover("opened", "opened"))
+                await run_to_completion(self.begin_ledger(Rollover("opened", "opened")))
             try:
-                await self._cursors.recover()
+                await self._cursors.take_over()
             except LabkitError:
                 with suppress(LabkitError):  # If this fails, the next owner closes the ledger.
                     if self._writer is not None:
@@ -97,27 +109,29 @@ class ManagedLedger:
         self._maintenance.begin()
 
     async def close(self) -> None:
-        """Close the open ledger and the cursors; all pushed entries must have been confirmed.
+        """Close the open ledger and the cursors. Call this only after all pushed entries are
+        confirmed.
 
-        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`; even if
-        an exception is raised, the managed ledger is closed.
+        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`. After an
+        error or a cancellation, too, this managed ledger accepts nothing more.
         """
-        async with self._turn:
+        closed = BKLedgerClosedException(f"{self.name} was closed: open the topic again")
+        async with self._lock:
             was_open = self._ended is None
-            if was_open:
-                await self._cursors.close()
             try:
+                if was_open:
+                    await self._cursors.close(closed)
                 with suppress(ManagedLedgerFencedError):  # The next owner has closed the ledger.
                     if self._writer is not None:
                         await self._seal(self._writer)
                     if was_open:
                         await self._store.store_closed()
             finally:
-                self._stop(BKLedgerClosedException(f"{self.name} was closed: open the topic again"))
+                self._stop(closed)
         await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
-        """Apply settings to future ledgers; existing cursors and timers keep the old settings."""
+        """Apply settings to future ledgers, but not to the timers and cursors of this owner."""
         self._config = self._store.config = config
 
     @property
@@ -135,10 +149,12 @@ class ManagedLedger:
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Raise the same exceptions as `trim`, or the error that ended this managed ledger."""
-        async with self._turn:
+        """Raise `ManagedLedgerFencedError`, `MetadataUnavailableError`, or the error that ended
+        this managed ledger.
+        """
+        async with self._lock:
             self._check_open()
-            await self._end_if_fenced(self._store.set_property(name, value))
+            await self._abandon_if_fenced(self._store.set_property(name, value))
 
     @property
     def terminated(self) -> Position | None:
@@ -152,19 +168,23 @@ class ManagedLedger:
         `LedgerWriter.close` and `ChainStore.terminate`. After an error or a cancellation, only the
         next owner can determine whether the chain has been terminated.
         """
-        async with self._turn:
+        async with self._lock:
             self._check_open()
+            # Entries may be waiting whose appender was cancelled during a rollover or a pause.
+            self._pause_over.set()
+            await self.push_waiting()
+            self._check_open()  # The rollover may have failed.
             try:
                 if self._writer is not None:
                     await self._writer.all_confirmed()
                     await self._seal(self._writer)
                 return await self._store.terminate(self.last_confirmed)
             except LabkitError as error:
-                self.end(error)
+                self.abandon(error)
                 raise
             except asyncio.CancelledError:
                 unknown = f"{self.name} may have been terminated: open the topic again"
-                self.end(BKLedgerClosedException(unknown))
+                self.abandon(BKLedgerClosedException(unknown))
                 raise
 
     # Appending
@@ -174,13 +194,9 @@ class ManagedLedger:
 
         Waits and raises exceptions like `append_entries`.
         """
-        [stored] = await self.append_all([data])
-        return stored
-
-    async def append_all(self, entries: Sequence[bytes]) -> list[asyncio.Future[Position]]:
-        awaited = [AwaitedEntry(data) for data in entries]
-        await self.append_entries(awaited)
-        return [entry.stored for entry in awaited]
+        entry = AwaitedEntry(data)
+        await self.append_entries([entry])
+        return entry.stored
 
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
         """Push entries, and notify each entry's appender when it is stored or has failed.
@@ -198,7 +214,7 @@ class ManagedLedger:
             raise BKIncorrectParameterException(
                 f"entry is too large for a frame: expected at most {MAX_PAYLOAD_SIZE} bytes"
             )
-        async with self._turn:
+        async with self._lock:
             self._check_open()
             self._store.check_not_terminated()
             if self._writer is not None:
@@ -207,17 +223,20 @@ class ManagedLedger:
             self._check_open()  # Another owner may have taken over during the wait.
             self.queue.add(entries)
             await self.push_waiting()
+        # Release the lock first, so that other calls need not wait for a pause.
+        await self._pause_over.wait()
 
     async def push_waiting(self) -> None:
-        while self.queue.is_waiting:
-            if rollover := self._rollover():
+        """Push all waiting entries; if a pause begins, they are pushed after it, by maintenance."""
+        while self.queue.is_waiting and self._pause_over.is_set():
+            if rollover := self._rollover_due():
                 await self._roll_over(rollover)
             else:
                 writer = self._writer
                 assert writer is not None
-                confirmed = self.queue.push(writer, self._rollover)
+                confirmed = self.queue.push(writer, self._rollover_due)
                 confirmed.add_done_callback(partial(self._added, writer))
-        if self._rollover():
+        if self._rollover_due():
             self._maintenance.trigger()
 
     def _added(self, writer: LedgerWriter, added: asyncio.Future[int]) -> None:
@@ -254,9 +273,8 @@ class ManagedLedger:
         self._on_confirmed.append(action)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
-        """Call `action` with the reason when this managed ledger ends, except after `close`.
-
-        The reason is that another owner has taken over, or that no ledger could be created.
+        """Call `action` with the reason when this managed ledger ends, except after `close`; see
+        `abandon` for the possible reasons.
         """
         self._on_ended.append(action)
 
@@ -277,28 +295,29 @@ class ManagedLedger:
     ) -> ManagedCursor:
         """Return the cursor with that name, or a new one that starts at `start`.
 
-        A durable cursor has been stored when this returns. Raises `ManagedLedgerFencedError`,
+        A durable cursor is stored before this returns. Raises `ManagedLedgerFencedError`,
         `MetadataUnavailableError`, and the error that ended this managed ledger.
         """
         self._check_open()
-        return await self._cursors.open(
-            name, start, durable, properties or {}, cursor_properties or {}
+        return await self._abandon_if_fenced(
+            self._cursors.open(name, start, durable, properties or {}, cursor_properties or {})
         )
 
     async def delete_cursor(self, name: str) -> None:
         """Raise `ManagedLedgerFencedError` or `MetadataUnavailableError` if this fails."""
-        await self._cursors.delete(name)
+        await self._abandon_if_fenced(self._cursors.delete(name))
         self._maintenance.trigger()
 
     async def trim(self) -> list[int]:
-        """Delete the ledgers beyond the retention limits; return their ids.
+        """Delete the consumed ledgers that retention no longer keeps; return their ids.
 
         Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
         """
-        async with self._turn:
+        # While a cursor is being created, the ledger at which it starts must not be trimmed.
+        async with self._cursors.lock, self._lock:
             if self._ended is not None:
                 return []
-            deleted = await self._end_if_fenced(self._store.trim(self._cursors.slowest_durable))
+            deleted = await self._abandon_if_fenced(self._store.trim(self._cursors.slowest_durable))
         # Do this outside the lock, so that appends need not wait for deletions.
         await self._store.delete_removed_ledgers()
         return deleted
@@ -306,26 +325,30 @@ class ManagedLedger:
     # Maintenance
 
     async def _maintain(self) -> None:
-        async with self._turn:
-            if rollover := self._rollover():
+        async with self._lock:
+            if rollover := self._rollover_due():
                 await self._roll_over(rollover)
             await self.push_waiting()
         with suppress(LabkitError):  # The next round retries.
             await self.trim()
 
-    def end(self, error: LabkitError) -> None:
-        """Stop for good, because another owner has taken over or no next ledger can be created."""
+    def abandon(self, error: LabkitError) -> None:
+        """Stop for good, and fail all unconfirmed entries.
+
+        The reason is that another owner has taken over, that a rollover has failed, or that a
+        termination has failed or was cancelled.
+        """
         if self._ended is None:
             self._stop(error)
             self._cursors.stop(error)
             for action in self._on_ended:
                 action(error)
 
-    async def _end_if_fenced(self, change: Awaitable[_Answer]) -> _Answer:
+    async def _abandon_if_fenced(self, change: Awaitable[_Answer]) -> _Answer:
         try:
             return await change
         except ManagedLedgerFencedError as error:
-            self.end(error)
+            self.abandon(error)
             raise
 
     def _check_open(self) -> None:
@@ -335,6 +358,7 @@ class ManagedLedger:
     def _stop(self, error: LabkitError) -> None:
         self._ended = error
         self._maintenance.stop()
+        self._pause_over.set()
         self.queue.fail(error)
 
     def _report_confirmed(self) -> None:
@@ -345,8 +369,13 @@ class ManagedLedger:
 
     # Ledgers
 
-    def _rollover(self) -> Rollover | None:
-        if self._ended is not None:
+    def _rollover_due(self) -> Rollover | None:
+        """Return why the next ledger must be created now, or None.
+
+        The reason is an unfinished rollover, or that the open ledger has failed or is full. During
+        a pause, and after the end of this owner, no ledger is created.
+        """
+        if self._ended is not None or not self._pause_over.is_set():
             return None
         writer = self._writer
         if self._unfinished is not None or writer is None:
@@ -357,7 +386,7 @@ class ManagedLedger:
         return rollover_reason(writer.last_add_pushed + 1, writer.length, age_ms, self._config)
 
     async def _roll_over(self, rollover: Rollover) -> None:
-        """Close the open ledger and create the next one; if that fails, end the managed ledger."""
+        """Close the open ledger and create the next one; call `abandon` if that fails."""
         self._unfinished = rollover
         try:
             if (writer := self._writer) is not None:
@@ -365,21 +394,21 @@ class ManagedLedger:
                     await writer.all_confirmed()
                 await self._seal(writer)
                 self.queue.requeue()
-                await self._pause_after(writer)
-            if self._ended is None:  # A cursor may have been fenced during the pause.
-                await self.begin_ledger(rollover)
+                if self._ended is None:  # A cursor may have been fenced in the meantime.
+                    self._pause_after(writer)
+            if self._ended is None and self._pause_over.is_set():
+                await run_to_completion(self.begin_ledger(rollover))
         except asyncio.CancelledError:
             self._maintenance.trigger()  # The maintenance task finishes the rollover.
             raise
         except LabkitError as error:
             self._unfinished = None
-            self.end(error)
+            self.abandon(error)
         else:
-            self._unfinished = None
             self._maintenance.trigger()
 
-    async def _pause_after(self, writer: LedgerWriter) -> None:
-        """Wait if the ledger accepted no entry, because the next might not accept any either."""
+    def _pause_after(self, writer: LedgerWriter) -> None:
+        """Begin a pause if the ledger accepted no entry: the next might not accept any either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.reset()
             return
@@ -387,18 +416,24 @@ class ManagedLedger:
         self._client.recorder.record(
             "ledger.delayed", writer.ledger_id, topic=self.name, seconds=pause_s
         )
-        await asyncio.sleep(pause_s)
+        self._pause_over.clear()
+        asyncio.get_running_loop().call_later(pause_s, self._end_pause)
+
+    def _end_pause(self) -> None:
+        self._pause_over.set()
+        self._maintenance.trigger()  # The maintenance task finishes the rollover.
 
     async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
         """Raise the same exceptions as `ChainStore.begin_ledger`."""
         writer = self._writer = await self._store.begin_ledger()
+        self._unfinished = None
         self._opened_at_ms = self._wall_clock_ms()
         self._client.recorder.record(
             "ledger.rolled",
             writer.ledger_id,
             topic=self.name,
             detail=rollover.detail,
-            explanation=rollover.reason,
+            explanation=rollover.explanation,
         )
         return writer
 

@@ -57,7 +57,7 @@ def check_namespace(namespace: str) -> None:
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise `BKIncorrectParameterException` if a topic or subscription name cannot be stored."""
+    """Raise `BKIncorrectParameterException` if a topic or subscription name is not valid."""
     if not name.strip() or name in (".", ".."):
         raise BKIncorrectParameterException(f"{shorten(name)} is not a valid {what} name")
     if len(encode_name(name)) > MAX_NAME_BYTES:

@@ -11,8 +11,8 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NodeExistsError, NoNodeError
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import read_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.consumer import Consumer, PartitionConsumer
 from labkit.system.topic.managed_ledger import ManagedLedger
@@ -35,7 +35,7 @@ class NoTopicError(LabkitError): ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Partition:
+class Partition:
     index: int
     path: str
     ledger: ManagedLedger
@@ -44,7 +44,7 @@ class _Partition:
 class Topic:
     """A topic that this process owns."""
 
-    def __init__(self, name: str, client: BookKeeper, partitions: list[_Partition]) -> None:
+    def __init__(self, name: str, client: BookKeeper, partitions: list[Partition]) -> None:
         """Use `create`."""
         self.name = name
         self._client = client
@@ -74,14 +74,14 @@ class Topic:
         if partitions:
             await _store_partition_count(client, name, partitions)
         names = [partition_name(name, i) for i in range(partitions)] or [name]
-        opened: list[_Partition] = []
+        opened: list[Partition] = []
         try:
             for full in names:
                 path = managed_ledger_path(full)
                 ledger = ManagedLedger(full, path, client, config or ManagedLedgerConfig())
                 await ledger.open()
-                opened.append(_Partition(partition_of(full), path, ledger))
-        except LabkitError:
+                opened.append(Partition(partition_of(full), path, ledger))
+        except (LabkitError, asyncio.CancelledError):
             for partition in opened:
                 with suppress(LabkitError):  # The first error says more.
                     await partition.ledger.close()
@@ -132,7 +132,7 @@ class Topic:
         chain, _ = await read_chain(self._client, self._find(partition).path)
         return chain
 
-    def _find(self, partition: int) -> _Partition:
+    def _find(self, partition: int) -> Partition:
         for candidate in self.partitions:
             if candidate.index == partition:
                 return candidate
@@ -142,8 +142,11 @@ class Topic:
         )
 
     async def close(self) -> None:
-        """Close the open ledgers; flush the producers first."""
-        await asyncio.gather(*(partition.ledger.close() for partition in self.partitions))
+        """Close all partitions, then raise the first error, if any; flush the producers first."""
+        closing = [partition.ledger.close() for partition in self.partitions]
+        for outcome in await asyncio.gather(*closing, return_exceptions=True):
+            if outcome is not None:
+                raise outcome
 
 
 async def _store_partition_count(client: BookKeeper, name: str, partitions: int) -> None:

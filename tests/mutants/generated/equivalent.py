@@ -228,18 +228,18 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/topic/chain/formats.py encode_cursor_node: constant: True -> False",
+            "labkit/system/topic/cursors/formats.py encode_cursor_node: constant: True -> False",
             "labkit/system/topic/chain/formats.py _chain_node: constant: True -> False",
         ),
         "protobuf orders nothing but maps, and there is none in these messages.",
     ),
-    "labkit/system/topic/consumer.py _Position: constant: 1 -> 2": (
+    "labkit/system/topic/consumer.py _NextMessage: constant: 1 -> 2": (
         "Any negative id is in front of all ledgers."
     ),
     "labkit/system/topic/cursors/cursor_store.py CursorStore.__init__: constant: 0 -> 1 #1": (
         "Every ledger sets when it was opened, and only then the time is looked at."
     ),
-    "labkit/system/topic/chain/acknowledged.py Acknowledged.add_up_to: boundary:"
+    "labkit/system/topic/cursors/acknowledged.py Acknowledged.add_up_to: boundary:"
     " position > self.mark_delete -> position >= self.mark_delete": (
         "Nothing changes by an acknowledgement up to where everything is acknowledged."
     ),
@@ -259,12 +259,12 @@ EQUIVALENT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "labkit/system/topic/ownership.py TopicOwnership.__init__: constant: 0 -> 1",
-            "labkit/system/topic/ownership.py TopicOwnership._session_lost: constant: 1 -> 2",
+            "labkit/system/broker/ownership.py TopicOwnership.__init__: constant: 0 -> 1",
+            "labkit/system/broker/ownership.py TopicOwnership._session_lost: constant: 1 -> 2",
         ),
         "The number of losses is only compared with an earlier one: it matters that it moves.",
     ),
-    "labkit/system/topic/chain/acknowledged.py Acknowledged._drop_up_to: statement:"
+    "labkit/system/topic/cursors/acknowledged.py Acknowledged._drop_up_to: statement:"
     " self._lowers[0] = max(self._lowers[0], position) -> (dropped)": (
         "A range that the position lies inside is swallowed at once, wherever it begins."
     ),
@@ -272,10 +272,10 @@ EQUIVALENT: dict[str, str] = {
     " len(received) < max_messages -> len(received) <= max_messages": (
         "Takes no message of the entries that follow, and moves no position."
     ),
-    "labkit/system/topic/producing/publishing.py TopicPublisher._push: loop: break -> continue": (
+    "labkit/system/topic/producing/publishing.py TopicPublisher._append: loop: break -> continue": (
         "The failure before it empties the queue for good, which ends the loop, too."
     ),
-    "labkit/system/topic/chain/maintenance.py MaintenanceTask.stop: statement: self._next.cancel() -> (dropped)": (
+    "labkit/system/topic/maintenance.py MaintenanceTask.stop: statement: self._next.cancel() -> (dropped)": (
         "The timer that is left wants work of what no longer runs, which begins none."
     ),
 }

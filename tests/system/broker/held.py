@@ -9,6 +9,7 @@ from typing import Any
 
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.policies import policies_path
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.broker.protocol.frames import body_of, decode_frame, encode_frame
@@ -20,7 +21,6 @@ from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 from labkit.system.topic.append_queue import PendingEntry, group_by_appender
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import OutgoingMessage, encode_message
-from labkit.system.topic.ownership import BrokerAddress
 from labkit.system.trace.recorder import Recorder
 from tests.system.client.memory_store import MemoryStore
 from tests.until import until

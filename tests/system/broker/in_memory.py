@@ -28,9 +28,9 @@ from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.model.errors import BKReadException
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandMessage
-from labkit.system.topic.chain.acknowledged import CursorState
-from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.chain.ledger_chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.cursors.acknowledged import CursorState
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import (

@@ -10,15 +10,15 @@ import pytest
 
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ProducerAccessMode
 from labkit.system.topic.names import managed_ledger_path, partitions_path
-from labkit.system.topic.ownership import BrokerAddress
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.settings.triggers import At
-from tests.system.topic.simulated import FAILURES, Story, simulate
+from tests.system.topic.simulated import FAILURES, Story, append_all, simulate
 
 PLAIN = "persistent://public/default/plain"
 SUBSCRIPTIONS = ["moved", "new"]
@@ -71,7 +71,7 @@ async def fill(broker: Broker, topic: str) -> None:
     opened = await broker.topic(topic)
     for name in SUBSCRIPTIONS:
         await opened.subscriptions.create(name)
-    positions = [await each for each in await opened.ledger.append_all([b"x"] * ENTRIES)]
+    positions = [await each for each in await append_all(opened.ledger, [b"x"] * ENTRIES)]
     cursor = opened.ledger.cursors["moved"]
     cursor.acknowledge(positions[2:3])
     await cursor.flush()

@@ -2,10 +2,10 @@
 
 from contextlib import suppress
 
+from labkit.system.broker.ownership import bundle_of, decode_owner
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NoNodeError
 from labkit.system.topic.names import full_name
-from labkit.system.topic.ownership import bundle_of, decode_owner
 from labkit.worlds.live.processes.cluster import LocalCluster
 
 

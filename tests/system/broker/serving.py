@@ -6,9 +6,9 @@ from typing import Any
 
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.protocol.authentication import Authenticate
 from labkit.system.model.net import Connection, OnBodies
-from labkit.system.topic.ownership import BrokerAddress
 from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.net import listen, port_of
 from labkit.worlds.live.processes.cluster import LocalCluster

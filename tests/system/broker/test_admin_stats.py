@@ -5,7 +5,7 @@ import pytest
 
 from labkit.system.broker.operations.topic_stats import size_after, sum_partition_stats
 from labkit.system.broker.traffic import Traffic
-from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.admin import done, topic_path, unload, wait_until_acknowledged
 from tests.system.broker.client import receive, send_all, send_batch

@@ -13,11 +13,11 @@ import pulsar
 import pytest
 import pytest_asyncio
 
+from labkit.system.broker.ownership import BROKERS
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.ledger import LedgerState
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import full_name, managed_ledger_path
-from labkit.system.topic.ownership import BROKERS
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.client import connect, receive_all, send_all
 from tests.system.broker.load import Load, working

@@ -10,7 +10,7 @@ from labkit.system.broker.positions import (
     last_message_id,
 )
 from labkit.system.broker.protocol.frames import position_of
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.messages import OutgoingMessage, encode_message
 from tests.system.broker.in_memory import MemoryLedger, batch, message
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.policies import policies_path
 from labkit.system.broker.tenants import join_cluster
-from labkit.system.topic.ownership import BrokerAddress
 from tests.system.client.memory_store import MemoryStore
 
 

@@ -5,8 +5,8 @@ from typing import cast
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import PendingEntry, group_by_appender
-from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
@@ -69,7 +69,7 @@ class PlayedLedger:
         for appender, entries in group_by_appender(stored):
             appender.entries_stored(7, entries)
 
-    def end(self, error: LabkitError) -> None:
+    def abandon(self, error: LabkitError) -> None:
         """Fail all pushed entries and reject later ones."""
         self.error = error
         failed, self._pushed = self._pushed, []

@@ -1,5 +1,6 @@
 """Managed ledgers in the simulated world, in which a story is the code that one client runs."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,11 +9,12 @@ import pytest
 from labkit.system.check import broken, check_all
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain.chain import NOWHERE, Position
+from labkit.system.topic.append_queue import AwaitedEntry
 from labkit.system.topic.chain.chain_reader import StoredEntry
-from labkit.system.topic.chain.formats import CursorNode, decode_cursor_node
+from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.cursors.cursor import ManagedCursor
+from labkit.system.topic.cursors.formats import CursorNode, decode_cursor_node
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.names import managed_ledger_path
 from labkit.system.trace.sentence import how_it_ended
@@ -109,11 +111,20 @@ async def opened(client: BookKeeper, config: ManagedLedgerConfig = SMALL) -> Man
     return ledger
 
 
+async def append_all(
+    ledger: ManagedLedger, entries: Sequence[bytes]
+) -> list[asyncio.Future[Position]]:
+    """Append entries with a single call, and return their futures."""
+    awaited = [AwaitedEntry(data) for data in entries]
+    await ledger.append_entries(awaited)
+    return [entry.stored for entry in awaited]
+
+
 async def stored(ledger: ManagedLedger, first: int, last: int) -> list[Position]:
     """Append entries with these numbers, wait until all are confirmed, and return their
     positions.
     """
-    futures = await ledger.append_all([b"%d" % number for number in range(first, last)])
+    futures = await append_all(ledger, [b"%d" % number for number in range(first, last)])
     return [await future for future in futures]
 
 

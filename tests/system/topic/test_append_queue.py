@@ -9,7 +9,7 @@ import pytest
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKLedgerFencedException
 from labkit.system.topic.append_queue import AppendQueue, AwaitedEntry
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 
 FAILED = BKLedgerFencedException("fenced")
 

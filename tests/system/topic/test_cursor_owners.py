@@ -8,9 +8,9 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain.chain import Position
-from labkit.system.topic.chain.formats import IN_NODE
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import Position
+from labkit.system.topic.cursors.formats import IN_NODE
 from labkit.worlds.sim.scenario.faults import Crash, Pause
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
 from labkit.worlds.sim.settings.triggers import At, On
@@ -74,6 +74,19 @@ async def test_former_owner_creates_no_cursor_and_takes_none_from_the_new_owner(
     cursor = await new.open_cursor("s", "earliest")
     cursor.acknowledge(positions[:1])
     await cursor.flush()
+    await new.close()
+
+
+@in_simulation
+async def test_former_owner_that_deletes_a_cursor_of_the_new_owner_ends(client: BookKeeper) -> None:
+    old, _, _ = await with_cursor(client)
+    ends: list[LabkitError] = []
+    old.when_ended(ends.append)
+    new = await opened(client)
+    with pytest.raises(ManagedLedgerFencedError, match="cursor s of public/default"):
+        await old.delete_cursor("s")
+    assert len(ends) == 1
+    assert list(new.cursors) == ["s"]
     await new.close()
 
 

@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 from labkit.system.model.errors import BKLedgerClosedException, BKWriteException, LabkitError
-from labkit.system.topic.chain.acknowledged import CursorState
-from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import LedgerChain, LedgerInfo
+from labkit.system.topic.cursors.acknowledged import CursorState
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.cursors.cursor_store import CursorStore
 from tests.virtual_time import in_virtual_time

@@ -3,8 +3,8 @@
 from typing import cast
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.formats import decode_chain, encode_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.deletion import delete_marked, mark
 from labkit.system.topic.names import managed_ledger_path
 from tests.system.client.memory_store import MemoryStore

@@ -19,14 +19,15 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
-from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.chain_store import (
     ChainStore,
     ManagedLedgerTerminatedError,
     read_chain,
 )
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.scenario.faults import Crash, Pause
@@ -37,6 +38,7 @@ from tests.system.topic.simulated import (
     SMALL,
     TOPIC,
     Story,
+    append_all,
     in_simulation,
     opened,
     read_all,
@@ -121,8 +123,8 @@ async def test_end_reaches_all_that_asked_with_its_reason_and_close_does_not_cou
     assert told == []
     ledger = await opened_with_listeners()
     first = LabkitError("first")
-    ledger.end(first)
-    ledger.end(LabkitError("second"))
+    ledger.abandon(first)
+    ledger.abandon(LabkitError("second"))
     assert told == [("a", first), ("b", first)]
     with pytest.raises(LabkitError, match="first"):
         await ledger.append(b"x")
@@ -161,7 +163,7 @@ async def test_entries_that_a_ledger_has_when_another_client_closes_it_are_store
     ledger = Surprised(TOPIC, PATH, client, ManagedLedgerConfig())
     await ledger.open()
     first = await stored(ledger, 0, 3)
-    futures = await ledger.append_all([b"3", b"4"])
+    futures = await append_all(ledger, [b"3", b"4"])
     writer = ledger.writer
     assert writer is not None
     await asyncio.sleep(0)
@@ -188,7 +190,7 @@ async def test_entries_without_room_for_a_next_ledger_fail_and_so_do_all_later_o
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(client, "create_ledger", fails)
-        futures = await ledger.append_all([b"%d" % number for number in range(8)])
+        futures = await append_all(ledger, [b"%d" % number for number in range(8)])
         for future in futures[:5]:
             await future
         for future in futures[5:]:
@@ -207,9 +209,9 @@ async def test_owner_that_has_ended_neither_closes_its_ledger_nor_begins_the_nex
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client)
-    await ledger.append_all([b"%d" % number for number in range(5)])
+    await append_all(ledger, [b"%d" % number for number in range(5)])
     # This happens in the turn in which the next ledger is requested.
-    ledger.end(LabkitError("overtaken"))
+    ledger.abandon(LabkitError("overtaken"))
     await asyncio.sleep(5)
     [ledger_id] = await client.list_ledgers()
     assert (await client.ledger_metadata(ledger_id)).state is LedgerState.OPEN
@@ -222,7 +224,7 @@ async def test_rollover_whose_caller_is_cancelled_is_finished_and_loses_no_entry
     client: BookKeeper, after_ms: int
 ) -> None:
     ledger = await opened(client)
-    appending = asyncio.create_task(ledger.append_all([b"%d" % number for number in range(7)]))
+    appending = asyncio.create_task(append_all(ledger, [b"%d" % number for number in range(7)]))
     await asyncio.sleep(after_ms / 1000)
     appending.cancel()
     with suppress(asyncio.CancelledError):
@@ -230,6 +232,115 @@ async def test_rollover_whose_caller_is_cancelled_is_finished_and_loses_no_entry
     await until(lambda: not ledger.queue.is_waiting)
     await stored(ledger, 7, 9)
     assert await read_all(ledger) == list(range(9))
+    await ledger.close()
+    chain, _ = await read_chain(client, PATH)
+    assert await client.list_ledgers() == [link.ledger_id for link in chain]
+
+
+@pytest.mark.parametrize("after_ms", [quarter / 4 for quarter in range(8, 24)])
+@in_simulation
+async def test_opening_that_is_cancelled_leaves_no_ledger_without_a_chain(
+    client: BookKeeper, after_ms: float
+) -> None:
+    opening = asyncio.create_task(opened(client))
+    await asyncio.sleep(after_ms / 1000)
+    opening.cancel()
+    with suppress(asyncio.CancelledError):
+        await opening
+    await (await opened(client)).close()
+    chain, _ = await read_chain(client, PATH)
+    assert await client.list_ledgers() == [link.ledger_id for link in chain]
+
+
+class NeverAnswered:
+    """Replaces a client's method; records that it was called, and never returns."""
+
+    def __init__(self) -> None:
+        self.called = asyncio.Event()
+
+    async def __call__(self, *_: object, **__: object) -> Any:
+        self.called.set()
+        await asyncio.Event().wait()
+
+
+@in_simulation
+async def test_entries_of_a_cancelled_append_are_stored_before_the_chain_is_terminated(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    create_ledger, begun = client.create_ledger, asyncio.Event()
+
+    async def slow(*arguments: Any, **options: Any) -> LedgerWriter:
+        begun.set()
+        await asyncio.sleep(0.1)
+        return await create_ledger(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client, "create_ledger", slow)
+        appending = asyncio.create_task(append_all(ledger, [b"%d" % n for n in range(7)]))
+        await begun.wait()
+    terminating = asyncio.create_task(ledger.terminate())
+    await asyncio.sleep(0)
+    appending.cancel()
+    last = await terminating
+    await asyncio.sleep(1)
+    assert last == ledger.last_confirmed
+    assert await read_all(ledger) == list(range(7))
+    assert ledger.writer is None
+
+
+@in_simulation
+async def test_closed_owner_leaves_no_ledger_from_a_rollover_whose_caller_was_cancelled(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client)
+    set_node, stored_once = client.store.set, asyncio.Event()
+
+    async def slow(path: str, data: bytes, version: int) -> int:
+        version = await set_node(path, data, version)
+        stored_once.set()
+        await asyncio.sleep(0.1)
+        return version
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(client.store, "set", slow)
+        appending = asyncio.create_task(append_all(ledger, [b"%d" % n for n in range(7)]))
+        await stored_once.wait()
+    closing = asyncio.create_task(ledger.close())
+    await asyncio.sleep(0)
+    appending.cancel()
+    await closing
+    chain, _ = await read_chain(client, PATH)
+    assert await client.list_ledgers() == [link.ledger_id for link in chain]
+
+
+@in_simulation
+async def test_pause_before_the_next_ledger_makes_no_other_call_wait(client: BookKeeper) -> None:
+    ledger = await opened(client)
+
+    def open_writer() -> LedgerWriter | None:
+        return None if ledger.writer is None or ledger.writer.is_ended else ledger.writer
+
+    async def fail_ledger() -> None:
+        await until(open_writer)
+        writer = open_writer()
+        assert writer is not None
+        writer.end(LabkitError("no bookie responds"))
+
+    for _ in range(6):
+        await fail_ledger()
+        await stored(ledger, 0, 0)
+    await fail_ledger()
+    first = asyncio.create_task(append_all(ledger, [b"0"]))
+    await until(lambda: ledger.writer is None)
+    second = asyncio.create_task(append_all(ledger, [b"1"]))
+    await ledger.set_property("name", "value")
+    await ledger.trim()
+    assert ledger.writer is None
+    assert not first.done()
+    for future in [*await first, *await second]:
+        await future
+    assert await read_all(ledger) == [0, 1]
     await ledger.close()
 
 
@@ -339,7 +450,109 @@ async def test_owner_that_cannot_close_its_ledger_says_so_and_is_closed_all_the_
     assert await read_all(again) == [0, 1, 2]
 
 
-# MaintenanceTask
+@in_simulation
+async def test_owner_whose_close_is_cancelled_is_closed_all_the_same(client: BookKeeper) -> None:
+    ledger = await opened(client)
+    cursor = await ledger.open_cursor("s", "earliest")
+    positions = await stored(ledger, 0, 3)
+    cursor.acknowledge(positions[:1])
+    never = NeverAnswered()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CursorStore, "close", never)
+        closing = asyncio.create_task(ledger.close())
+        await never.called.wait()
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+    with pytest.raises(BKLedgerClosedException, match="open the topic again"):
+        await ledger.append(b"x")
+    again = await opened(client)
+    assert await read_all(again) == [0, 1, 2]
+
+
+# Cursors that are opened meanwhile
+
+
+class HeldCreation:
+    """Holds the creation of a cursor's node until the test releases it."""
+
+    def __init__(self, client: BookKeeper) -> None:
+        self.begun = asyncio.Event()
+        self.released = asyncio.Event()
+        self._create = client.store.create_child
+
+    async def __call__(self, path: str, data: bytes, parent_version: int) -> None:
+        self.begun.set()
+        await self.released.wait()
+        await self._create(path, data, parent_version)
+
+
+@in_simulation
+async def test_no_ledger_that_a_cursor_needs_is_trimmed_while_the_cursor_is_created(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client, KEEP_NOTHING)
+    other = await ledger.open_cursor("other", "earliest")
+    positions = await stored(ledger, 0, 6)
+    other.acknowledge_up_to(positions[4])
+    await other.flush()
+    with pytest.MonkeyPatch.context() as patched:
+        held = HeldCreation(client)
+        patched.setattr(client.store, "create_child", held)
+        opening = asyncio.create_task(ledger.open_cursor("s", "earliest"))
+        await held.begun.wait()
+        trimming = asyncio.create_task(ledger.trim())
+        await asyncio.sleep(0.1)
+        held.released.set()
+        cursor = await opening
+    assert await trimming == []
+    assert cursor.unacknowledged_count == 6
+    await ledger.close()
+
+
+@in_simulation
+async def test_cursor_that_is_created_during_a_trim_starts_in_a_ledger_that_is_kept(
+    client: BookKeeper,
+) -> None:
+    ledger = await opened(client, KEEP_NOTHING)
+    other = await ledger.open_cursor("other", "earliest")
+    positions = await stored(ledger, 0, 6)
+    other.acknowledge_up_to(positions[4])
+    await other.flush()
+    trimming = asyncio.create_task(ledger.trim())
+    await asyncio.sleep(0)
+    cursor = await ledger.open_cursor("s", "earliest")
+    assert await trimming == [positions[0][0]]
+    assert ledger.chain.has_ledger(cursor.mark_delete[0])
+    await ledger.close()
+
+
+@pytest.mark.parametrize("closes", [False, True])
+@in_simulation
+async def test_cursor_that_is_being_created_when_its_owner_ends_is_not_opened(
+    client: BookKeeper, closes: bool
+) -> None:
+    ledger = await opened(client)
+    with pytest.MonkeyPatch.context() as patched:
+        held = HeldCreation(client)
+        patched.setattr(client.store, "create_child", held)
+        opening = asyncio.create_task(ledger.open_cursor("s", "earliest"))
+        await held.begun.wait()
+        if closes:
+            closing = asyncio.create_task(ledger.close())
+            await asyncio.sleep(0)
+            held.released.set()
+            await closing
+        else:
+            ledger.abandon(LabkitError("overtaken"))
+            held.released.set()
+        with pytest.raises(LabkitError, match=r"was closed|overtaken"):
+            await opening
+    assert dict(ledger.cursors) == {}
+    await ledger.close()
+
+
+# Maintenance
 
 
 @in_simulation
@@ -413,7 +626,7 @@ async def test_upkeep_ends_with_its_owner(client: BookKeeper, closes: bool) -> N
         if closes:
             await ledger.close()
         else:
-            ledger.end(LabkitError("overtaken"))
+            ledger.abandon(LabkitError("overtaken"))
         await asyncio.sleep(5)
         assert times == 10
 
@@ -427,7 +640,7 @@ async def test_entries_that_wait_while_another_owner_takes_over_are_not_pushed(
     assert writer is not None
 
     async def taken_over() -> None:
-        ledger.end(ManagedLedgerFencedError("another owner has changed a cursor"))
+        ledger.abandon(ManagedLedgerFencedError("another owner has changed a cursor"))
 
     writer.drain = taken_over  # type: ignore[method-assign]
     with pytest.raises(ManagedLedgerFencedError):
@@ -462,7 +675,7 @@ def test_terminated_chain_takes_no_entry_from_any_owner_and_is_read_to_its_end()
     async def story(client: BookKeeper) -> None:
         ledger = await opened(client)
         cursor = await ledger.open_cursor("s", "earliest")
-        pushed = await ledger.append_all([b"%d" % number for number in range(7)])
+        pushed = await append_all(ledger, [b"%d" % number for number in range(7)])
         last = await ledger.terminate()
         positions = [await position for position in pushed]
         assert last == positions[-1] == ledger.terminated
@@ -605,7 +818,7 @@ async def test_overtaken_owner_ends_for_good_and_says_so_once(client: BookKeeper
     old.when_ended(ends.append)
     await stored(old, 0, 3)
     new = await opened(client)
-    futures = await old.append_all([b"late", b"later"])
+    futures = await append_all(old, [b"late", b"later"])
     for future in futures:
         with pytest.raises(ManagedLedgerFencedError, match="open the topic again"):
             await future
@@ -630,7 +843,7 @@ def test_owner_that_dies_anywhere_leaves_a_chain_with_all_that_was_acknowledged(
         ledger = await opened(client)
         for first in range(0, 40, 4):
             for number, future in enumerate(
-                await ledger.append_all([b"%d" % n for n in range(first, first + 4)]), first
+                await append_all(ledger, [b"%d" % n for n in range(first, first + 4)]), first
             ):
                 await future
                 acknowledged.append(number)

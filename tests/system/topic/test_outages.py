@@ -10,7 +10,7 @@ import pytest
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKReadException
 from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursors.cursors import ManagedCursors
+from labkit.system.topic.cursors.managed_cursors import ManagedCursors
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.worlds.sim.scenario.faults import PowerCut
 from labkit.worlds.sim.settings.triggers import At
@@ -20,6 +20,7 @@ from tests.system.topic.simulated import (
     SMALL,
     TOPIC,
     Story,
+    append_all,
     opened,
     read_all,
     simulate,
@@ -49,7 +50,7 @@ def test_few_ledgers_are_made_while_no_bookie_answers_and_nothing_is_lost() -> N
         await stored(ledger, 0, 3)
         added = []
         for number in range(3, 100):
-            added += await ledger.append_all([b"%d" % number])
+            added += await append_all(ledger, [b"%d" % number])
             await asyncio.sleep(0.05)
         positions = [await each for each in added]
         assert positions == sorted(positions)
@@ -64,14 +65,14 @@ def test_few_ledgers_are_made_while_no_bookie_answers_and_nothing_is_lost() -> N
 
 def test_chain_that_cannot_be_opened_for_its_cursors_leaves_one_empty_ledger_at_most() -> None:
     async def fails_to_open(client: BookKeeper) -> None:
-        async def recover(_: ManagedCursors) -> None:
+        async def take_over(_: ManagedCursors) -> None:
             raise BKReadException("no bookie has the cursor")
 
         await stored(await opened(client), 0, 3)
         for _ in range(3):
             ledger = ManagedLedger(TOPIC, PATH, client, SMALL)
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(ManagedCursors, "recover", recover)
+                patched.setattr(ManagedCursors, "take_over", take_over)
                 with pytest.raises(BKReadException):
                     await ledger.open()
             assert len(await client.list_ledgers()) == 2
@@ -84,7 +85,7 @@ def test_pauses_begin_short_again_after_a_ledger_that_took_entries() -> None:
     async def goes_on_all_the_time(client: BookKeeper) -> None:
         ledger = await opened(client, ManagedLedgerConfig())
         for number in range(240):
-            await ledger.append_all([b"%d" % number])
+            await append_all(ledger, [b"%d" % number])
             await asyncio.sleep(0.05)
         await ledger.close()
 

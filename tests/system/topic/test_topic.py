@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.formats import decode_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.names import managed_ledger_path
 from labkit.system.topic.producing.producer import Batching
 from labkit.system.topic.topic import Topic

@@ -36,7 +36,7 @@ async def fails(_: object) -> NoReturn:
     [
         (PerChannelBookieClient, "_connect", WRITE, "w"),
         (EnsembleChange, "_run", WRITE, "w"),
-        (TopicPublisher, "_push", PUBLISH, "broker0"),
+        (TopicPublisher, "_append", PUBLISH, "broker0"),
         (ManagedCursor, "_store_now", PUBLISH, "broker0"),
     ],
 )

@@ -15,8 +15,8 @@ from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import NO_REQUEST, message_id_data
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand
-from labkit.system.topic.chain.chain import Position
-from labkit.system.topic.chain.formats import to_java_longs
+from labkit.system.topic.chain.ledger_chain import Position
+from labkit.system.topic.cursors.formats import to_java_longs
 
 MAX_UNACKED = 50_000
 """Maximum number of unacknowledged entries (Pulsar: maxUnackedMessagesPerConsumer)."""

@@ -7,7 +7,7 @@ In Pulsar: `broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 
 import heapq
 
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 
 
 class DelayedEntries:

@@ -17,7 +17,7 @@ from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.entry import MessageEntry, read_entry
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.backoff import Backoff
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.trace.recorder import Recorder

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from labkit.system.model.errors import BKDigestMatchException
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
-from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.messages import decode_metadata, strip_broker_metadata
 
 

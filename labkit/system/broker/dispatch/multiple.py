@@ -34,7 +34,7 @@ from labkit.system.broker.dispatch.key_shared import KeySharedSelector
 from labkit.system.broker.dispatch.shared import SharedSelector
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers, WaitingEntries
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 

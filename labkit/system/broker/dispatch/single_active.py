@@ -21,7 +21,7 @@ from labkit.system.broker.dispatch.consumer import Consumer
 from labkit.system.broker.dispatch.dispatcher import DispatchContext, Dispatcher, after
 from labkit.system.broker.errors import BrokerError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 

@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 
 
 class Receivers(Enum):

@@ -29,7 +29,7 @@ from labkit.system.broker.protocol.refusals import (
 )
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.broker.traffic import Traffic
-from labkit.system.model.errors import LabkitError
+from labkit.system.model.errors import BKDigestMatchException, LabkitError
 from labkit.system.model.proto.pulsar_pb2 import (
     BaseCommand,
     CommandCloseProducer,
@@ -40,9 +40,13 @@ from labkit.system.model.proto.pulsar_pb2 import (
     CommandSuccess,
     ServerError,
 )
-from labkit.system.topic.messages import has_valid_checksum, replication_clusters
+from labkit.system.topic.messages import (
+    decode_metadata,
+    has_valid_checksum,
+    replication_clusters,
+)
 from labkit.system.topic.names import check_name
-from labkit.system.topic.producing.deduplication import MAX_SEQUENCE_ID
+from labkit.system.topic.producing.deduplication import MAX_SEQUENCE_ID, completes_message
 from labkit.system.topic.producing.publishing import ProducerBusyError, Send
 
 _NOT_REPLICATED = "__local__"
@@ -146,13 +150,21 @@ class Producer:
             self._refuse(request, ServerError.NotAllowedError, NO_TRANSACTIONS)
         elif not has_valid_checksum(message):
             self._refuse(request, ServerError.ChecksumError, "message checksum mismatch")
-        elif others := self._other_clusters(message):
-            self._refuse(
-                request,
-                ServerError.NotAllowedError,
-                f"replicationClusters contains {', '.join(others)}, but {NO_REPLICATION}: unset it",
-            )
         else:
+            try:
+                others = self._other_clusters(message)
+                completes = not request.is_chunk or completes_message(decode_metadata(message))
+            except BKDigestMatchException as error:
+                self._refuse(request, ServerError.ChecksumError, str(error))
+                return
+            if others:
+                self._refuse(
+                    request,
+                    ServerError.NotAllowedError,
+                    f"replicationClusters contains {', '.join(others)}, but {NO_REPLICATION}:"
+                    " unset it",
+                )
+                return
             self._pending_sends += 1
             self._pending_bytes += size
             self._backpressure.add_message(size)
@@ -161,7 +173,7 @@ class Producer:
                 highest,
                 message,
                 message_count=request.num_messages,
-                is_chunk=request.is_chunk,
+                completes=completes,
             )
 
     def _other_clusters(self, message: bytes) -> list[str]:

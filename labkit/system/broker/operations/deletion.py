@@ -48,7 +48,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
     with _closed_to_clients(broker, name):
         await _close(broker, name, force=force)
         with _detect_concurrent_open(name):
-            await mark(broker.store, name, damaged=force)
+            await mark(broker.store, name, replace_if_damaged=force)
             await broker.finish_deletion(name)
 
 
@@ -74,7 +74,7 @@ class PartitionedDeletion:
         with _closed_to_clients(self._broker, partition), suppress(NoNodeError):
             await _close(self._broker, partition, force=force)
             with _detect_concurrent_open(partition):
-                await mark(self._broker.store, partition, damaged=force)
+                await mark(self._broker.store, partition, replace_if_damaged=force)
 
     async def cancel(self) -> None:
         for partition in await self._stored():

@@ -23,12 +23,12 @@ from labkit.system.metadata.store import (
     NoNodeError,
 )
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.chain.acknowledged import CursorState
-from labkit.system.topic.chain.chain import NOWHERE
-from labkit.system.topic.chain.formats import (
+from labkit.system.topic.chain.formats import DamagedNodeError
+from labkit.system.topic.chain.ledger_chain import NOWHERE
+from labkit.system.topic.cursors.acknowledged import CursorState
+from labkit.system.topic.cursors.formats import (
     IN_NODE,
     CursorNode,
-    DamagedNodeError,
     decode_cursor_node,
     encode_cursor_node,
 )

@@ -17,7 +17,7 @@ from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic, ConnectedProducer
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import CommandSubscribe, ProducerAccessMode
-from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.chain.ledger_chain import LedgerInfo, Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 

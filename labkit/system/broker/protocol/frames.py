@@ -15,7 +15,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandNotServed, MessageIdData
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 
 _SIZE = struct.Struct(">I")
 _SIZE_BYTES = _SIZE.size

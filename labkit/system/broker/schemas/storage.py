@@ -41,8 +41,8 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.proto.pulsar_pb2 import Schema
 from labkit.system.model.proto.schemas_pb2 import IndexEntry, SchemaEntry, SchemaInfo, SchemaLocator
-from labkit.system.topic.chain.chain import NOWHERE, Position
-from labkit.system.topic.chain.ledgers import create_ledger, delete_ledger
+from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
+from labkit.system.topic.chain.ledgers import create_ledger, try_to_delete_ledger
 from labkit.system.topic.config import ManagedLedgerConfig
 
 NO_NODE = -1
@@ -207,7 +207,7 @@ class SchemaStorage:
     async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
         """Delete ledgers that no locator refers to; if one is left over, it only wastes space."""
         for ledger_id in ledger_ids:
-            await delete_ledger(self._client, ledger_id)
+            await try_to_delete_ledger(self._client, ledger_id)
 
     async def _migrate(self, schema_id: str, node_version: int) -> LocatedVersions:
         """Move the versions that an earlier release of labkit stored in znodes to ledgers."""

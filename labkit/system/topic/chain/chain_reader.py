@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reader import LedgerReader
 from labkit.system.model.errors import BKException
-from labkit.system.topic.chain.chain import LedgerChain, Position
+from labkit.system.topic.chain.ledger_chain import LedgerChain, Position
 
 _MAX_READERS = 16
 _AT_ONCE = 256

@@ -2,7 +2,7 @@
 
 The chain's node is authoritative. A ledger is created before it is added to the chain, and removed
 from the chain before it is deleted. A crash in between can thus leak a ledger to which no chain
-refers, but never leave a chain that refers to a missing ledger.
+refers, but a chain refers to missing ledgers only while its topic is being deleted (`deletion`).
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `MetaStoreImpl.java`.
 """
@@ -24,24 +24,25 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata
-from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
 from labkit.system.topic.chain.formats import (
     decode_chain,
     decode_properties,
     decode_terminated,
     encode_chain,
+    is_marked_for_deletion,
     with_property,
     with_terminated,
 )
 from labkit.system.topic.chain.guarded_node import GuardedNode, fenced_error
-from labkit.system.topic.chain.ledgers import create_ledger, delete_ledger
+from labkit.system.topic.chain.ledger_chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.chain.ledgers import create_ledger, try_to_delete_ledger
 from labkit.system.topic.chain.retention import ledgers_to_delete
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 _RESERVED = 10_000
-"""Bytes that remain free in the node when a ledger is added, for the end of that ledger, and for
-properties of the chain such as the deletion mark.
+"""Bytes of the node that stay free when a ledger is added: they are needed for the counts of that
+ledger when it is closed, and for properties of the chain, such as the deletion mark.
 """
 
 
@@ -59,6 +60,10 @@ async def read_chain(
 
 
 class ManagedLedgerTerminatedError(LabkitError): ...
+
+
+class MarkedForDeletionError(LabkitError):
+    """The topic's deletion has begun, so the topic cannot be opened."""
 
 
 class ChainStore:
@@ -88,10 +93,14 @@ class ChainStore:
         """Recover the last ledger, which fences its writer, then store the chain, so that the
         previous owner can add neither a ledger nor a cursor.
 
-        An empty chain is stored later, with its first ledger. Raises the same exceptions as
-        `BookKeeper.open_ledger`.
+        An empty chain is stored later, with its first ledger. Raises `MarkedForDeletionError`, and
+        the same exceptions as `BookKeeper.open_ledger`.
         """
         await self.node.read()
+        if is_marked_for_deletion(self.node.data):
+            raise MarkedForDeletionError(
+                f"{self._description} is being deleted: delete it again to finish the deletion"
+            )
         self.terminated = decode_terminated(self.node.data)
         links = decode_chain(self.node.data)
         self.chain.replace(links)
@@ -103,9 +112,10 @@ class ChainStore:
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
-        Raises `NodeTooLargeError` if the chain has too many ledgers for a node, and the same
-        exceptions as `BookKeeper.create_ledger`.
+        Raises `NodeTooLargeError` if the chain has too many ledgers for a node,
+        `ManagedLedgerTerminatedError`, and the same exceptions as `BookKeeper.create_ledger`.
         """
+        self.check_not_terminated()
         writer = await create_ledger(
             self.client, self.config, "managed-ledger", managed_ledger=self._managed_ledger
         )
@@ -116,7 +126,7 @@ class ChainStore:
             raise  # The chain may refer to the new ledger.
         except LabkitError:
             # The chain does not refer to the new ledger, so no other owner will delete it.
-            await delete_ledger(self.client, writer.ledger_id)
+            await try_to_delete_ledger(self.client, writer.ledger_id)
             raise
         return writer
 
@@ -134,7 +144,9 @@ class ChainStore:
         return writer.metadata
 
     def record_closed(self, ledger_id: int, metadata: LedgerMetadata) -> None:
-        self.chain.replace([*self.chain.links[:-1], self._closed_link(ledger_id, metadata)])
+        self.chain.replace(
+            [*self.chain.stored_ledgers[:-1], self._closed_link(ledger_id, metadata)]
+        )
 
     async def store_closed(self) -> None:
         """Store the chain; all of its ledgers must be closed."""
@@ -168,15 +180,18 @@ class ChainStore:
     async def trim(self, slowest: Position | None) -> list[int]:
         """Remove the `ledgers_to_delete` from the chain, and return their ids."""
         now_ms = self.client.wall_clock_ms()
-        deleted = ledgers_to_delete(self.chain.links, slowest, now_ms, self.config)
+        deleted = ledgers_to_delete(self.chain.stored_ledgers, slowest, now_ms, self.config)
         if deleted:
-            await self._store([link for link in self.chain.links if link.ledger_id not in deleted])
+            await self._store(
+                [link for link in self.chain.stored_ledgers if link.ledger_id not in deleted]
+            )
         return deleted
 
     async def delete_removed_ledgers(self) -> None:
         # Iterate over a copy, because the loop removes deleted ledgers.
         for ledger_id in list(self._removed):
-            if await delete_ledger(self.client, ledger_id):  # Otherwise the next call retries.
+            # If this fails, the next call retries.
+            if await try_to_delete_ledger(self.client, ledger_id):
                 self._removed.pop(ledger_id, None)
 
     # Rules
@@ -194,7 +209,7 @@ class ChainStore:
         return LedgerInfo(ledger_id, entry_count, metadata.length, now_ms)
 
     def _nonempty_links(self) -> list[LedgerInfo]:
-        return [link for link in self.chain.links if link.entry_count]
+        return [link for link in self.chain.stored_ledgers if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
         """Store the chain; `delete_removed_ledgers` must be called later."""
@@ -209,6 +224,6 @@ class ChainStore:
     async def _write(self, data: bytes, links: list[LedgerInfo]) -> None:
         await self.node.write(data)
         kept = [link.ledger_id for link in links]
-        known = [link.ledger_id for link in self.chain.links]
+        known = [link.ledger_id for link in self.chain.stored_ledgers]
         self._removed.update((each, None) for each in known if each not in kept)
         self.chain.replace(links)

@@ -5,7 +5,7 @@ In Pulsar: `managed-ledger/.../MetaStoreImpl.java`.
 
 import asyncio
 from collections.abc import Awaitable
-from functools import partial
+from dataclasses import dataclass
 
 from labkit.system.metadata.store import (
     BadVersionError,
@@ -14,7 +14,6 @@ from labkit.system.metadata.store import (
     MetadataUnavailableError,
     NodeExistsError,
     NoNodeError,
-    send_again_if_lost,
 )
 from labkit.system.model.errors import LabkitError
 
@@ -25,12 +24,18 @@ class ManagedLedgerFencedError(LabkitError):
     """Another owner has changed the chain or a cursor: this owner must stop."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Content:
+    data: bytes = b""
+    version: int = _NO_NODE
+
+
 class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
-    If a write gets no response, the node is read, and the write is repeated. If a call fails or is
-    cancelled before its response arrives, the next call first determines whether the change was
-    carried out. Every call may raise `MetadataUnavailableError`.
+    If a write gets no response, the node is read, and the write is repeated unless it was carried
+    out. If a call fails or is cancelled before its response arrives, the next call first determines
+    whether the change was carried out. Every call may raise `MetadataUnavailableError`.
     """
 
     def __init__(
@@ -41,109 +46,127 @@ class GuardedNode:
         parent: "GuardedNode | None" = None,
     ) -> None:
         """`parent` is the node above this one; only its current owner can create this node."""
-        self.data = b""
-        """The content when this owner last read or wrote the node; empty if it did not exist."""
         self._store = store
         self._path = path
         self._description = description
         self._parent = parent
-        self._version = _NO_NODE
-        self._is_uncertain = False
-        """Whether the last change has had no response."""
-        self._wanted: bytes | None = None
-        """The data of that change; None for a deletion."""
-        self._turn = asyncio.Lock()
+        self._content = _Content()
+        """The content when this owner last read or wrote the node."""
+        self._unsettled: _Content | None = None
+        """The content after a change whose response is missing, if the change was carried out."""
+        self._lock = asyncio.Lock()
+
+    @property
+    def data(self) -> bytes:
+        """The data when this owner last read or wrote the node; empty if it did not exist."""
+        return self._content.data
 
     async def read(self) -> bool:
         """Read the node, and return whether it exists.
 
         The next write fails if another owner changes the node first.
         """
-        self.data, self._version = await self._stored()
-        self._is_uncertain = False
-        return self._version != _NO_NODE
+        self._content = await self._stored()
+        self._unsettled = None
+        return self._content.version != _NO_NODE
 
     async def create(self, data: bytes) -> None:
         """Raise `NodeExistsError` if the node exists, and `ManagedLedgerFencedError` if another
         owner has written the parent.
         """
-        if (parent := self._parent) is None:
-            await self._change(self._store.create(self._path, data), data, 0)
-            return
-        async with parent._turn:
-            await parent._settle_uncertainty()
-            request = self._store.create_child(self._path, data, parent._version)
-            try:
-                await self._change(request, data, 0)
-            except (BadVersionError, NoNodeError):
-                raise fenced_error(parent._description) from None
+        async with self._lock:
+            await self._settle()
+            await self._create(data)
 
     async def write(self, data: bytes) -> None:
         """Raise `ManagedLedgerFencedError` if another owner has written the node."""
-        async with self._turn:
-            await send_again_if_lost(partial(self._write, data))
+        async with self._lock:
+            await self._settle()
+            await self._write(data)
 
     async def rewrite(self) -> None:
         """Write the current content again. Raise `ManagedLedgerFencedError` if another owner has
         written the node.
         """
-        async with self._turn:
+        async with self._lock:
             # Read `data` only now, because another change may have been in progress.
-            await self._settle_uncertainty()
-            await send_again_if_lost(partial(self._write, self.data))
+            await self._settle()
+            await self._write(self.data)
 
     async def delete(self) -> None:
         """Raise `ManagedLedgerFencedError` if another owner has written the node."""
-        async with self._turn:
-            await self._settle_uncertainty()
-            if self._version != _NO_NODE:
-                request = self._store.delete(self._path, self._version)
+        async with self._lock:
+            await self._settle()
+            if self._content.version != _NO_NODE:
+                request = self._store.delete(self._path, self._content.version)
                 try:
-                    await self._change(request, None, _NO_NODE)
+                    await self._change(request, _Content())
                 except BadVersionError:
                     raise fenced_error(self._description) from None
                 except NoNodeError:
-                    self.data, self._version = b"", _NO_NODE
+                    self._content = _Content()
 
     async def _write(self, data: bytes) -> None:
-        await self._settle_uncertainty()
+        before = self._content
         try:
-            if self._version == _NO_NODE:
-                await self.create(data)
+            await self._write_once(data)
+        except MetadataUnavailableError:
+            await self._settle()
+            if self._content == before:
+                await self._write_once(data)
+
+    async def _write_once(self, data: bytes) -> None:
+        version = self._content.version
+        try:
+            if version == _NO_NODE:
+                await self._create(data)
             else:
-                request = self._store.set(self._path, data, self._version)
-                await self._change(request, data, self._version + 1)
+                request = self._store.set(self._path, data, version)
+                await self._change(request, _Content(data, version + 1))
         except (NodeExistsError, BadVersionError, NoNodeError):
             raise fenced_error(self._description) from None
 
-    async def _change(self, request: Awaitable[object], wanted: bytes | None, version: int) -> None:
-        """Await a request, after which the node will have this data and version."""
-        self._is_uncertain, self._wanted = True, wanted
+    async def _create(self, data: bytes) -> None:
+        created = _Content(data, 0)
+        if (parent := self._parent) is None:
+            await self._change(self._store.create(self._path, data), created)
+            return
+        async with parent._lock:
+            await parent._settle()
+            request = self._store.create_child(self._path, data, parent._content.version)
+            try:
+                await self._change(request, created)
+            except (BadVersionError, NoNodeError):
+                raise fenced_error(parent._description) from None
+
+    async def _change(self, request: Awaitable[object], after: _Content) -> None:
+        """Await a request, after which the node will have this content."""
+        self._unsettled = after
         try:
             await request
-        except MetadataUnavailableError:
+        except MetadataError as error:
+            if not isinstance(error, MetadataUnavailableError):
+                self._unsettled = None  # The request was certainly not carried out.
             raise
-        except MetadataError:
-            self._is_uncertain = False
-            raise
-        self.data, self._version, self._is_uncertain = wanted or b"", version, False
+        self._content, self._unsettled = after, None
 
-    async def _settle_uncertainty(self) -> None:
+    async def _settle(self) -> None:
         """Find out whether the last change was carried out, if its response did not arrive."""
-        if not self._is_uncertain:
+        if (after := self._unsettled) is None:
             return
-        data, version = await self._stored()
-        # A new version with exactly these bytes is this owner's own write.
-        was_done = version == _NO_NODE if self._wanted is None else data == self._wanted
-        if version != self._version and not was_done:
+        stored = await self._stored()
+        # If the change was to write the same bytes again, another owner may have written them
+        # instead, so the content does not prove that this owner's change was carried out.
+        was_carried_out = stored == after and (not after.data or after.data != self.data)
+        if stored != self._content and not was_carried_out:
             raise fenced_error(self._description)
-        self.data, self._version, self._is_uncertain = data, version, False
+        self._content, self._unsettled = stored, None
 
-    async def _stored(self) -> tuple[bytes, int]:
+    async def _stored(self) -> _Content:
         try:
-            return await self._store.get(self._path)
+            return _Content(*await self._store.get(self._path))
         except NoNodeError:
-            return b"", _NO_NODE
+            return _Content()
 
 
 def fenced_error(description: str) -> ManagedLedgerFencedError:

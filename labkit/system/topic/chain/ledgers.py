@@ -3,13 +3,21 @@
 In Pulsar: `managed-ledger/.../util/LedgerMetadataUtils.java`.
 """
 
+import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any, TypeVar
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.store import MetadataUnavailableError
-from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
+from labkit.system.model.errors import (
+    BKNoSuchLedgerExistsOnMetadataServerException,
+    LabkitError,
+)
 from labkit.system.topic.config import ManagedLedgerConfig
+
+T = TypeVar("T")
 
 
 async def create_ledger(
@@ -26,11 +34,30 @@ async def create_ledger(
     )
 
 
-async def delete_ledger(client: BookKeeper, ledger_id: int) -> bool:
-    """Delete a ledger if it exists; return False if the metadata store did not respond."""
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
+    """Await the work; if the caller is cancelled, raise `CancelledError` only after the work.
+
+    Otherwise, a cancelled caller would leave a new ledger to which no node refers.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with suppress(LabkitError):
+            await task
+        raise
+
+
+async def delete_ledger(client: BookKeeper, ledger_id: int) -> None:
+    """Delete a ledger if it exists. Raises `MetadataUnavailableError`."""
     with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
-        try:
-            await client.delete_ledger(ledger_id)
-        except MetadataUnavailableError:
-            return False
+        await client.delete_ledger(ledger_id)
+
+
+async def try_to_delete_ledger(client: BookKeeper, ledger_id: int) -> bool:
+    """Delete a ledger if it exists; return False if the metadata store did not respond."""
+    try:
+        await delete_ledger(client, ledger_id)
+    except MetadataUnavailableError:
+        return False
     return True

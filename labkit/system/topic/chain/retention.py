@@ -1,38 +1,12 @@
-"""Rules that decide when a ledger is full, and when it can be deleted.
+"""The rule that decides which ledgers can be deleted.
 
-In Pulsar: `ManagedLedgerImpl.currentLedgerIsFull`, `internalTrimLedgers`.
+In Pulsar: `ManagedLedgerImpl.internalTrimLedgers`.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.chain.ledger_chain import LedgerInfo, Position
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
-
-
-class Rollover(NamedTuple):
-    """Why a partition switches to a new ledger: the event's `detail`, and a readable reason."""
-
-    detail: str
-    reason: str
-
-
-def rollover_reason(
-    entry_count: int, size_bytes: int, age_ms: int, config: ManagedLedgerConfig
-) -> Rollover | None:
-    """Return why the ledger is full, or None if it is not.
-
-    An empty ledger is never full. If a minimum age is set, the ledger of a busy topic can exceed
-    the other limits by far.
-    """
-    if not entry_count or (config.min_ledger_age_ms and age_ms <= config.min_ledger_age_ms):
-        return None
-    if entry_count >= config.max_entries_per_ledger:
-        return Rollover("entries", f"{entry_count} entries")
-    if size_bytes >= config.max_ledger_size_bytes:
-        return Rollover("size", f"{size_bytes} bytes")
-    is_old = age_ms >= config.max_ledger_age_ms
-    return Rollover("age", f"{age_ms} ms old") if is_old else None
 
 
 def ledgers_to_delete(

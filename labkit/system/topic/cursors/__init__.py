@@ -1,8 +1,10 @@
 """Cursors: the acknowledgements of each subscription, and their storage.
 
-    cursor        one cursor: records acknowledgements, and stores them at intervals
-    cursor_store  a cursor's node in the metadata store and its ledger
-    cursors       all cursors of a topic partition
+    cursor           one cursor: records acknowledgements, and stores them at intervals
+    acknowledged     the acknowledgements of a cursor: ranges and partial batches
+    cursor_store     a cursor's node in the metadata store and its ledger
+    formats          Pulsar's own formats of a cursor's node and of the entries of its ledger
+    managed_cursors  all cursors of a topic partition
 
 Read `cursor` first.
 """

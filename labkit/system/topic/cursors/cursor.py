@@ -17,9 +17,9 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.topic.backoff import FIRST_PAUSE_S, MAX_PAUSE_S, Backoff
-from labkit.system.topic.chain.acknowledged import Acknowledged, CursorState
-from labkit.system.topic.chain.chain import NOWHERE, LedgerChain, Position
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import NOWHERE, LedgerChain, Position
+from labkit.system.topic.cursors.acknowledged import Acknowledged, CursorState
 from labkit.system.topic.cursors.cursor_store import CursorStore
 
 Start = Position | Literal["earliest", "latest"]
@@ -54,7 +54,7 @@ class ManagedCursor:
         self._interval_s = persist_interval_ms / 1000
         self._pauses = Backoff(max(self._interval_s, FIRST_PAUSE_S), MAX_PAUSE_S)
         self._on_fenced = on_fenced
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._changes = self._changes_stored = 0
         self._store_at = 0.0
         self._due: asyncio.TimerHandle | None = None
@@ -138,7 +138,7 @@ class ManagedCursor:
         """Acknowledge everything up to and including the position.
 
         `properties` replace the cursor's properties, and are stored together with the position.
-        Raises the same exceptions as `acknowledge`.
+        Raises `BKIncorrectParameterException` if the position is after the last confirmed entry.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -162,9 +162,10 @@ class ManagedCursor:
         """Store all acknowledgements made so far.
 
         Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the same
-        exceptions as `CursorStore.write`; after these, the cursor retries with increasing pauses.
+        exceptions as `CursorStore.write`. After one of the latter, the cursor retries with
+        increasing pauses.
         """
-        async with self._turn:
+        async with self._lock:
             # Read this before the write, because the write does not store later changes.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
@@ -192,7 +193,7 @@ class ManagedCursor:
 
     async def close(self) -> None:
         """Store the state for the next owner and stop. Raises the same exceptions as `flush`."""
-        async with self._turn:
+        async with self._lock:
             if self._ended is None:
                 self.stop(BKLedgerClosedException(f"cursor {self.name} was closed"))
                 if self._store is not None and self._changes:
@@ -204,7 +205,7 @@ class ManagedCursor:
 
     async def delete(self) -> None:
         """Delete the cursor; it remains usable if this raises `MetadataUnavailableError`."""
-        async with self._turn:
+        async with self._lock:
             if self._store is not None:
                 await self._store.delete()
             self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
@@ -243,9 +244,11 @@ class ManagedCursor:
         self._storing = asyncio.get_running_loop().create_task(self._store_now())
 
     async def _store_now(self) -> None:
-        with suppress(LabkitError):  # If fenced, `_on_fenced` has been called; otherwise retry.
-            await self.flush()
-        self._storing = None
+        try:
+            with suppress(LabkitError):  # If fenced, `_on_fenced` has been called; otherwise retry.
+                await self.flush()
+        finally:
+            self._storing = None
         if self._changes != self._changes_stored:
             self._store_later()
 

@@ -28,9 +28,16 @@ from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
 )
-from labkit.system.topic.chain.acknowledged import CursorState
-from labkit.system.topic.chain.chain import NOWHERE
-from labkit.system.topic.chain.formats import (
+from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import NOWHERE
+from labkit.system.topic.chain.ledgers import (
+    create_ledger,
+    run_to_completion,
+    try_to_delete_ledger,
+)
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors.acknowledged import CursorState
+from labkit.system.topic.cursors.formats import (
     IN_NODE,
     CursorNode,
     count_parts_before,
@@ -40,9 +47,6 @@ from labkit.system.topic.chain.formats import (
     encode_position,
     join_parts,
 )
-from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
-from labkit.system.topic.chain.ledgers import create_ledger, delete_ledger
-from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
@@ -94,7 +98,7 @@ class CursorStore:
         data = encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))
         await self._node.create(data)
 
-    async def recover(self) -> CursorState | None:
+    async def take_over(self) -> CursorState | None:
         """Take over the cursor from its previous owner; return None if it does not exist.
 
         Raises `DamagedNodeError`, and the same exceptions as `BookKeeper.open_ledger` and
@@ -106,13 +110,13 @@ class CursorStore:
             state = await self._last_state(node)
             self._ledgers = {node.ledger_id: None} if node.ledger_id != IN_NODE else {}
             try:
-                await self._take_over(node.ledger_id, state)
+                await self._fence_previous_owner(node.ledger_id, state)
             except ManagedLedgerFencedError:
                 continue  # The previous owner has changed the node in the meantime: start over.
             return state
         return None
 
-    async def _take_over(self, ledger_id: int, state: CursorState) -> None:
+    async def _fence_previous_owner(self, ledger_id: int, state: CursorState) -> None:
         """Fence the previous owner by writing the node; the state may stay in a ledger."""
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
@@ -121,7 +125,7 @@ class CursorStore:
             await self._node.write(self._node_referring_to(ledger_id, state))
         else:
             # Pulsar wrote the node; Pulsar allows slightly larger nodes.
-            await self._begin_ledger(state)
+            await run_to_completion(self._begin_ledger(state))
 
     async def write(self, state: CursorState) -> None:
         """Store the state; use a new ledger if the current one fails, is full or is too old.
@@ -137,7 +141,7 @@ class CursorStore:
                 pass  # Whatever failed in this ledger, a new one may work.
             else:
                 return
-        await self._begin_ledger(state)
+        await run_to_completion(self._begin_ledger(state))
 
     async def close(self, state: CursorState) -> None:
         """Store the state for the next owner. Raises the same exceptions as `write`."""
@@ -175,7 +179,7 @@ class CursorStore:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             # Either the ledger is lost, or another owner has switched to a new one. In the latter
-            # case, this owner's write of the node will fail.
+            # case, our next write of the node will fail.
             return node.state
         last = reader.last_add_confirmed
         if last < 0:
@@ -222,7 +226,8 @@ class CursorStore:
     async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
         # Iterate over a copy, because the loop removes deleted ledgers.
         for ledger_id in list(ledger_ids):
-            if await delete_ledger(self._client, ledger_id):  # Otherwise the next call retries.
+            # If this fails, the next call retries.
+            if await try_to_delete_ledger(self._client, ledger_id):
                 del self._ledgers[ledger_id]
 
     def _node_with(self, state: CursorState) -> bytes | None:

@@ -8,9 +8,9 @@ marks: the highest sequence id pushed, and the highest one persisted. A send's s
     between persisted and pushed    unsure: an earlier attempt has neither succeeded nor failed yet
 
 In the last case, the owner must neither store the message nor acknowledge it, and must not accept
-any later message of that producer. Otherwise, a later message could raise the marks above the
-sequence id of a message that was never stored, and the next resend of that message would be dropped
-as a duplicate.
+any later message of that producer. Otherwise, message 5 could fail after message 6 has been stored,
+which raises the persisted mark to 6. When the producer resends message 5, the owner would then drop
+it as a duplicate, although it was never stored.
 
 The marks are rebuilt when a topic is opened. The cursor `pulsar.dedup` stores the marks together
 with its position, and the entries after that position are replayed.
@@ -24,7 +24,7 @@ from enum import Enum
 
 from labkit.system.model.errors import BKDigestMatchException
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import decode_metadata
@@ -39,7 +39,9 @@ _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
 _MAX_BYTES = 4 * 1024 * 1024
-"""The limit for all marks: a snapshot must fit into one entry, so that no mark can be missing."""
+"""The limit for all marks: a snapshot must fit into one entry; otherwise, a partly read snapshot
+could lack marks.
+"""
 _MARK_OVERHEAD = 24
 """The number of bytes that a mark needs in addition to the producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0

@@ -33,7 +33,7 @@ SEND_TIMEOUT_S = 30.0
 
 
 class SendTimeoutError(LabkitError):
-    """A message was not confirmed in time; it may be stored all the same."""
+    """A message was not confirmed in time; it may still be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,9 @@ class PartitionProducer:
                 ledger_id, entry_id = await stored
         except TimeoutError:
             raise SendTimeoutError(
-                f"no entry of {self._ledger.name} was confirmed within {SEND_TIMEOUT_S:g} s: check"
-                " that enough bookies are running, then send the message again; it may already be"
-                " stored"
+                f"an entry of {self._ledger.name} was not confirmed within {SEND_TIMEOUT_S:g} s:"
+                " check that enough bookies are running, then send its messages again; they may"
+                " already be stored"
             ) from None
         self._recorder.record(
             "batch.stored", ledger_id, entry_id, size=message_count, topic=self._ledger.name

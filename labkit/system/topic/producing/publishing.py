@@ -1,13 +1,13 @@
 """Stores producers' messages as entries, and sends each producer its receipts in order.
 
     sent        checked by deduplication, then queued
-    pushed      all queued sends are passed to the managed ledger together
+    appended    all queued sends are passed to the managed ledger in one call
     stored      confirmed; each producer gets receipts for its oldest stored sends
     failed      producers no longer get receipts
 
-A push can take a long time, because the managed ledger may have to roll over between two of its
-entries. If the first entries are stored or fail before the push ends, the publisher reacts only
-after the push, because only then do the sends of this push count as pushed.
+That call can take a long time, because the managed ledger may have to roll over between two of its
+entries. If the first entries are stored or fail before the call returns, the publisher waits for
+the call before it reacts, because only then does it count the sends as appended.
 
 After a producer's send has failed, none of the producer's later sends may be stored. The producer
 resends all messages without a receipt, so a later message would be stored before the failed one or,
@@ -27,18 +27,13 @@ from functools import partial
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import PendingEntry
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import NOWHERE
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.messages import decode_metadata
 from labkit.system.topic.producing.deduplication import (
     Deduplication,
     MessageDupStatus,
-    completes_message,
 )
 from labkit.system.trace.recorder import Recorder
-
-NO_POSITION: Position = (-1, -1)
-"""The position in the receipt for a duplicate, whose own position is unknown."""
 
 _NAMES = "/counters/producer-name"
 
@@ -54,7 +49,8 @@ class SendInDoubtError(LabkitError):
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
 
-    `position` is set once `is_stored` is True; the receipt is sent after the receipts for all
+    `position` is set once `is_stored` is True; for a duplicate, it stays `NOWHERE`, because the
+    position of the stored message is unknown. The receipt is sent after the receipts for all
     earlier sends.
     """
 
@@ -83,7 +79,7 @@ class Send(PendingEntry):
         self.highest_sequence_id = highest_sequence_id
         self.message_count = message_count
         self.completes = completes
-        self.position = NO_POSITION
+        self.position = NOWHERE
         self.is_stored = False
 
 
@@ -92,7 +88,7 @@ OnFailure = Callable[[LabkitError], None]
 
 
 class TopicPublisher:
-    """Pushes the sends of all producers of a topic into its managed ledger.
+    """Appends the sends of all producers of a topic to its managed ledger.
 
     Calls `on_failed` once, after dropping all producers: the topic must then be closed, and
     reopened at the next lookup.
@@ -113,12 +109,13 @@ class TopicPublisher:
         self._on_failed = on_failed
         self._attached: dict[str, AttachedProducer] = {}
         self._queue: list[Send] = []
-        self._pushing: asyncio.Task[None] | None = None
-        self._in_push: set[Send] = set()
-        self._after_push: list[Callable[[], None]] = []
-        """Callbacks for sends of the current push that were stored or failed."""
-        self._pushed_count = 0
-        """The number of pushed sends that are neither stored nor failed."""
+        self._appending: asyncio.Task[None] | None = None
+        self._in_call: set[Send] = set()
+        """The sends of the current call to `append_entries`."""
+        self._after_call: list[Callable[[], None]] = []
+        """Callbacks for those of them that are already stored or have failed."""
+        self._appended_count = 0
+        """The number of sends of earlier calls that are neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
         """The producers to check for receipts in this turn of the event loop."""
         self._has_failed = False
@@ -174,11 +171,11 @@ class TopicPublisher:
     # Sends
 
     def enqueue(self, send: Send) -> None:
-        """Queue a send; all sends of the same turn are pushed together."""
+        """Queue a send; all sends of the same turn are appended together."""
         self._queue.append(send)
-        if self._pushing is None:
+        if self._appending is None:
             self._settled.clear()
-            self._pushing = self._loop.create_task(self._push())
+            self._appending = self._loop.create_task(self._append())
 
     def remove(self, producer: "AttachedProducer") -> None:
         if self._attached.get(producer.name) is producer:
@@ -186,22 +183,22 @@ class TopicPublisher:
             if self.deduplication is not None:
                 self.deduplication.producer_detached(producer.name)
 
-    async def _push(self) -> None:
+    async def _append(self) -> None:
         while self._queue:
             sends, self._queue = self._queue, []
-            self._in_push = set(sends)
+            self._in_call = set(sends)
             try:
                 await self.ledger.append_entries(sends)
             except LabkitError as error:
                 self.fail(error)
                 break
             finally:
-                self._in_push = set()
-            self._pushed_count += len(sends)
-            actions, self._after_push = self._after_push, []
+                self._in_call = set()
+            self._appended_count += len(sends)
+            actions, self._after_call = self._after_call, []
             for action in actions:
                 self._loop.call_soon(action)
-        self._pushing = None
+        self._appending = None
 
     def entries_stored(self, ledger_id: int, entries: Sequence[Send]) -> None:
         self._settle(entries, partial(self._stored, ledger_id))
@@ -210,22 +207,22 @@ class TopicPublisher:
         self._settle(entries, partial(self._failed, error))
 
     def _settle(self, entries: Sequence[Send], action: Callable[[Sequence[Send]], None]) -> None:
-        """Call `action` soon; for entries of the current push, call it after the push."""
-        pushed = [send for send in entries if send not in self._in_push]
-        in_push = [send for send in entries if send in self._in_push]
-        if pushed:
-            self._loop.call_soon(action, pushed)
-        if in_push:
-            self._after_push.append(partial(action, in_push))
+        """Call `action` soon; for entries of the current `append_entries`, after that call."""
+        earlier = [send for send in entries if send not in self._in_call]
+        in_call = [send for send in entries if send in self._in_call]
+        if earlier:
+            self._loop.call_soon(action, earlier)
+        if in_call:
+            self._after_call.append(partial(action, in_call))
 
     def _failed(self, error: LabkitError, sends: Sequence[Send]) -> None:
-        self._pushed_count -= len(sends)
+        self._appended_count -= len(sends)
         self.fail(error)
 
     def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
-        self._pushed_count -= len(sends)
+        self._appended_count -= len(sends)
         if self._has_failed:
-            return  # The topic's next owner finds out what is stored.
+            return  # Recovery will decide what was stored.
         for send in sends:
             send.position, send.is_stored = (ledger_id, send.entry_id), True
         if self.deduplication is not None:
@@ -254,7 +251,7 @@ class TopicPublisher:
         due, self._due = self._due, {}
         for producer in due:
             producer.send_receipts()
-        if not self._queue and self._pushing is None and not self._pushed_count:
+        if not self._queue and self._appending is None and not self._appended_count:
             self._settled.set()
 
 
@@ -288,16 +285,16 @@ class AttachedProducer:
         data: bytes,
         *,
         message_count: int = 1,
-        is_chunk: bool = False,
+        completes: bool = True,
     ) -> None:
         """Store an entry, unless the producer was dropped or the topic is being closed.
 
         The sequence ids are those of the entry's first and last messages; a highest id of 0 means
-        that they are equal.
+        that they are equal. `completes` is False for a chunk that is not the last one of its
+        message.
         """
         if not self.is_attached or not self.publisher.accepts_sends:
             return
-        completes = not is_chunk or completes_message(decode_metadata(data))
         highest = max(highest_sequence_id, sequence_id)
         send = Send(self, sequence_id, highest, data, message_count, completes)
         deduplication, status = self.publisher.deduplication, MessageDupStatus.NEW

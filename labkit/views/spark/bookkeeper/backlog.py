@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 
 
 class Backlog(NamedTuple):

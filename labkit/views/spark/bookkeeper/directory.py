@@ -16,8 +16,8 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import read_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.names import (
     decode_name,
     managed_ledger_path,

@@ -27,7 +27,7 @@ from labkit.system.broker.positions import (
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import BKDigestMatchException
 from labkit.system.model.proto.pulsar_pb2 import CompressionType, MessageMetadata
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.messages import split_entry
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Binary, Call, Routes, StatusError
 from labkit.worlds.live.admin.partitions import check_not_partitioned

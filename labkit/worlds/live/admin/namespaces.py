@@ -7,6 +7,7 @@ In Pulsar: `broker/admin/v2/Namespaces.java`, `NonPersistentTopics.java`.
 from http import HTTPStatus
 
 from labkit.system.broker.namespaces import partitioned_topics_of, topics_of
+from labkit.system.broker.ownership import BUNDLE_BOUNDARIES, BUNDLE_RANGES, NamespaceBundle
 from labkit.system.broker.policies import check_namespace_exists, namespace_policies
 from labkit.system.broker.tenants import (
     create_namespace,
@@ -14,7 +15,6 @@ from labkit.system.broker.tenants import (
     namespaces,
     new_policies,
 )
-from labkit.system.topic.ownership import BUNDLE_BOUNDARIES, BUNDLE_RANGES, NamespaceBundle
 from labkit.worlds.live.admin.call import (
     NAMESPACE,
     BadRequestError,

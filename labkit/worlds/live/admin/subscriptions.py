@@ -13,7 +13,7 @@ from labkit.system.broker.expiry import expire
 from labkit.system.broker.positions import nth_unacknowledged
 from labkit.system.broker.subscription import Subscription
 from labkit.system.broker.topics import BrokerTopic
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.names import check_name
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import parse_position

@@ -20,11 +20,11 @@ from typing import Self
 from tornado.netutil import bind_sockets
 
 from labkit.system.broker.broker import Broker
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.broker.protocol.authorization import Authorization
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.net import Connection, OnBodies
 from labkit.system.node.broker import serve_until_stopped
-from labkit.system.topic.ownership import BrokerAddress
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.admin.server import AdminServer, admin_server
 from labkit.worlds.live.clock import trace_clock_us

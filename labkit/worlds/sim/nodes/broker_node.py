@@ -3,9 +3,9 @@
 import asyncio
 
 from labkit.system.broker.broker import Broker
+from labkit.system.broker.ownership import BrokerAddress
 from labkit.system.node.broker import serve_until_stopped
 from labkit.system.topic.names import full_name
-from labkit.system.topic.ownership import BrokerAddress
 from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.machine.process import Process
 from labkit.worlds.sim.nodes.environment import Environment

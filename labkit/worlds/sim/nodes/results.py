@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 from labkit.system.model.entry import Entry
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.messages import Message
 from labkit.system.trace.answers import (
     AddAnswered,

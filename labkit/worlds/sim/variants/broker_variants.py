@@ -10,13 +10,13 @@ from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import AppendQueue, PendingEntry
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import ChainStore
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
-from labkit.system.topic.chain.retention import Rollover
+from labkit.system.topic.chain.ledger_chain import NOWHERE, LedgerInfo
+from labkit.system.topic.chain.rollover import Rollover
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.producing.deduplication import Deduplication, MessageDupStatus
-from labkit.system.topic.producing.publishing import NO_POSITION, AttachedProducer, TopicPublisher
+from labkit.system.topic.producing.publishing import AttachedProducer, TopicPublisher
 
 
 def broker_with(**parts: type) -> type[Broker]:
@@ -33,10 +33,10 @@ class ContinuesAfterFailedRollover(ManagedLedger):
     accepted, and stored in the ledger that is created afterwards.
     """
 
-    def end(self, error: LabkitError) -> None:
-        """End this ledger only if another broker owns it; otherwise fail the waiting entries."""
+    def abandon(self, error: LabkitError) -> None:
+        """Stop only if another broker owns it; otherwise fail the waiting entries."""
         if isinstance(error, ManagedLedgerFencedError):
-            super().end(error)
+            super().abandon(error)
         else:
             self.queue.fail(error)
 
@@ -46,7 +46,7 @@ class ContinuesAfterFailedRollover(ManagedLedger):
             try:
                 await self.begin_ledger(Rollover("opened", "opened"))
             except LabkitError as error:
-                self.end(error)
+                self.abandon(error)
                 return
         await super().push_waiting()
 
@@ -78,7 +78,7 @@ class ReceiptOfNewestEntry(TopicPublisher):
 
     def schedule_receipts(self, producer: AttachedProducer) -> None:
         for send in producer.pending_sends:
-            if send.is_stored and send.position == NO_POSITION:
+            if send.is_stored and send.position == NOWHERE:
                 send.position = self.ledger.last_confirmed
         super().schedule_receipts(producer)
 
@@ -125,9 +125,7 @@ class TakesOverWithoutRecovery(ManagedLedger):
 
 class _UnguardedNode(GuardedNode):
     async def write(self, data: bytes) -> None:
-        own_list = self.data
         await self.read()
-        self.data = own_list
         await super().write(data)
 
 

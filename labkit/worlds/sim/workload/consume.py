@@ -19,8 +19,8 @@ from labkit.system.broker.protocol.frames import message_id_data, position_of
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.model.message_id import EARLIEST
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, MessageIdData
-from labkit.system.topic.chain.chain import Position
-from labkit.system.topic.chain.formats import from_java_longs, to_java_longs
+from labkit.system.topic.chain.ledger_chain import Position
+from labkit.system.topic.cursors.formats import from_java_longs, to_java_longs
 from labkit.system.topic.messages import Message, decode_messages
 from labkit.system.topic.names import full_name, partition_of
 from labkit.worlds.sim.nodes.nodes import ClientNode

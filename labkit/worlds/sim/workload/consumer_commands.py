@@ -18,7 +18,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     CommandUnsubscribe,
     MessageIdData,
 )
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 
 
 def subscribe(

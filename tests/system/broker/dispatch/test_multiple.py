@@ -17,8 +17,8 @@ from labkit.system.broker.dispatch.key_shared import (
     StickyRanges,
 )
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
-from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
+from labkit.system.topic.chain.ledger_chain import Position
 from tests.system.broker.in_memory import (
     Client,
     Dispatchers,
@@ -244,7 +244,7 @@ async def test_a_trimmed_entry_is_no_longer_waited_for(dispatchers: Dispatchers)
     dispatcher, consumer = dispatchers.multiple(ledger), client.consumer()
     dispatcher.add(consumer)
     await settle()
-    ledger.chain.replace(ledger.chain.links[1:])
+    ledger.chain.replace(ledger.chain.stored_ledgers[1:])
     ledger.chain.open_entry_count = 1
     dispatcher.redeliver(consumer, [(10, 0), (11, 0)], 0)
     await settle()

@@ -22,7 +22,7 @@ from labkit.system.broker.dispatch.key_shared import AutoSplitRanges, KeySharedS
 from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
 from labkit.system.broker.dispatch.shared import SharedSelector
 from labkit.system.broker.dispatch.waiting import Receiver, Receivers, WaitingEntries
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from tests.system.broker.in_memory import (
     Client,
     Dispatchers,

@@ -1,12 +1,14 @@
 """Test how a broker handles each frame on a client's connection."""
 
 import asyncio
+import struct
 
 import pytest
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.authentication import Identity
 from labkit.system.broker.protocol.frames import NO_REQUEST
+from labkit.system.model import crc32c
 from labkit.system.model.errors import BKNotEnoughBookiesException
 from labkit.system.model.proto.pulsar_pb2 import (
     BaseCommand,
@@ -227,6 +229,27 @@ async def test_damaged_message_closes_its_producer_alone(
     other.send_messages(range(1))
     await until(lambda: broker.ledger().entries == [message(0)])
     await client.produce("first")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "fields"),
+    [(b"\xff", {"is_chunk": True}), (b"\x3a\xff", {})],
+    ids=["chunk", "with a tag of replicate_to"],
+)
+async def test_message_whose_metadata_cannot_be_decoded_closes_its_producer_alone(
+    broker: HeldBroker, client: FrameClient, metadata: bytes, fields: dict[str, bool]
+) -> None:
+    await client.produce("first")
+    rest = struct.pack(">I", len(metadata)) + metadata
+    undecodable = struct.pack(">HI", 0x0E01, crc32c.value(rest)) + rest
+    client.give(frame(BaseCommand.SEND, undecodable, producer_id=1, sequence_id=0, **fields))
+    refused = await client.answer(BaseCommand.SEND_ERROR)
+    assert (refused.sequence_id, refused.error) == (0, ServerError.ChecksumError)
+    await client.answer(BaseCommand.CLOSE_PRODUCER)
+    assert not client.closed
+    await client.produce("first")
+    client.send_messages(range(1))
+    await until(lambda: broker.ledger().entries == [message(0)])
 
 
 @pytest.mark.promise(

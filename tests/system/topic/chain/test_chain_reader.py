@@ -10,8 +10,8 @@ import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import BKNoSuchEntryException, BKReadException
-from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
 from labkit.system.topic.chain.chain_reader import ChainReader, StoredEntry
+from labkit.system.topic.chain.ledger_chain import LedgerChain, LedgerInfo, Position
 
 
 class PlayedReader:
@@ -185,7 +185,7 @@ async def test_read_of_a_ledger_that_is_trimmed_meanwhile_goes_on_behind_it() ->
     played = Played(2, 3)
 
     def trim() -> None:
-        played.chain.replace(played.chain.links[1:])
+        played.chain.replace(played.chain.stored_ledgers[1:])
         played.before_answer = lambda: None
         raise BKReadException("no bookie has the entry")
 

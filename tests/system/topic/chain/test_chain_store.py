@@ -12,10 +12,10 @@ from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
 from labkit.system.topic.chain import chain_store
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import ChainStore, read_chain
 from labkit.system.topic.chain.formats import DamagedNodeError, encode_chain
 from labkit.system.topic.chain.guarded_node import ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_path
 from tests.system.topic.clients import NOW_MS, PlayedClient, PlayedWriter
@@ -64,7 +64,7 @@ def link(ledger_id: int, entry_count: int) -> LedgerInfo:
 async def test_chain_that_is_not_there_is_empty_and_is_not_made_before_its_first_ledger() -> None:
     owned = Owned()
     await owned.store.take_over()
-    assert (owned.client.calls, owned.store.chain.links) == ([], ())
+    assert (owned.client.calls, owned.store.chain.stored_ledgers) == ([], ())
     assert await read_chain(owned.client.real, PATH) == ([], -1)
     writer = await owned.begin()
     assert await read_chain(owned.client.real, PATH) == ([LedgerInfo(writer.ledger_id)], 0)
@@ -82,7 +82,7 @@ async def test_last_ledger_is_recovered_and_the_chain_stored_again_at_a_takeover
     assert owned.client.calls == [f"open {second.ledger_id}", "node set"]
     closed = replace(link(second.ledger_id, 2), closed_at_ms=NOW_MS + 77)
     assert await owned.stored() == [link(first.ledger_id, 3), closed]
-    assert owned.store.chain.links == tuple(await owned.stored())
+    assert owned.store.chain.stored_ledgers == tuple(await owned.stored())
     with pytest.raises(ManagedLedgerFencedError, match=OVERTAKEN):
         await former.store.store_closed()
 
@@ -198,7 +198,7 @@ async def test_ledger_that_another_client_closed_ends_where_that_client_says() -
     owned.client.failing.fail("close", BKMetadataVersionException("closed by another"))
     writer.metadata = writer.metadata.closed(1, 10)
     await owned.end(writer)
-    assert owned.store.chain.links == (link(1, 2),)
+    assert owned.store.chain.stored_ledgers == (link(1, 2),)
 
 
 async def test_owner_whose_last_ledger_was_deleted_is_overtaken() -> None:

@@ -1,4 +1,4 @@
-"""Tests for the encoding of chains and cursors: Pulsar's data can be read, and fields that only
+"""Tests for the encoding of chains: Pulsar's data can be read, and fields that only
 Pulsar uses are preserved.
 """
 
@@ -7,51 +7,40 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from labkit.system.metadata.store import MAX_NODE_BYTES
 from labkit.system.model.proto.managed_ledger_pb2 import (
-    LongListMap,
-    ManagedCursorInfo,
     ManagedLedgerInfo,
     ManagedLedgerInfoMetadata,
-    PositionInfo,
 )
-from labkit.system.topic.chain.acknowledged import CursorState, Range
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.formats import (
-    IN_NODE,
-    CursorNode,
     DamagedNodeError,
     decode_chain,
-    decode_cursor_node,
-    decode_position,
     decode_properties,
     decode_terminated,
     decompress_node,
     encode_chain,
-    encode_cursor_node,
-    encode_position,
-    from_java_longs,
-    to_java_longs,
     with_property,
     with_terminated,
 )
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 
 LINKS = [LedgerInfo(3, 7, 1000, 1_700_000_000_000), LedgerInfo(5)]
-STATE = CursorState(
-    (3, -1),
-    (Range((3, 1), (3, 4)), Range((5, -1), (5, 0))),
-    (((5, 2), 0b1011),),
-    (("producer-1", 17), ("producer-2", 2**40)),
-)
 
 
 def wrapped(kind: str, body: bytes, size: int = 0) -> bytes:
     head = ManagedLedgerInfoMetadata(compressionType=kind, uncompressedSize=size)
     encoded = head.SerializeToString()
     return struct.pack(">HI", 0x4778, len(encoded)) + encoded + body
+
+
+DAMAGED = [
+    b"\x0a\x05",
+    b"\xff" * 9,
+    struct.pack(">HI", 0x4778, 99),
+    wrapped("ZLIB", b"no zlib"),
+]
+"""Bytes that are neither a node of a chain nor a node or an entry of a cursor."""
 
 
 def test_open_ledger_has_no_counts_and_time_0() -> None:
@@ -73,53 +62,6 @@ def test_what_another_software_says_of_a_chain_is_kept() -> None:
     assert found.terminatedPosition.entryId == 6
     shorter = encode_chain(changed[1:], found.SerializeToString())
     assert decode_chain(shorter) == changed[1:]
-
-
-def test_cursor_is_in_its_node_or_in_its_ledger() -> None:
-    node = CursorNode(IN_NODE, STATE, (("filter", "a"),))
-    data = encode_cursor_node(node)
-    # Field 1, cursorsLedgerId, contains -1, which is encoded in ten bytes.
-    assert data.startswith(b"\x08" + b"\xff" * 9 + b"\x01")
-    assert decode_cursor_node(data) == node
-    elsewhere = decode_cursor_node(encode_cursor_node(CursorNode(12, STATE)))
-    assert elsewhere.ledger_id == 12
-    # The node holds a snapshot of the mark-delete position and its properties.
-    assert elsewhere.state == CursorState(STATE.mark_delete, properties=STATE.properties)
-    assert [decode_position(each) for each in encode_position(STATE)] == [STATE]
-
-
-def test_node_of_a_cursor_that_only_names_its_ledger_is_read() -> None:
-    node = decode_cursor_node(ManagedCursorInfo(cursorsLedgerId=4).SerializeToString())
-    assert node.ledger_id == 4
-
-
-def test_ranges_are_read_from_bits_too() -> None:
-    bits = 0b111 << 62 | 0b1101 | 1 << 200
-    info = PositionInfo(ledgerId=1, entryId=1)
-    info.individualDeletedMessageRanges.append(LongListMap(key=9, values=to_java_longs(bits)))
-    assert decode_position(info.SerializeToString()).ranges == (
-        Range((9, -1), (9, 0)),
-        Range((9, 1), (9, 3)),
-        Range((9, 61), (9, 64)),
-        Range((9, 199), (9, 200)),
-    )
-
-
-def test_range_from_an_earlier_ledger_says_nothing_of_that() -> None:
-    info = PositionInfo(ledgerId=1, entryId=1)
-    stored = info.individualDeletedMessages.add()
-    stored.lowerEndpoint.ledgerId, stored.lowerEndpoint.entryId = 3, 6
-    stored.upperEndpoint.ledgerId, stored.upperEndpoint.entryId = 5, 2
-    assert decode_position(info.SerializeToString()).ranges == (Range((5, -1), (5, 2)),)
-
-
-@given(st.integers(0, 2**200))
-@example(1 << 62)
-@example(1 << 63)
-def test_bit_sets_are_javas_words(bits: int) -> None:
-    words = to_java_longs(bits)
-    assert all(-(2**63) <= word < 2**63 for word in words)
-    assert from_java_longs(words) == bits
 
 
 def test_compressed_nodes_are_read_where_python_can() -> None:
@@ -189,37 +131,20 @@ def test_properties_of_a_damaged_chain_are_not_none(decode: Callable[[bytes], ob
         decode(b"\x0a\x05")
 
 
-@pytest.mark.parametrize(
-    ("decode", "what"),
-    [
-        (decode_chain, "a chain of ledgers"),
-        (decode_cursor_node, "the node of a cursor"),
-        (decode_position, "the entry of a cursor"),
-    ],
-)
-def test_what_lacks_a_field_that_must_be_there_is_damaged(
-    decode: Callable[[bytes], object], what: str
-) -> None:
-    # These contain an empty ledger, an empty property and a position without a ledger.
-    bodies: dict[object, bytes] = {decode_chain: b"\x0a\x00", decode_position: b"\x10\x01"}
-    lacking = bodies.get(decode, b"\x20\x01")
-    with pytest.raises(
-        DamagedNodeError, match=f"{what} cannot be read: a required field is missing"
-    ):
-        decode(lacking)
-
-
 @pytest.mark.parametrize("name", ["LZ4", "ZSTD", "SNAPPY"])
 def test_unknown_compression_is_named_with_the_key_to_set(name: str) -> None:
     with pytest.raises(DamagedNodeError, match=f"{name}.*managedLedgerInfoCompressionType"):
         decode_chain(wrapped(name, b"?"))
 
 
-@pytest.mark.parametrize("decode", [decode_chain, decode_cursor_node, decode_position])
-@pytest.mark.parametrize(
-    "data", [b"\x0a\x05", b"\xff" * 9, struct.pack(">HI", 0x4778, 99), wrapped("ZLIB", b"no zlib")]
-)
-def test_damaged_bytes_are_reported_as_such(decode: object, data: bytes) -> None:
-    assert callable(decode)
+def test_a_chain_that_lacks_a_required_field_is_damaged() -> None:
+    with pytest.raises(
+        DamagedNodeError, match="a chain of ledgers cannot be read: a required field is missing"
+    ):
+        decode_chain(b"\x0a\x00")  # This contains an empty ledger.
+
+
+@pytest.mark.parametrize("data", DAMAGED)
+def test_damaged_bytes_of_a_chain_are_reported_as_such(data: bytes) -> None:
     with pytest.raises(DamagedNodeError):
-        decode(data)
+        decode_chain(data)

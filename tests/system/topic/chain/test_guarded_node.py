@@ -44,10 +44,16 @@ async def test_of_two_owners_that_create_the_node_one_goes_on(store: LossyStore)
 
 
 async def loses(store: LossyStore, lost: str, owner: GuardedNode, data: bytes) -> None:
-    """Let the owner write, and lose the request or the response of both attempts."""
-    store.lose = [lost, lost]
-    with pytest.raises(MetadataUnavailableError):
-        await owner.write(data)
+    """Let the owner write, lose the request or the response, and let the next read fail."""
+    store.lose = [lost]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "get", no_response)
+        with pytest.raises(MetadataUnavailableError):
+            await owner.write(data)
+
+
+async def no_response(*_: object) -> tuple[bytes, int]:
+    raise MetadataUnavailableError("the metadata store is not responding")
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -182,9 +188,9 @@ async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: L
     assert owner.data == b"1"
     await loses(store, "request", owner, b"2")
     assert owner.data == b"1"
-    # After the first lost response, the node was read back.
+    assert await owner.read()
     await loses(store, "answer", owner, b"2")
-    assert owner.data == b"2"
+    assert owner.data == b"1"
     assert await owner.read()
     assert owner.data == b"2"
     await owner.delete()
@@ -210,15 +216,10 @@ async def test_read_makes_an_owner_that_was_overtaken_the_one_that_goes_on(
 async def test_node_that_cannot_be_read_is_not_taken_for_missing(store: LossyStore) -> None:
     owner = node(store)
     await owner.write(b"0")
-    get = store.get
-
-    async def fails(*_: object) -> tuple[bytes, int]:
-        raise MetadataUnavailableError("the metadata store is not responding")
-
-    store.get = fails  # type: ignore[assignment, method-assign]
-    with pytest.raises(MetadataUnavailableError):
-        await owner.read()
-    store.get = get  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "get", no_response)
+        with pytest.raises(MetadataUnavailableError):
+            await owner.read()
     assert owner.data == b"0"
     await owner.write(b"1")
 
@@ -247,3 +248,23 @@ async def test_owner_that_writes_its_content_again_notices_another_owner(store: 
     await new.write(b"1")
     with pytest.raises(ManagedLedgerFencedError):
         await old.rewrite()
+
+
+@pytest.mark.parametrize("before", [b"0", b"closed"])
+@pytest.mark.parametrize("lost", ["request", "answer"])
+async def test_owner_whose_answer_was_lost_is_fenced_if_the_next_owner_wrote_the_same_bytes(
+    store: LossyStore, lost: str, before: bytes
+) -> None:
+    """The next owner of a closed or terminated chain stores the same bytes when it takes over."""
+    owner, other = node(store), node(store)
+    await owner.write(before)
+    await loses(store, lost, owner, b"closed")
+    await other.read()
+    await other.write(b"closed")
+    await other.write(b"closed")
+    cursor = GuardedNode(store, "/chain/s", "cursor s", owner)
+    for change in (lambda: cursor.create(b"s"), owner.rewrite, lambda: owner.write(b"1")):
+        with pytest.raises(ManagedLedgerFencedError):
+            await change()
+    await other.write(b"2")
+    assert store.tree.children("/chain", None) == []

@@ -8,20 +8,20 @@ import pytest
 
 from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, NodeTooLargeError
 from labkit.system.model.errors import BKNotEnoughBookiesException, BKWriteException
-from labkit.system.topic.chain.acknowledged import CursorState, Range
-from labkit.system.topic.chain.chain import NOWHERE
-from labkit.system.topic.chain.formats import (
+from labkit.system.topic.chain.formats import DamagedNodeError
+from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import NOWHERE
+from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors.acknowledged import CursorState, Range
+from labkit.system.topic.cursors.cursor_store import MAX_CURSOR_PROPERTIES_BYTES, CursorStore
+from labkit.system.topic.cursors.formats import (
     IN_NODE,
     CursorNode,
-    DamagedNodeError,
     decode_cursor_node,
     decode_position,
     encode_cursor_node,
     encode_position,
 )
-from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
-from labkit.system.topic.config import ManagedLedgerConfig
-from labkit.system.topic.cursors.cursor_store import MAX_CURSOR_PROPERTIES_BYTES, CursorStore
 from labkit.system.topic.names import managed_ledger_path
 from tests.system.topic.clients import PlayedClient
 
@@ -213,7 +213,7 @@ async def test_cursor_rests_in_its_node_if_ranges_and_batches_together_fit(
         assert kept.client.calls == ["add 1", "close 1"]
         assert kept.node.ledger_id == 1
     following = Kept(kept.client, max_ranges_in_node=3)
-    assert await following.store.recover() == state
+    assert await following.store.take_over() == state
     assert following.store.cursor_properties == (("filter", "a"),)
 
 
@@ -263,7 +263,7 @@ async def test_ledger_that_another_client_has_deleted_is_forgotten() -> None:
 
 async def test_cursor_without_a_node_is_not_there() -> None:
     kept = Kept()
-    assert await kept.store.recover() is None
+    assert await kept.store.take_over() is None
     assert kept.client.calls == []
 
 
@@ -271,7 +271,7 @@ async def test_cursor_that_rests_is_found_in_its_node_which_is_written_again() -
     kept = Kept()
     await kept.create(at(5), {"filter": "a"})
     following = Kept(kept.client)
-    assert await following.store.recover() == at(5)
+    assert await following.store.take_over() == at(5)
     assert kept.client.calls == ["node create", "node set"]
     with pytest.raises(ManagedLedgerFencedError):
         await kept.store.write(at(6))
@@ -284,7 +284,7 @@ async def test_next_owner_reads_the_last_state_stops_the_former_one_and_deletes_
     await kept.store.write(at(2))
     kept.client.failing.calls.clear()
     following = Kept(kept.client)
-    assert await following.store.recover() == at(2)
+    assert await following.store.take_over() == at(2)
     assert kept.client.calls == ["open 1", "node set", "delete 1"]
     assert kept.node == CursorNode(IN_NODE, at(2), (("filter", "a"),))
     with pytest.raises(ManagedLedgerFencedError):
@@ -300,7 +300,7 @@ async def test_without_a_state_in_the_ledger_that_of_the_node_counts(ledger: str
     else:
         del kept.client.ledgers[1]
     following = Kept(kept.client)
-    assert await following.store.recover() == at(1)
+    assert await following.store.take_over() == at(1)
     assert (kept.node.ledger_id, kept.ledgers) == (IN_NODE, [])
 
 
@@ -309,7 +309,7 @@ async def test_state_that_does_not_fit_into_the_node_stays_in_its_ledger() -> No
     await kept.store.write(at(2, ranges=2))
     following = Kept(kept.client, max_ranges_in_node=1)
     kept.client.failing.calls.clear()
-    assert await following.store.recover() == at(2, ranges=2)
+    assert await following.store.take_over() == at(2, ranges=2)
     # The node is written anyway, so that the former owner can no longer switch to a new ledger.
     assert kept.client.calls == ["open 1", "node set"]
     assert (kept.node.ledger_id, kept.ledgers) == (1, [1])
@@ -326,7 +326,7 @@ async def test_former_owner_that_moves_on_during_the_takeover_is_followed() -> N
         await kept.store.write(at(7))
 
     kept.client.store.before_next_set = former_owner_moves
-    assert await following.store.recover() == at(7)
+    assert await following.store.take_over() == at(7)
     assert (kept.node, kept.ledgers) == (CursorNode(IN_NODE, at(7), (("filter", "a"),)), [])
 
 
@@ -335,7 +335,7 @@ async def test_damaged_cursor_is_reported_and_left_as_it_is() -> None:
     kept.client.ledgers[1].entries.append(b"\xff")
     kept.client.failing.calls.clear()
     with pytest.raises(DamagedNodeError):
-        await Kept(kept.client).store.recover()
+        await Kept(kept.client).store.take_over()
     assert (kept.client.calls, kept.ledgers) == (["open 1"], [1])
     assert encode_position(at(1)) == kept.client.ledgers[1].entries[:1]
 
@@ -360,7 +360,7 @@ async def test_state_of_few_but_large_batches_stays_in_the_ledger_and_is_recover
     assert kept.node.ledger_id == 1
     for _ in range(2):
         following = Kept(kept.client)
-        assert await following.store.recover() == state
+        assert await following.store.take_over() == state
         await following.store.close(state)
     assert len(kept.ledgers) == 1
 
@@ -371,7 +371,7 @@ async def test_state_larger_than_an_entry_takes_several_and_is_recovered_whole()
     await kept.store.write(state)
     parts = kept.states(1)[1:]
     assert len(parts) == 3
-    assert await Kept(kept.client).store.recover() == state
+    assert await Kept(kept.client).store.take_over() == state
     # Pulsar's broker reads only the last entry, which contains the lowest ranges and batches.
     assert parts[-1].ranges == state.ranges
     assert parts[-1].batches == state.batches[: len(parts[-1].batches)] != ()
@@ -385,7 +385,7 @@ async def test_owner_that_dies_between_two_parts_leaves_a_state_that_acknowledge
     for parts in (2, 1):
         kept.client.ledgers[1].entries = entries[: 1 + parts]
         kept.somebody_writes(CursorNode(1, at(1)))
-        found = await Kept(kept.client, max_ranges_in_node=1).store.recover()
+        found = await Kept(kept.client, max_ranges_in_node=1).store.take_over()
         assert found is not None
         assert (found.mark_delete, found.ranges) == (state.mark_delete, ())
         assert set(found.batches) < set(state.batches)
@@ -395,7 +395,7 @@ async def test_what_does_not_fit_into_four_entries_is_not_stored_from_the_highes
     state = partly_acknowledged(2000)
     kept = await Kept().begun()
     await kept.store.write(state)
-    found = await Kept(kept.client).store.recover()
+    found = await Kept(kept.client).store.take_over()
     assert found is not None
     assert found.batches == state.batches[: len(found.batches)]
     assert 1500 < len(found.batches) < 2000
@@ -405,7 +405,7 @@ async def test_state_in_a_node_that_is_too_large_for_labkit_moves_to_a_ledger() 
     kept = Kept(max_ranges_in_node=1)
     await kept.create(at(0), {})
     kept.somebody_writes(CursorNode(IN_NODE, at(2, ranges=2)))
-    assert await kept.store.recover() == at(2, ranges=2)
+    assert await kept.store.take_over() == at(2, ranges=2)
     assert (kept.node.ledger_id, kept.states(1)) == (1, [at(2, ranges=2)])
 
 
@@ -424,10 +424,10 @@ async def test_snapshot_too_large_for_the_node_is_in_the_ledger_alone() -> None:
     kept = await Kept().begun()
     await kept.store.write(at(2))
     await kept.store.close(state)
-    assert await Kept(kept.client).store.recover() == state
+    assert await Kept(kept.client).store.take_over() == state
     # If the ledger is missing, the cursor starts at the first entry and needs no marks.
     del kept.client.ledgers[kept.node.ledger_id]
-    assert await Kept(kept.client).store.recover() == CursorState(NOWHERE)
+    assert await Kept(kept.client).store.take_over() == CursorState(NOWHERE)
 
 
 async def test_properties_that_leave_no_room_in_the_node_are_refused_at_the_creation() -> None:

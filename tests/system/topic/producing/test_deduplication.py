@@ -10,10 +10,10 @@ import pytest
 
 from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
-from labkit.system.topic.chain.acknowledged import CursorState
-from labkit.system.topic.chain.chain import Position
 from labkit.system.topic.chain.chain_reader import StoredEntry
-from labkit.system.topic.chain.formats import encode_position
+from labkit.system.topic.chain.ledger_chain import Position
+from labkit.system.topic.cursors.acknowledged import CursorState
+from labkit.system.topic.cursors.formats import encode_position
 from labkit.system.topic.messages import (
     OutgoingMessage,
     encode_batch,

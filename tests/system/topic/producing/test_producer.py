@@ -14,7 +14,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.append_queue import AwaitedEntry
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import (
     OutgoingMessage,
@@ -212,7 +212,7 @@ async def test_each_message_of_an_entry_that_fails_gets_the_reason() -> None:
     sending = Sending(Batching(max_messages=2, max_delay_ms=10**6))
     sent = sending.send(b"0", b"1")
     await turn()
-    sending.ledger.end(FENCED)
+    sending.ledger.abandon(FENCED)
     await turn()
     sent += sending.send(b"2", b"3")
     await sending.producer.flush()
@@ -227,7 +227,7 @@ async def test_message_whose_sender_waits_no_longer_harms_no_other(fails: bool) 
     await turn()
     sent[1].cancel()
     if fails:
-        sending.ledger.end(FENCED)
+        sending.ledger.abandon(FENCED)
     else:
         sending.ledger.store()
     await turn()

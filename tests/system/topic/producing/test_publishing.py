@@ -8,10 +8,9 @@ import pytest
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.topic.append_queue import PendingEntry
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
 from labkit.system.topic.producing.deduplication import Deduplication
 from labkit.system.topic.producing.publishing import (
-    NO_POSITION,
     AttachedProducer,
     ProducerBusyError,
     ProducerNames,
@@ -151,7 +150,7 @@ async def test_receipt_of_a_duplicate_does_not_overtake() -> None:
     assert p.told == [(0, (7, 0))]
     topic.ledger.store()
     await turns()
-    assert p.told == [(0, (7, 0)), (1, (7, 1)), (0, NO_POSITION)]
+    assert p.told == [(0, (7, 0)), (1, (7, 1)), (0, NOWHERE)]
 
 
 async def test_message_under_way_from_an_earlier_connection_drops_the_producer_alone() -> None:
@@ -173,7 +172,7 @@ async def test_message_under_way_from_an_earlier_connection_drops_the_producer_a
     once_more = Sender(topic.publisher)
     once_more.send(0, 1)
     await turns()
-    assert once_more.told == [(0, NO_POSITION)]
+    assert once_more.told == [(0, NOWHERE)]
     assert topic.failures == []
 
 
@@ -188,7 +187,7 @@ async def test_first_failure_drops_all_producers_and_nothing_later_is_stored() -
     q.send(0)
     await turns()
     topic.ledger.store(1)
-    topic.ledger.end(FENCED)
+    topic.ledger.abandon(FENCED)
     p.send(2)
     await turns()
     p.send(3)
@@ -205,7 +204,7 @@ async def test_next_owner_takes_what_failed_here_for_new() -> None:
     p.send(0, 1, 2)
     await turns()
     topic.ledger.store(1)
-    topic.ledger.end(FENCED)
+    topic.ledger.abandon(FENCED)
     await turns()
     topic.ledger.error = None
     after = await deduplicated(topic.ledger)
@@ -416,7 +415,7 @@ async def test_message_of_many_chunks_is_a_mark_when_its_last_chunk_is_stored() 
     topic = await deduplicated()
     p = Sender(topic.publisher)
     for number in range(3):
-        p.producer.send(5, 0, chunk(5, number, of=3), is_chunk=True)
+        p.producer.send(5, 0, chunk(5, number, of=3), completes=number == 2)
     await turns()
     marks = topic.publisher.deduplication
     assert marks is not None

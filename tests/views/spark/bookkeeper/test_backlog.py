@@ -1,5 +1,5 @@
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.views.spark.bookkeeper.backlog import Backlog, backlog
 from labkit.views.spark.bookkeeper.offsets import before_first_entry
 

@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
-from labkit.system.topic.chain.chain import LedgerInfo
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
 from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options

@@ -11,8 +11,8 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import OnChange
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
-from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import read_chain
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.views.spark.bookkeeper import directory
 from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, LedgerGoneError
 from labkit.views.spark.bookkeeper.entries import read_span

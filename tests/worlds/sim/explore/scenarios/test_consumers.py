@@ -16,10 +16,10 @@ from labkit.system.broker.topics import BrokerTopic
 from labkit.system.check import CHECKS
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain import chain_store
-from labkit.system.topic.chain.acknowledged import Acknowledged
-from labkit.system.topic.chain.chain import LedgerInfo, Position
+from labkit.system.topic.chain.ledger_chain import LedgerInfo, Position
 from labkit.system.topic.chain.retention import ledgers_to_delete
 from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors.acknowledged import Acknowledged
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario

@@ -1,10 +1,12 @@
 """Tests for upkeep work that runs on request and at intervals."""
 
 import asyncio
+import gc
 
 import pytest
 
-from labkit.system.topic.chain.maintenance import MaintenanceTask
+from labkit.system.topic.maintenance import MaintenanceTask
+from tests.until import until
 from tests.virtual_time import in_virtual_time
 
 
@@ -87,4 +89,38 @@ async def test_work_that_is_wanted_while_it_is_done_is_done_once_more_behind_it(
     task.trigger()
     await asyncio.sleep(1)
     assert work.times == [0.0, 10.0, 30.0]
+    task.stop()
+
+
+async def test_work_that_fails_once_is_done_again_when_triggered() -> None:
+    reported: list[BaseException] = []
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    failures = [ZeroDivisionError()]
+
+    async def work() -> None:
+        if failures:
+            raise failures.pop()
+        done.set()
+
+    task = MaintenanceTask(work, interval_ms=1_000_000)
+    task.begin()
+    task.trigger()
+    await until(lambda: not failures)
+    task.trigger()
+    await done.wait()
+    gc.collect()  # asyncio reports an exception when it deletes the task.
+    assert [type(error) for error in reported] == [ZeroDivisionError]
+    task.stop()
+
+
+@in_virtual_time
+async def test_work_that_is_wanted_before_the_beginning_is_done_at_the_beginning() -> None:
+    work = TimedWork()
+    task = MaintenanceTask(work, interval_ms=5000)
+    task.trigger()
+    await asyncio.sleep(1)
+    task.begin()
+    await asyncio.sleep(1)
+    assert work.times == [1.0]
     task.stop()

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, OnChange
-from labkit.system.topic.ownership import (
+from labkit.system.broker.ownership import (
     BROKERS,
     BrokerAddress,
     NamespaceBundle,
@@ -14,6 +13,7 @@ from labkit.system.topic.ownership import (
     decode_owner,
     encode_owner,
 )
+from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, OnChange
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Recorder
 from tests.system.client.memory_store import MemoryStore

@@ -31,6 +31,9 @@ class LedgerInfo:
 class LedgerChain:
     """The ledgers of a partition, oldest first.
 
+    Their ids ascend, because an owner reads the chain before it requests the id of its next ledger;
+    the methods rely on this order when they use `bisect`.
+
     `open_entry_count` and `open_size_bytes` are the number and the total size of the open ledger's
     confirmed entries.
     """
@@ -41,22 +44,26 @@ class LedgerChain:
         self.replace(links)
 
     def replace(self, links: Iterable[LedgerInfo]) -> None:
-        open_ledger = self._ids[-1] if self._ids else -1
-        self.links = tuple(links)
-        # The previous open ledger is no longer open: reset its counts.
-        if not self.links or self.links[-1] != LedgerInfo(open_ledger):
+        previous_last = self._ids[-1] if self._ids else -1
+        self.stored_ledgers = tuple(links)
+        """The ledgers as stored in the metadata store: the open one without its counts."""
+        is_still_open = self.stored_ledgers[-1:] == (LedgerInfo(previous_last),)
+        if not is_still_open:
             self.open_entry_count = self.open_size_bytes = 0
-        self._ids = [link.ledger_id for link in self.links]
-        self._before = [0, *accumulate(link.entry_count for link in self.links)]
+        self._ids = [link.ledger_id for link in self.stored_ledgers]
+        self._before = [0, *accumulate(link.entry_count for link in self.stored_ledgers)]
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
         """The ledgers of the chain, including the current entry and byte counts of the open one."""
         if not self.open_entry_count:
-            return self.links
-        last = self.links[-1]
+            return self.stored_ledgers
+        last = self.stored_ledgers[-1]
         entries, size_bytes = self.open_entry_count, self.open_size_bytes
-        return (*self.links[:-1], replace(last, entry_count=entries, size_bytes=size_bytes))
+        return (
+            *self.stored_ledgers[:-1],
+            replace(last, entry_count=entries, size_bytes=size_bytes),
+        )
 
     @property
     def start(self) -> Position:
@@ -135,4 +142,4 @@ class LedgerChain:
 
     def _count(self, at: int) -> int:
         is_last = at == len(self._ids) - 1
-        return self.links[at].entry_count + (self.open_entry_count if is_last else 0)
+        return self.stored_ledgers[at].entry_count + (self.open_entry_count if is_last else 0)

@@ -6,9 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from labkit.system.metadata.store import MetadataUnavailableError
-from labkit.system.model.errors import BKMetadataSerializationException
-from labkit.system.topic.ownership import (
+from labkit.system.broker.ownership import (
     BrokerAddress,
     BundleUnloadingError,
     NamespaceBundle,
@@ -19,6 +17,8 @@ from labkit.system.topic.ownership import (
     encode_broker,
     encode_owner,
 )
+from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.metadata import SimMetadataStore
 from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world

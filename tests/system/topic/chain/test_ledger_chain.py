@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.system.topic.chain.chain import NOWHERE, LedgerChain, LedgerInfo, Position
+from labkit.system.topic.chain.ledger_chain import NOWHERE, LedgerChain, LedgerInfo, Position
 
 
 @st.composite
@@ -41,7 +41,11 @@ def test_next_position_is_an_entry_or_the_place_of_the_one_to_come(
     chain: LedgerChain, position: Position
 ) -> None:
     behind = [entry for entry in entries_of(chain) if entry > position]
-    place_to_come = (chain.links[-1].ledger_id, chain.open_entry_count) if chain.links else NOWHERE
+    place_to_come = (
+        (chain.stored_ledgers[-1].ledger_id, chain.open_entry_count)
+        if chain.stored_ledgers
+        else NOWHERE
+    )
     assert chain.next_position(position) == (behind[0] if behind else place_to_come)
 
 
@@ -64,7 +68,7 @@ def test_end_is_the_last_confirmed_entry_or_the_place_in_front_of_the_first(
     chain: LedgerChain,
 ) -> None:
     entries = entries_of(chain)
-    in_front = (chain.links[-1].ledger_id, -1) if chain.links else NOWHERE
+    in_front = (chain.stored_ledgers[-1].ledger_id, -1) if chain.stored_ledgers else NOWHERE
     assert chain.end == (entries[-1] if entries else in_front)
 
 

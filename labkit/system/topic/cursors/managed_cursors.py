@@ -4,22 +4,19 @@ In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TypeVar
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import NoNodeError
 from labkit.system.model.errors import LabkitError
-from labkit.system.topic.chain.acknowledged import CursorState
-from labkit.system.topic.chain.chain import LedgerChain, Position
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
+from labkit.system.topic.chain.ledger_chain import LedgerChain, Position
 from labkit.system.topic.config import ManagedLedgerConfig
+from labkit.system.topic.cursors.acknowledged import CursorState
 from labkit.system.topic.cursors.cursor import ManagedCursor, Start, mark_delete_before
 from labkit.system.topic.cursors.cursor_store import CursorStore
 from labkit.system.topic.names import decode_name, encode_name
-
-T = TypeVar("T")
 
 
 class ManagedCursors:
@@ -39,7 +36,9 @@ class ManagedCursors:
         self._client = client
         self._config = config
         self._on_fenced = on_fenced
-        self._turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
+        """Held while a cursor is created or deleted."""
+        self._ended: LabkitError | None = None
 
     @property
     def slowest_durable(self) -> Position | None:
@@ -47,15 +46,15 @@ class ManagedCursors:
         durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
         return min((cursor.durable_mark_delete for cursor in durable), default=None)
 
-    async def recover(self) -> None:
-        """Take over all durable cursors. Raises the same exceptions as `CursorStore.recover`."""
+    async def take_over(self) -> None:
+        """Take over all durable cursors. Raises the same exceptions as `CursorStore.take_over`."""
         try:
             nodes = await self._client.store.children(self._path)
         except NoNodeError:
             return
         for node in nodes:
             store = self._store(decode_name(node))
-            state = await store.recover()
+            state = await store.take_over()
             if state is not None:
                 self._add(decode_name(node), state, store)
 
@@ -67,7 +66,7 @@ class ManagedCursors:
         properties: Mapping[str, int],
         cursor_properties: Mapping[str, str],
     ) -> ManagedCursor:
-        async with self._turn:
+        async with self.lock:
             if name in self.by_name:
                 return self.by_name[name]
             mark_delete = mark_delete_before(self._chain, start)
@@ -75,24 +74,29 @@ class ManagedCursors:
             store = None
             if durable:
                 store = self._store(name)
-                state = await self._guarded(self._create(store, state, cursor_properties))
+                state = await self._create(store, state, cursor_properties)
+            if self._ended is not None:  # The owner has ended in the meantime.
+                raise self._ended
             return self._add(name, state, store)
 
     async def delete(self, name: str) -> None:
-        async with self._turn:
+        async with self.lock:
             cursor = self.by_name.get(name)
             if cursor is not None:
-                await self._guarded(cursor.delete())
+                await cursor.delete()
                 del self.by_name[name]
 
-    async def close(self) -> None:
-        """Store all cursors for the next owner."""
-        # Iterate over a copy, because a consumer may open a cursor during a write.
+    async def close(self, reason: LabkitError) -> None:
+        """Store all cursors for the next owner; a later `open` raises `reason`."""
+        self._ended = reason
+        # Iterate over a copy, because a consumer may delete a cursor during a write.
         for cursor in list(self.by_name.values()):
             with suppress(LabkitError):  # The next owner redelivers some messages.
                 await cursor.close()
 
     def stop(self, reason: LabkitError) -> None:
+        """Store nothing more; a later `open` raises `reason`."""
+        self._ended = reason
         for cursor in self.by_name.values():
             cursor.stop(reason)
 
@@ -105,7 +109,7 @@ class ManagedCursors:
         # Either an earlier attempt of this owner has created the cursor, or another owner has taken
         # over the chain, so that this write fails.
         await self._chain_node.rewrite()
-        return await store.recover() or state
+        return await store.take_over() or state
 
     def _store(self, name: str) -> CursorStore:
         path = f"{self._path}/{encode_name(name)}"
@@ -122,10 +126,3 @@ class ManagedCursors:
         )
         self.by_name[name] = cursor
         return cursor
-
-    async def _guarded(self, change: Awaitable[T]) -> T:
-        try:
-            return await change
-        except ManagedLedgerFencedError as error:
-            self._on_fenced(error)
-            raise

@@ -8,15 +8,15 @@ from itertools import pairwise
 
 import pytest
 
-from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, OnChange
-from labkit.system.topic.ownership import (
+from labkit.system.broker.ownership import (
     BROKERS,
     BundleUnloadingError,
     NamespaceBundle,
     encode_broker,
     encode_owner,
 )
-from tests.system.topic.ownership_world import (
+from labkit.system.metadata.store import ANY_VERSION, MetadataUnavailableError, OnChange
+from tests.system.broker.ownership_world import (
     BUNDLE,
     NODE,
     OTHER_BUNDLE,

@@ -22,9 +22,13 @@ class MaintenanceTask:
     def begin(self) -> None:
         self._runs = True
         self._later()
+        if self._is_wanted:
+            self.trigger()
 
     def trigger(self) -> None:
-        """Run the work soon; if it is already running, run it once more afterwards."""
+        """Run the work soon; if it is running, run it once more afterwards; if `begin` has not been
+        called, run it then.
+        """
         self._is_wanted = True
         if self._task is None and self._runs:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -36,12 +40,13 @@ class MaintenanceTask:
             self._next.cancel()
 
     async def _run(self) -> None:
-        # Run again if triggered during a run: the trigger may relate to something that this run has
-        # already processed.
-        while self._is_wanted:
-            self._is_wanted = False
-            await self._work()
-        self._task = None
+        try:
+            # Run again if triggered during a run: work may have arrived after this run looked.
+            while self._is_wanted:
+                self._is_wanted = False
+                await self._work()
+        finally:
+            self._task = None
 
     def _later(self) -> None:
         if self._runs:

@@ -59,7 +59,9 @@ class BundleUnloadingError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """`broker_id` is `host:port` of the HTTP address; missing URLs are empty."""
+    """`broker_id` is `host:port` of the HTTP address; a URL that is not configured is an empty
+    string.
+    """
 
     broker_id: str
     service_url: str
@@ -157,7 +159,7 @@ class TopicOwnership:
         self._is_leaving = False
         self._sessions_lost = 0
         self._when_lost: list[Callable[[list[NamespaceBundle]], None]] = []
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._registering: asyncio.Task[None] | None = None
         store.on_new_session(self._session_lost)
 
@@ -204,7 +206,7 @@ class TopicOwnership:
         """Leave the cluster: attract no more clients, and acquire no more bundles."""
         self._is_registered = False
         self._is_leaving = True
-        async with self._turn:
+        async with self._lock:
             pass  # Wait until a bundle that is being acquired is owned, so that it can be unloaded.
         with suppress(NoNodeError):
             await self._store.delete(f"{BROKERS}/{self._me.broker_id}")
@@ -236,7 +238,7 @@ class TopicOwnership:
         Raises `BundleUnloadingError` while the owner is unloading the bundle.
         """
         bundle = bundle_of(topic)
-        async with self._turn:
+        async with self._lock:
             while bundle not in self._owned:
                 if self._is_leaving:
                     raise _unloading(bundle, self._me)
@@ -272,14 +274,14 @@ class TopicOwnership:
             # Do this before changing the node, so that this broker immediately stops naming itself
             # as the owner.
             self._owned[bundle] = False
-            async with self._turn:
+            async with self._lock:
                 if self._is_given_up(bundle):
                     await self._mark_disabled(bundle)
 
     async def release(self, bundle: NamespaceBundle) -> None:
         """Finish unloading a bundle after `disable`, so that any broker may acquire it."""
         while True:
-            async with self._turn:
+            async with self._lock:
                 # The bundle may have been lost with the session, and acquired again in the
                 # meantime.
                 if not self._is_given_up(bundle):

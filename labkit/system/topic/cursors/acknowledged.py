@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labkit.system.topic.chain.chain import Position
+from labkit.system.topic.chain.ledger_chain import Position
 
 NextPosition = Callable[[Position], Position]
 """Returns the first entry after a position, or else the next free position."""
@@ -128,13 +128,15 @@ class Acknowledged:
 
     def _advance(self) -> None:
         """Advance mark-delete past the first ranges, up to the first unacknowledged entry."""
-        swallowed = 0
-        while swallowed < len(self._lowers):
-            if self._next_position(self.mark_delete) <= self._lowers[swallowed]:
+        passed = 0
+        while passed < len(self._lowers):
+            first_unacknowledged = self._next_position(self.mark_delete)
+            # A range starts after its lower bound, so the entry at the bound is unacknowledged.
+            if first_unacknowledged <= self._lowers[passed]:
                 break
-            self.mark_delete = max(self.mark_delete, self._uppers[swallowed])
-            swallowed += 1
-        if swallowed:
+            self.mark_delete = max(self.mark_delete, self._uppers[passed])
+            passed += 1
+        if passed:
             self._drop_up_to(self.mark_delete)
 
     def _drop_up_to(self, position: Position) -> None:

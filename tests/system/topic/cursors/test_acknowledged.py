@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from labkit.system.topic.chain.acknowledged import Acknowledged, CursorState, Range
-from labkit.system.topic.chain.chain import LedgerChain, LedgerInfo, Position
-from labkit.system.topic.chain.formats import decode_position, encode_position
+from labkit.system.topic.chain.ledger_chain import LedgerChain, LedgerInfo, Position
+from labkit.system.topic.cursors.acknowledged import Acknowledged, CursorState, Range
+from labkit.system.topic.cursors.formats import decode_position, encode_position
 
 CHAIN = LedgerChain([LedgerInfo(3, 5, 1, 1), LedgerInfo(4, 1, 1, 1), LedgerInfo(9, 7, 1, 1)])
-ENTRIES = [(link.ledger_id, entry) for link in CHAIN.links for entry in range(link.entry_count)]
+ENTRIES = [
+    (link.ledger_id, entry) for link in CHAIN.stored_ledgers for entry in range(link.entry_count)
+]
 BATCH_SIZE = 5
 ALL_OF_IT = (1 << BATCH_SIZE) - 1
 
