@@ -14,7 +14,7 @@ interval in which the share of broken futures changes most.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from math import ceil, log2
 from typing import Protocol
 
@@ -33,6 +33,7 @@ from labkit.worlds.sim.scenario.faults import (
     Pause,
     PowerCut,
 )
+from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import START
 
 _FAULT_EVENTS = ("node.killed", "node.paused", "link.cut", "session.lost")
@@ -43,6 +44,8 @@ _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
 class Run(Protocol):
     """The part of a `Trace` that the search uses."""
 
+    @property
+    def scenario(self) -> Scenario: ...
     @property
     def events(self) -> Sequence[Event]: ...
     @property
@@ -243,7 +246,9 @@ def _count_broken(trace: Run, moment_us: int, check: type[Check], futures: int) 
         except SimulationError:
             return False
 
-    return sum(map(breaks, range(futures)))
+    # With the seed of the run itself, a future would make the same decisions as the run.
+    seeds = (seed for seed in count() if seed != trace.scenario.seed)
+    return sum(map(breaks, islice(seeds, futures)))
 
 
 def _breaks(trace: Run, check: type[Check]) -> bool:

@@ -18,7 +18,7 @@ from labkit.worlds.sim.epilogue.final_reads import read_everything
 from labkit.worlds.sim.epilogue.trimming import TrimmedLedgers
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.disk import CrashError
-from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.machine.loop import BudgetError, SimLoop
 from labkit.worlds.sim.machine.network import SimNetwork
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
@@ -208,8 +208,15 @@ class World:
         self.at(On("node.started", nth=len(self.nodes)), lambda: all_up.set_result(None))
         for node in self.nodes.values():
             node.start()
-        async with asyncio.timeout(_BOOT_LIMIT_S):
-            await all_up
+        try:
+            async with asyncio.timeout(_BOOT_LIMIT_S):
+                await all_up
+        except TimeoutError:
+            down = [name for name, node in self.nodes.items() if not node.is_serving]
+            raise BudgetError(
+                f"{', '.join(down)} did not start within {_BOOT_LIMIT_S:g} s of virtual time; look"
+                " for decisions that delay disk calls or messages for too long"
+            ) from None
 
     async def work(self) -> None:
         deadline = self.loop.now + self.scenario.limit_s

@@ -39,9 +39,9 @@ class DiskCall(NamedTuple):
 
 
 class DiskFaults:
-    """A machine's disk faults, the operation before which it stops, and its completed calls."""
+    """A machine's disk faults, the operations before which it stops, and its finished calls."""
 
-    def __init__(self, stop: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.call_s = CALL_S
         self.extra_s = 0.0
         """How much longer each call takes."""
@@ -50,11 +50,11 @@ class DiskFaults:
         self.fails_to_read = False
         self.is_full = False
         self.is_full_at_sync = False
-        self.stop_at = -1
-        """Number of the operation at which the machine stops; -1: none."""
-        self.stop = stop
+        self.stops: dict[int, Callable[[], None]] = {}
+        """What stops the machine, by the number of the operation before which it stops."""
         self.call_count = 0
-        """Number of calls so far, even before restarts; each call has its own decisions."""
+        """Number of calls so far, including those before restarts; each call has its own decisions.
+        """
         self.calls: list[DiskCall] = []
         """The finished calls."""
 
@@ -62,13 +62,12 @@ class DiskFaults:
         self.extra_s = self.slow_share = 0.0
         self.fails_to_sync = self.fails_to_read = False
         self.is_full = self.is_full_at_sync = False
-        self.stop_at = -1
+        self.stops.clear()
 
     def watch(self, operation: Operation) -> None:
         """Raise `SimDiskError` if the operation fails, `CrashError` if the machine stops first."""
-        if operation.number == self.stop_at:
-            self.stop_at = -1
-            self.stop()
+        if (stop := self.stops.pop(operation.number, None)) is not None:
+            stop()
             raise CrashError(str(operation))
         if self.fails_to_sync and operation.kind.startswith("sync"):
             raise SimDiskError(errno.EIO, f"{operation} failed")

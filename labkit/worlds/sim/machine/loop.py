@@ -22,6 +22,9 @@ from labkit.worlds.sim.machine.garbage_collector import without_garbage_collecti
 from labkit.worlds.sim.machine.interrupt import interrupt_of_this_thread
 from labkit.worlds.sim.machine.process import PROCESS, Process, TaskList
 
+TIME_LIMIT_S = 3600.0
+"""The virtual time that a run may take."""
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -114,13 +117,16 @@ class SimLoop(asyncio.BaseEventLoop):
     _ready: deque[Any]
     _stopping: bool
 
-    def __init__(self, event_budget: int = 10_000_000, time_limit_s: float = 86_400.0) -> None:
+    def __init__(self, event_budget: int = 10_000_000, time_limit_s: float = TIME_LIMIT_S) -> None:
         super().__init__()
         self.now = 0.0
         """Virtual time in seconds, the same for all nodes."""
         self.world = copy_context()
         """The context of code that runs outside any node."""
         self.numbers = count()
+        """Numbers of tasks and futures. Timers have their own, so that an additional fault does not
+        change how sets of tasks iterate.
+        """
         self.event_count = 0
         """Number of steps run so far."""
         self.on_idle: Callable[[], bool] | None = None
@@ -130,6 +136,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._event_budget = event_budget
         self._time_limit_s = time_limit_s
         self._timers: list[_Timer] = []
+        self._timer_numbers = count()
         self._polls: list[_Timer] = []
         """Timers that usually have nothing to do when they are due."""
         self.tasks = TaskList()
@@ -191,7 +198,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Schedule a step for a virtual time rather than a time on the node's own clock."""
         handle = SimHandle(when, callback, args, self, context)
         timers = self._polls if type(callback) is Poll else self._timers
-        heappush(timers, (when, next(self.numbers), handle))
+        heappush(timers, (when, next(self._timer_numbers), handle))
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -323,7 +330,7 @@ class SimLoop(asyncio.BaseEventLoop):
         No step runs before that timer, so a poll that has nothing to do now has nothing to do until
         then.
         """
-        timers, polls, numbers = self._timers, self._polls, self.numbers
+        timers, polls, numbers = self._timers, self._polls, self._timer_numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)
         idle: set[int] = set()
         while polls and polls[0] < limit and self.now <= self._time_limit_s:

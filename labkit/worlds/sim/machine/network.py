@@ -173,15 +173,18 @@ class SimNetwork:
             self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended; unless `silently` is set, notify its peers."""
+        """Disconnect a process that has ended, and notify its peers unless `silently` is set,
+        because the machine has lost power. A process that was killed can lose power later.
+        """
         self._up.pop(process.name, None)
-        if not silently:
+        if silently:
+            self._without_process.pop(process.name, None)
+        else:
             self._without_process[process.name] = None
         for key in [key for key in self._ports if key[0] == process.name]:
             del self._ports[key]
-        ends = self._ends.get(process.name, {})
-        # Iterate over a copy, because `forget` removes an end of a connection from the dictionary.
-        for end in list(ends.values()):
+        # The ends of earlier processes are still here, but no longer open.
+        for end in [each for each in self._ends.get(process.name, {}).values() if each.is_open]:
             end.is_open = False
             if silently and not self.is_in_turn:
                 end.is_reset_due = end.newest is not None

@@ -78,9 +78,7 @@ class Process:
         self.held_steps: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
         self.on_death: list[Callable[[], None]] = []
-        """The world's callbacks for the death of the process; the node's own code no longer runs
-        then.
-        """
+        """The world's callbacks, which the node calls after it has reported the death."""
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -89,11 +87,8 @@ class Process:
         return loop.create_task(coroutine, context=self.context.copy())
 
     def kill(self) -> None:
-        if self.is_alive:
-            self.is_alive = self.is_running = False
-            self.held_steps.clear()
-            for action in self.on_death:
-                action()
+        self.is_alive = self.is_running = False
+        self.held_steps.clear()
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)

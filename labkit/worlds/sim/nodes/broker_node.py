@@ -36,8 +36,7 @@ class BrokerNode(SimNode):
         self._leaving = asyncio.Event()
         network.listen(broker.accept, BROKER_PORT)
         await broker.start()
-        self.is_serving = True
-        self.recorder.record("node.started")
+        self.report_started(process)
         await serve_until_stopped(self._leaving, broker, lambda: None)
         self.crash(reason="it left in good order")
         if self._down_ms:

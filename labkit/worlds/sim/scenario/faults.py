@@ -302,7 +302,7 @@ class ClockSkew(Value):
     def strike(self, world: FaultyWorld) -> None:
         node = world.nodes[self.node]
         node.skew(self.rate, self.offset_ms)
-        world.end_after(self.for_ms, node.repair)
+        world.end_after(self.for_ms, node.end_skew)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

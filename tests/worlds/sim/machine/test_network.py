@@ -195,6 +195,20 @@ async def test_a_machine_without_power_says_nothing_until_it_is_up_and_asked(pai
 
 
 @with_pair()
+async def test_the_second_death_of_a_machine_closes_no_connection_of_its_earlier_process(
+    pair: Pair,
+) -> None:
+    await pair.connect()
+    pair.b.kill()
+    pair.network.died(pair.b, silently=True)
+    pair.b = pair.start("b")
+    pair.b.kill()
+    pair.network.died(pair.b, silently=False)
+    await asyncio.sleep(1)
+    assert pair.closed == []
+
+
+@with_pair()
 async def test_a_reset_tells_both_ends_and_loses_what_was_under_way(pair: Pair) -> None:
     end = await pair.connect()
     end.send([b"lost"])
