@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 
 from labkit.system.model.errors import BKException
 from labkit.system.model.wire import Opcode, Response, encode_read
-from labkit.worlds.sim.machine.links import Parcel
+from labkit.worlds.sim.machine.links import Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE
@@ -59,7 +59,8 @@ class ChosenOrderWorld(World):
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
         if isinstance(step.when, On):
-            self.network.link(step.client, step.client).act(begin, self.loop.world)
+            link = self.network.link(step.client, step.client)
+            link.act(Purpose.BEGIN_STEP, begin, self.loop.world)
         else:
             begin()
 

@@ -8,6 +8,7 @@ this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Protocol, Unpack
 
 from labkit.system.trace.events import Fields
@@ -36,17 +37,40 @@ class Receiver(Protocol):
     def receive(self, bodies: list[Any]) -> None: ...
 
 
+class Purpose(Enum):
+    """What a message is for: frames, a part of opening or closing a connection, or a client's
+    message to itself that begins a step.
+    """
+
+    FRAMES = auto()
+    CONNECT = auto()
+    ACCEPT = auto()
+    REFUSE = auto()
+    CLOSE = auto()
+    BEGIN_STEP = auto()
+
+
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """A message in transit: frames, or an action that opens or closes a connection."""
+    """A message in transit: frames for a receiver, or an action of another purpose."""
 
     link: "NetworkLink"
     number: int
     context: Context
     receiver: Receiver | None
     bodies: list[Any]
+    purpose: Purpose = Purpose.FRAMES
     action: Callable[[], None] | None = None
+    is_swapped: bool = False
+    """Whether later messages of the connection may overtake it."""
     due: float = 0.0
+
+    @property
+    def queue(self) -> int:
+        """Identifies the messages of which only the oldest can arrive next, because TCP preserves
+        the order of a connection.
+        """
+        return id(self if self.receiver is None or self.is_swapped else self.receiver)
 
     def __str__(self) -> str:
         return f"{self.link.name} {self.number}"
@@ -121,22 +145,27 @@ class NetworkLink:
             self._carry(copy, due + extra_ms / 1000)
         if extra_ms := self._swap.take(number, self.swap_share, _EXTRA_MS):
             self._report_fault("message.swapped", number)
-            parcel = Parcel(self, number, context, receiver, bodies)
+            parcel = Parcel(self, number, context, receiver, bodies, is_swapped=True)
             self._carry(parcel, due + extra_ms / 1000)
             return True
         return False
 
     def act(
-        self, action: Callable[[], None], context: Context, after: Receiver | None = None
+        self,
+        purpose: Purpose,
+        action: Callable[[], None],
+        context: Context,
+        after: Receiver | None = None,
     ) -> None:
-        """Send an action, which arrives after all earlier frames to `after`."""
+        """Send a message that triggers an action and arrives after all earlier frames to `after`.
+        """
         number = self.count
         self.count += 1
         due = self._due(number)
         if after is not None:
             after.newest = None
             due = after.due = max(due, after.due)
-        self._carry(Parcel(self, number, context, after, [], action), due)
+        self._carry(Parcel(self, number, context, after, [], purpose, action), due)
 
     def cut(self) -> None:
         if not self.is_cut:
@@ -213,8 +242,7 @@ class Transit:
             return False
         first: dict[int, Parcel] = {}
         for parcel in self.under_way:
-            # Only the oldest parcel of a connection can be next, because TCP preserves the order.
-            first.setdefault(id(parcel.receiver or parcel), parcel)
+            first.setdefault(parcel.queue, parcel)
         possible = list(first.values())
         self._deliver(possible[self.choose(possible)])
         return True

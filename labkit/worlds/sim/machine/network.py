@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.model.net import OnBodies, OnClose, OnWritable
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import NetworkLink, Parcel, Report, Transit
+from labkit.worlds.sim.machine.links import NetworkLink, Parcel, Purpose, Report, Transit
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.process import Process
 
@@ -81,7 +81,7 @@ class End:
         """Close the connection; `on_close` is called on both ends."""
         if self.is_open and self.process.is_alive:
             asyncio.get_running_loop().call_soon(self.closed)
-            self.outgoing.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
+            self.hang_up_peer()
 
     def receive(self, bodies: list[Any]) -> None:
         if self.waiting is not None:
@@ -99,6 +99,10 @@ class End:
         if not was_writable and self.is_writable:
             for action in self._when_writable:
                 asyncio.get_running_loop().call_soon(action, context=self.process.context)
+
+    def hang_up_peer(self) -> None:
+        peer = self.peer
+        self.outgoing.act(Purpose.CLOSE, peer.hang_up, peer.process.context, after=peer)
 
     def hang_up(self) -> None:
         """Close this end as well, after handling everything that was received before."""
@@ -190,7 +194,7 @@ class SimNetwork:
                 end.is_reset_due = end.newest is not None
             else:
                 self.forget(end)
-                end.outgoing.act(end.peer.hang_up, end.peer.process.context, after=end.peer)
+                end.hang_up_peer()
 
     def listen(self, process: Process, accept: Accept, port: int) -> None:
         self._ports[process.name, port] = accept
@@ -222,9 +226,10 @@ class SimNetwork:
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)
-                back.act(lambda: respond(accepted), process.context, after=own_end)
+                purpose = Purpose.ACCEPT if accepted else Purpose.REFUSE
+                back.act(purpose, lambda: respond(accepted), process.context, after=own_end)
 
-        own_end.outgoing.act(request, self._loop.world)
+        own_end.outgoing.act(Purpose.CONNECT, request, self._loop.world)
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
             accepted = await response
         if not accepted:
@@ -274,7 +279,7 @@ class SimNetwork:
 
     def _send_reset(self, dead: End) -> None:
         self.forget(dead)
-        dead.outgoing.act(dead.peer.closed, dead.peer.process.context)
+        dead.outgoing.act(Purpose.CLOSE, dead.peer.closed, dead.peer.process.context)
 
 
 class NodeNetwork:

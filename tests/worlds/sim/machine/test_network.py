@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import LATENCY_S
+from labkit.worlds.sim.machine.links import LATENCY_S, Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import End, NodeNetwork, SimNetwork
 from labkit.worlds.sim.machine.process import NodeClock, Process
@@ -258,3 +258,41 @@ async def test_the_next_message_can_be_chosen_from_outside(pair: Pair) -> None:
     await asyncio.sleep(10 * LATENCY_S)
     assert flat(pair.received) == [b"other 1", b"other 2", b"1", b"2"]
     assert possible == [["w>b 2", "w>b 3"], ["w>b 2", "w>b 5"], ["w>b 2"], ["w>b 4"]]
+
+
+@with_pair()
+async def test_each_message_that_opens_or_closes_a_connection_has_a_purpose(pair: Pair) -> None:
+    purposes: list[Purpose] = []
+
+    def choose(parcels: Sequence[Parcel]) -> int:
+        purposes.append(parcels[0].purpose)
+        return 0
+
+    pair.network.transit.choose = choose
+    end = await pair.connect()
+    end.send([b"1"])
+    end.close()
+    await asyncio.sleep(10 * LATENCY_S)
+    pair.b.kill()
+    pair.network.died(pair.b, silently=False)
+    with pytest.raises(ConnectionRefusedError):
+        await pair.connect()
+    opened = [Purpose.CONNECT, Purpose.ACCEPT, Purpose.FRAMES, Purpose.CLOSE]
+    assert purposes == [*opened, Purpose.CONNECT, Purpose.REFUSE]
+
+
+@with_pair(chosen={"swap w>b 1": 1})
+async def test_later_messages_can_be_chosen_before_one_that_is_swapped(pair: Pair) -> None:
+    end = await pair.connect()
+    possible: list[list[str]] = []
+
+    def choose(parcels: Sequence[object]) -> int:
+        possible.append([str(parcel) for parcel in parcels])
+        return len(parcels) - 1
+
+    pair.network.transit.choose = choose
+    for frame in (b"1", b"2", b"3"):
+        end.send([frame])
+    await asyncio.sleep(10 * LATENCY_S)
+    assert flat(pair.received) == [b"2", b"3", b"1"]
+    assert possible == [["w>b 1", "w>b 2"], ["w>b 1", "w>b 3"], ["w>b 1"]]
