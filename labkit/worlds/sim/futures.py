@@ -75,7 +75,7 @@ class FutureShare:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The two neighbouring moments between which the share of broken futures changes most, and what
+    """The two neighbouring moments between which the share of broken futures rises most, and what
     happened between them: the events of the trace, the faults that struck, and the decisions that
     were not harmless.
     """
@@ -167,7 +167,7 @@ def inevitability(trace: Run, promise: str, futures: int = 32) -> Inevitability:
 
 
 def inevitability_so_far(trace: Run, promise: str, futures: int = 32) -> Iterator[Inevitability]:
-    """Find the two neighbouring moments between which the share of broken futures changes most.
+    """Find the two neighbouring moments between which the share of broken futures rises most.
 
     Tries about ten moments, with `futures` futures each, and yields the result so far after each
     moment except the first.

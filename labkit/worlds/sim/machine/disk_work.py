@@ -113,7 +113,7 @@ class DiskWorker:
         # call.
         number = self._faults.call_count
         self._faults.call_count += 1
-        slow_ms = self._slow.take(number, self._faults.slow_share, _SLOW_MS)
+        slow_ms = self._slow.value_of(number, self._faults.slow_share, _SLOW_MS)
         begin = max(self._loop.now, self._free_at)
         self._free_at = begin + self._faults.call_s + self._faults.extra_s + slow_ms / 1000
         self._pending.append(_Call(number, begin, call))
@@ -128,7 +128,7 @@ class DiskWorker:
             return
         number, begin, call = self._pending[0]
         self._record(call, begin)
-        reach = self._reach.take(number, 0.5, lambda draw: float(int(1 + draw * 8)))
+        reach = self._reach.value_of(number, 0.5, lambda draw: float(int(1 + draw * 8)))
         self._controller.stop_at = len(self._controller.operations) + int(reach)
         # The caller no longer exists, so nobody needs the result.
         with suppress(CrashError, OSError, LabkitError):

@@ -118,7 +118,7 @@ class NetworkLink:
         number = self.count
         self.count += 1
         may_fail = self._is_chosen or self.lose_share or self.copy_share or self.swap_share
-        if may_fail and self._lose.take(number, self.lose_share):
+        if may_fail and self._lose.value_of(number, self.lose_share):
             self._report_fault("message.lost", number)
             return False
         due = self._due(number)
@@ -137,13 +137,13 @@ class NetworkLink:
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
         """Copy or delay the frames if decisions require it; return whether they have been sent."""
-        if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
+        if extra_ms := self._copy.value_of(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
             # parcel.
             copy = Parcel(self, number, context, receiver, list(bodies))
             self._carry(copy, due + extra_ms / 1000)
-        if extra_ms := self._swap.take(number, self.swap_share, _EXTRA_MS):
+        if extra_ms := self._swap.value_of(number, self.swap_share, _EXTRA_MS):
             self._report_fault("message.swapped", number)
             parcel = Parcel(self, number, context, receiver, bodies, is_swapped=True)
             self._carry(parcel, due + extra_ms / 1000)
@@ -157,8 +157,7 @@ class NetworkLink:
         context: Context,
         after: Receiver | None = None,
     ) -> None:
-        """Send a message that triggers an action and arrives after all earlier frames to `after`.
-        """
+        """Send a message that runs `action` on arrival, after all earlier frames to `after`."""
         number = self.count
         self.count += 1
         due = self._due(number)
@@ -192,8 +191,9 @@ class NetworkLink:
 
     def _due(self, number: int) -> float:
         due = self._transit.loop.now + LATENCY_S + self.extra_s
-        if self.late_share or self._delay.is_chosen:
-            due += self._delay.take(number, self.late_share, _LATE_MS) / 1000
+        # In a chosen order, it does not matter when a message is due.
+        if self._transit.choose is None and (self.late_share or self._delay.is_chosen):
+            due += self._delay.value_of(number, self.late_share, _LATE_MS) / 1000
         return due
 
     def _carry(self, parcel: Parcel, due: float) -> None:
@@ -211,19 +211,24 @@ class Transit:
     """The messages in flight on all links.
 
     Normally, parcels arrive when they are due. If `choose` is set, it decides instead: whenever the
-    event loop is idle, it picks one of the candidates and returns its index.
+    event loop is idle, `deliver_chosen` passes it the candidates, and it returns the index of the
+    one to deliver.
     """
 
     def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
         self.choose: Choose | None = None
         self.parcels: list[tuple[str, int, int, int]] = []
-        """Every parcel: link, number, and when it was sent and due (in microseconds)."""
+        """The parcels sent so far: link, number, and when each was sent and due (in microseconds).
+
+        Lost messages are missing, and frames that were appended to a parcel are part of it.
+        """
         self.under_way: list[Parcel] = []
         """The parcels that are waiting to be chosen."""
         self.at_once: dict[str, None] = {}
-        """Links whose parcels arrive immediately even in a chosen order."""
-        loop.on_idle = self.deliver_chosen
+        """Links whose parcels arrive immediately even in a chosen order: those between the metadata
+        server and each bookie that has been restarted, for the rest of the run.
+        """
 
     def carry(self, parcel: Parcel) -> None:
         loop = self.loop

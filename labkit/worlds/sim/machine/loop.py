@@ -1,8 +1,8 @@
 """The event loop of the simulated world; its clock jumps from one event to the next.
 
-Every run executes its steps in the same order. Timers that are due at the same time fire in the
-order in which they were set. Tasks and futures are hashed by their creation number, because asyncio
-keeps some of them in sets. The loop opens no sockets and starts no threads.
+Two runs of a scenario execute the same steps in the same order. Timers that are due at the same
+time fire in the order in which they were set. Tasks and futures are hashed by their creation
+number, because asyncio keeps some of them in sets. The loop opens no sockets and starts no threads.
 """
 
 import asyncio
@@ -151,7 +151,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """The time on the clock of the calling node."""
         process = PROCESS.get()
-        if process is None or process.clock.is_accurate:
+        if process is None or process.clock.was_never_skewed:
             return self.now
         return process.clock.local(self.now)
 
@@ -175,7 +175,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """Schedule a step to run after `delay` seconds on the clock of the calling node."""
         process = PROCESS.get()
-        if process is None or process.clock.is_accurate:
+        if process is None or process.clock.was_never_skewed:
             return self.call_at_world_time(self.now + delay, callback, *args, context=context)
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
@@ -188,7 +188,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """Schedule a step for a time on the clock of the calling node."""
         process = PROCESS.get()
-        if process is not None and not process.clock.is_accurate:
+        if process is not None and not process.clock.was_never_skewed:
             when = process.clock.true(when)
         return self.call_at_world_time(when, callback, *args, context=context)
 
@@ -230,7 +230,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
             return
-        for task in process.tasks.take():
+        for task in process.tasks.unfinished():
             if task.done() and (error := task.exception()) is not None:
                 name = getattr(task.get_coro(), "__qualname__", repr(task))
                 self._report_error(f"{name} ended with {error!r}", error, process)
@@ -327,8 +327,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def _skip_polls(self, until: float) -> None:
         """Skip polls that are due before the next timer and have nothing to do.
 
-        No step runs before that timer, so a poll that has nothing to do now has nothing to do until
-        then.
+        Nothing can change before that timer, so a poll that has nothing to do now can be skipped
+        until then.
         """
         timers, polls, numbers = self._timers, self._polls, self._timer_numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)
@@ -353,7 +353,9 @@ class SimLoop(asyncio.BaseEventLoop):
         """End all tasks, including those that start while others end, because the run is over."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
-        while remaining := [task for tasks in lists for task in tasks.take() if task not in ended]:
+        while remaining := [
+            task for tasks in lists for task in tasks.unfinished() if task not in ended
+        ]:
             for task in remaining:
                 ended.add(task)
                 _close_coroutine(task)
@@ -394,7 +396,7 @@ def _close_coroutine(task: "asyncio.Task[Any]") -> None:
 def _is_idle(poll: SimHandle) -> bool:
     """Return whether the poll would do nothing except reschedule itself one interval later."""
     process = poll._context.get(PROCESS)
-    if process is not None and not (process.is_running and process.clock.is_accurate):
+    if process is not None and not (process.is_running and process.clock.was_never_skewed):
         return False
     return not poll._context.run(poll._callback.holds)
 

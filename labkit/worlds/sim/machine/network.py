@@ -52,7 +52,7 @@ class End:
         peer = self.peer
         if not self.is_open or not self.process.is_alive:
             return
-        if not (peer.process.is_alive or self._network.is_in_turn):
+        if not (peer.process.is_alive or self._network.is_order_chosen):
             self._network.reset_when_up(peer)
         elif self.outgoing.send(peer, list(bodies), peer.process.context):
             self._unreceived_bytes += _size(bodies)
@@ -148,7 +148,7 @@ class SimNetwork:
         """Number of the newest connection that a node has opened to another."""
 
     @property
-    def is_in_turn(self) -> bool:
+    def is_order_chosen(self) -> bool:
         """Whether messages arrive in a chosen order.
 
         In that case, a node can learn that its peer has failed only from a message, so a machine
@@ -190,7 +190,7 @@ class SimNetwork:
         # The ends of earlier processes are still here, but no longer open.
         for end in [each for each in self._ends.get(process.name, {}).values() if each.is_open]:
             end.is_open = False
-            if silently and not self.is_in_turn:
+            if silently and not self.is_order_chosen:
                 end.is_reset_due = end.newest is not None
             else:
                 self.forget(end)

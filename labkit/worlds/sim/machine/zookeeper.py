@@ -136,7 +136,7 @@ class SimZooKeeper:
 
     def _expire_later(self, session: "_Session") -> None:
         expire = self._decisions.of(f"expire {session.owner}")
-        if delay_ms := expire.take(session.id, self._expired_share, _DELAY_MS):
+        if delay_ms := expire.value_of(session.id, self._expired_share, _DELAY_MS):
             session.is_over = True
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
@@ -147,7 +147,7 @@ class SimZooKeeper:
 
     def _serve_later(self, connection: End) -> None:
         thaw = self._decisions.of(f"thaw {connection.peer.process.name}")
-        if delay_ms := thaw.take(connection.number, self._late_share, _DELAY_MS):
+        if delay_ms := thaw.value_of(connection.number, self._late_share, _DELAY_MS):
             connection.pause()
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, connection.resume, context=self.process.context)

@@ -216,7 +216,9 @@ class BookieNode(SimNode):
         """Draw a random number below `count`; autorecovery uses this for its random choices."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
-        drawn = int(decision.take(self._drawn_count, 1.0, lambda draw: float(int(draw * count))))
+        drawn = int(
+            decision.value_of(self._drawn_count, 1.0, lambda draw: float(int(draw * count)))
+        )
         return min(drawn, count - 1)
 
     def usages(self) -> dict[str, float]:
@@ -227,7 +229,7 @@ class BookieNode(SimNode):
         return {"lost": fate.lost, "torn": fate.torn, "lot": self._at_random}
 
     def _at_random(self, operation: Operation) -> float:
-        return 1.0 - self._loss.take(operation.number, 2 / 3, _lost_share)
+        return 1.0 - self._loss.value_of(operation.number, 2 / 3, _lost_share)
 
 
 def _directory_names(name: str, count: int) -> list[str]:

@@ -52,7 +52,7 @@ class SimNode:
         # The clock belongs to the machine, so a new process does not correct it.
         process = self.process = Process(self.name, self.clock)
         self.recorder = Recorder(self.name, self.world.loop.now_us)
-        self._stop_recording = self.recorder.listen(self.world.take)
+        self._stop_recording = self.recorder.listen(self.world.receive_events)
         self.world.loop.start(process)
         self.world.network.started(process)
         self.is_serving = False

@@ -159,12 +159,12 @@ class PlayedWorld(ChosenOrderWorld):
         if self._waiting:
             raise ImpossibleMoveError(f"cannot {self._waiting[-1]}: the run has ended")
 
-    def take(self, rows: list[Event]) -> None:
+    def receive_events(self, rows: list[Event]) -> None:
         first = len(self.rows)
-        if not self.has_ended:
+        if not self.recording_stopped:
             for number, row in enumerate(rows, first):
                 self._note_sync(number, row)
-        super().take(rows)
+        super().receive_events(rows)
 
     def _note_sync(self, number: int, row: Event) -> None:
         if row.kind == "node.killed":

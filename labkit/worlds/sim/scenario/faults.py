@@ -31,10 +31,11 @@ class Crash(Value):
     """A node stops between two of its steps, or between two of its disk operations.
 
     disk: unsynced data is `kept` (the process was killed; its connections are closed), `lost`, or
-    `torn` (half of each write survives). With `lot`, the fate of each operation is decided
-    separately, so a later operation may survive although an earlier one is lost; decisions such as
+    `torn` (half of each write survives). With `lot`, lots are drawn separately for each operation,
+    so a later operation may survive although an earlier one is lost; decisions such as
     `lose disk b1 7` say how much of an operation is lost. In all cases except `kept`, the machine
-    has lost power, and its peers do not see their connections close. The node restarts after
+    loses power, even if its process is already dead, and its peers do not see their connections
+    close. An event reports only the death of a process. The node restarts after
     `down_ms` milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
     """
 
@@ -218,8 +219,7 @@ class Loss(_LinkShare):
     """A `share` (0 to 1) of the messages is lost in transit without the connection noticing.
 
     TCP never loses messages in this way, but a proxy may, and a bookie that forgets a request has
-    the same effect. Frames that would be delivered together are lost together. Decisions:
-    `lose w>b0 2`.
+    the same effect. Frames that were sent together are lost together. Decisions: `lose w>b0 2`.
     """
 
     attribute = "lose_share"

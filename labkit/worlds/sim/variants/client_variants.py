@@ -64,7 +64,7 @@ class _SegmentFromNextAdd(EnsembleChange):
 
 
 class ChangesFromNextAdd(LedgerWriter):
-    """A writer with the bug of `_SegmentFromNextAdd`."""
+    """A writer with the bug described in `_SegmentFromNextAdd`."""
 
     ensemble_change_class = _SegmentFromNextAdd
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import LATENCY_S, Parcel, Purpose
+from labkit.worlds.sim.machine.links import LATENCY_S, Choose, Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import End, NodeNetwork, SimNetwork
 from labkit.worlds.sim.machine.process import NodeClock, Process
@@ -39,6 +39,11 @@ class Pair:
         self.server_ends.append(end)
         end.when_closed(lambda: self.closed.append("b"))
         return lambda bodies: self.received.append(list(bodies))
+
+    def choose(self, choose: Choose) -> None:
+        """Deliver the messages in this order from now on."""
+        self.network.transit.choose = choose
+        self.loop.on_idle = self.network.transit.deliver_chosen
 
     async def connect(self) -> End:
         network = NodeNetwork(self.network, self.w)
@@ -251,7 +256,7 @@ async def test_the_next_message_can_be_chosen_from_outside(pair: Pair) -> None:
         possible.append([str(parcel) for parcel in parcels])
         return len(parcels) - 1
 
-    pair.network.transit.choose = choose
+    pair.choose(choose)
     for frame in (b"1", b"2"):
         one.send([frame])
         other.send([b"other " + frame])
@@ -268,7 +273,7 @@ async def test_each_message_that_opens_or_closes_a_connection_has_a_purpose(pair
         purposes.append(parcels[0].purpose)
         return 0
 
-    pair.network.transit.choose = choose
+    pair.choose(choose)
     end = await pair.connect()
     end.send([b"1"])
     end.close()
@@ -281,6 +286,18 @@ async def test_each_message_that_opens_or_closes_a_connection_has_a_purpose(pair
     assert purposes == [*opened, Purpose.CONNECT, Purpose.REFUSE]
 
 
+@with_pair(chosen={"delay w>b 1": 1000})
+async def test_a_delay_has_no_effect_in_a_chosen_order(pair: Pair) -> None:
+    end = await pair.connect()
+    pair.choose(lambda parcels: 0)
+    for frame in (b"1", b"2"):
+        end.send([frame])
+    await asyncio.sleep(10 * LATENCY_S)
+    assert flat(pair.received) == [b"1", b"2"]
+    ((_, _, sent_us, due_us), _) = pair.network.transit.parcels[-2:]
+    assert due_us - sent_us == LATENCY_S * 1e6
+
+
 @with_pair(chosen={"swap w>b 1": 1})
 async def test_later_messages_can_be_chosen_before_one_that_is_swapped(pair: Pair) -> None:
     end = await pair.connect()
@@ -290,7 +307,7 @@ async def test_later_messages_can_be_chosen_before_one_that_is_swapped(pair: Pai
         possible.append([str(parcel) for parcel in parcels])
         return len(parcels) - 1
 
-    pair.network.transit.choose = choose
+    pair.choose(choose)
     for frame in (b"1", b"2", b"3"):
         end.send([frame])
     await asyncio.sleep(10 * LATENCY_S)

@@ -154,7 +154,7 @@ class DirectedWorld(ChosenOrderWorld):
             return self._table.number(self._states[node_index], step)
         node = self.clients[name]
         assert node.process is not None
-        memory = fingerprint((node.client, node.process.tasks.take()))
+        memory = fingerprint((node.client, node.process.tasks.unfinished()))
         return self._table.number(
             name, memory, self._decisions_hash[name], self._failure_state(name)
         )
