@@ -1,5 +1,5 @@
 """The faults of a scenario, as immutable objects. Each fault's docstring says what the fault does
-and what it does not do.
+and what it does not do. The faults of the metadata server are in `metadata_faults`.
 
 A fault strikes at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if
 that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them
@@ -10,12 +10,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.worlds.sim.nodes.faulty_world import EVERY_NODE, FaultyWorld
-from labkit.worlds.sim.scenario.machine_faults import (
-    FailingRead,
-    FullAtSync,
-    Reformatted,
-    ReplacedDisks,
-)
 from labkit.worlds.sim.scenario.metadata_faults import (
     HangingMetadata,
     LaggingMetadata,
@@ -150,6 +144,21 @@ class FailingSync(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class FailingRead(Value):
+    """Every read of a file fails with EIO, as on a disk with bad sectors.
+
+    Writes and syncs still work. If the bookie starts during this fault, it cannot read its files.
+    """
+
+    node: str
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).set_disk_faults("failing to read", self.for_ms, fails_to_read=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class FullDisk(Value):
     """A bookie's disks reject writes and new files with ENOSPC. Syncs and reads still work."""
 
@@ -159,6 +168,20 @@ class FullDisk(Value):
 
     def strike(self, world: FaultyWorld) -> None:
         world.bookie(self.node).set_disk_faults("full", self.for_ms, is_full=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FullAtSync(Value):
+    """A bookie's disks accept writes, but syncs fail with ENOSPC, as in file systems with delayed
+    allocation. Reads and directory changes still work.
+    """
+
+    node: str
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).set_disk_faults("full at syncs", self.for_ms, is_full_at_sync=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -183,6 +206,45 @@ class BitRot(Value):
 
     def strike(self, world: FaultyWorld) -> None:
         world.bookie(self.node).corrupt(self.file, self.part, self.size)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReplacedDisks(Value):
+    """A bookie's machine loses power and comes back with empty directories: `all` of them, or only
+    those of the `journal` or the `ledgers`.
+
+    The bookie restarts after `down_ms` milliseconds; if that is 0, it stays down until a `Restart`
+    or the epilogue. The cookie check then prevents it from serving.
+    """
+
+    node: str
+    which: str = "all"
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).replace_disks(self.which)
+        if self.down_ms:
+            world.after(self.down_ms, world.nodes[self.node].start)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reformatted(Value):
+    """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
+    `bookieformat -deleteCookie` does. The bookie restarts with the same id after `down_ms`
+    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue. It has forgotten
+    all entries and fences.
+    """
+
+    node: str
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).format()
+        world.zookeeper.delete_cookie(self.node)
+        if self.down_ms:
+            world.after(self.down_ms, world.nodes[self.node].start)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -342,12 +404,12 @@ Fault = (
     | SlowStart
     | SlowDisk
     | FailingSync
-    | FullDisk
-    | ReplacedDisks
-    | Reformatted
     | FailingRead
+    | FullDisk
     | FullAtSync
     | BitRot
+    | ReplacedDisks
+    | Reformatted
     | Delay
     | Loss
     | Duplication

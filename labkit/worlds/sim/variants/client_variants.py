@@ -121,7 +121,7 @@ class _EarlyWriter(RecoveryWriter):
 
 
 class EarlyRecovery(LedgerRecovery):
-    """A recovery with the bug of `_PublishesEarly`."""
+    """A recovery with the bug described in `_PublishesEarly`."""
 
     writer_class = _EarlyWriter
 
