@@ -122,8 +122,12 @@ class DiskWorker:
         return done
 
     def crash(self) -> None:
-        """Stop the machine after the first few operations of the current call."""
+        """Carry out the first few operations of the call that is in progress, if there is one.
+
+        They count as carried out before the crash, although the process is already dead.
+        """
         # If an operation of the current call caused the crash, the call has already stopped there.
+        # The machine's other workers still carry out a part of theirs.
         if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
         number, begin, call = self._pending[0]

@@ -325,10 +325,11 @@ class SimLoop(asyncio.BaseEventLoop):
             ready.append(heappop(timers)[2])
 
     def _skip_polls(self, until: float) -> None:
-        """Skip polls that are due before the next timer and have nothing to do.
+        """Skip polls that are due up to `until` and before the next timer, and have nothing to do.
 
         Nothing can change before that timer, so a poll that has nothing to do now can be skipped
-        until then.
+        until then: it is set again for its next interval, and counts as a step. A poll that has
+        something to do becomes an ordinary timer.
         """
         timers, polls, numbers = self._timers, self._polls, self._timer_numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)

@@ -33,7 +33,6 @@ class End:
         self.number = 0
         """The number of this connection among those that one node has opened to the other."""
         self.due = 0.0
-        """When the newest parcel for this end is due."""
         self.newest: Parcel | None = None
         self.is_reset_due = False
         """Whether to send a reset once the machine is up: the process died with data in transit."""
@@ -132,6 +131,13 @@ Accept = Callable[[End], OnBodies]
 
 
 class SimNetwork:
+    """All connections and links.
+
+    If a machine has lost power, its ends of connections remain: they are reset when the machine is
+    up again and has received data, either before it lost power (`started`) or since then
+    (`reset_when_up`).
+    """
+
     def __init__(self, loop: SimLoop, decisions: Decisions, report: Report) -> None:
         self.transit = Transit(loop)
         self._loop = loop

@@ -98,9 +98,9 @@ class BookieNode(SimNode):
         self._disk_faults.stops.setdefault(number, stop)
 
     def set_disk_faults(self, what: str, for_ms: float, **fields: float) -> None:
-        self.world.report("disk.bad", self.name, fault=what)
         for name, value in fields.items():
             setattr(self._disk_faults, name, value)
+        self.world.report("disk.bad", self.name, fault=what)
 
         def end() -> None:
             for name in fields:

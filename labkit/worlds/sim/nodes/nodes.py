@@ -2,7 +2,8 @@
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
 A crash ends the whole process of a node; a start creates a new process, which finds the data that
-survived.
+survived. What happens to a node is reported when it has happened, because the event may trigger a
+restart or another fault.
 """
 
 import asyncio
@@ -83,7 +84,6 @@ class SimNode:
         self.world.network.died(process, silently=disk != "kept")
         self.crash_disks(disk)
         if was_up:
-            # Report this last, because the event may trigger a restart or another fault.
             killed = "node.killed"
             self.world.report(killed, self.name, detail=disk, error=error, explanation=reason)
             for action in process.on_death:
@@ -94,17 +94,17 @@ class SimNode:
 
     def pause(self) -> None:
         if self.process is not None and self.process.is_running:
-            self.world.report("node.paused", self.name)
             self.world.loop.pause(self.process)
+            self.world.report("node.paused", self.name)
 
     def resume(self) -> None:
         if self.process is not None and self.process.is_alive and not self.process.is_running:
-            self.world.report("node.resumed", self.name)
             self.world.loop.resume(self.process)
+            self.world.report("node.resumed", self.name)
 
     def skew(self, rate: float, offset_ms: int) -> None:
-        self.world.report("clock.skewed", self.name, fault=f"rate {rate:g}, off by {offset_ms} ms")
         self.clock.change(self.world.loop.now, rate, offset_ms)
+        self.world.report("clock.skewed", self.name, fault=f"rate {rate:g}, off by {offset_ms} ms")
 
     def end_skew(self) -> None:
         self.clock.change(self.world.loop.now, 1.0, 0)

@@ -26,7 +26,7 @@ class SessionLoss(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowMetadata(Value):
-    """The metadata server's messages to every client take `extra_ms` longer."""
+    """Every message from the metadata server takes `extra_ms` longer: a `Delay` from `zk`."""
 
     extra_ms: float = 50.0
     for_ms: float = 0.0

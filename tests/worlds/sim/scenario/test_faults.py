@@ -26,7 +26,11 @@ from labkit.worlds.sim.scenario.faults import (
     Restart,
     SlowDisk,
 )
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
+from labkit.worlds.sim.scenario.metadata_faults import (
+    HangingMetadata,
+    SessionLoss,
+    SlowMetadata,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
@@ -274,3 +278,17 @@ def test_each_of_two_crashes_at_operations_stops_the_bookie() -> None:
     )
     over = of(trace, "epilogue.started")[0].seq
     assert len([each for each in of(trace, "node.killed", node="b1") if each.seq < over]) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "end", "begin"),
+    [
+        (Pause("b1", for_ms=20), "node.resumed", "node.paused"),
+        (HangingMetadata(for_ms=20), "metadata.resumed", "metadata.hung"),
+    ],
+)
+def test_a_fault_can_strike_again_when_it_ends(
+    fault: Pause | HangingMetadata, end: str, begin: str
+) -> None:
+    trace = run_with(fault, replace(fault, when=On(end)))
+    assert len(of(trace, begin)) == 2
