@@ -101,8 +101,10 @@ class Trace:
         return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
 
     def future(self, moment_us: int, seed: int) -> "Trace":
-        """Run the scenario again, with other decisions after this moment, and without the faults
-        after it.
+        """Run the scenario again, with decisions drawn from `seed` after this moment, and without
+        the faults after it.
+
+        With the scenario's own seed, the decisions remain the same.
         """
         return self.run_future(self.scenario, moment_us, seed)
 

@@ -72,8 +72,8 @@ class Parcel:
 
     @property
     def queue(self) -> int:
-        """Identifies the messages of which only the oldest can arrive next, because TCP preserves
-        the order of a connection.
+        """A key that messages share if they must arrive in the order in which they were sent,
+        because TCP preserves the order of a connection.
         """
         return id(self if self.receiver is None or self.is_swapped else self.receiver)
 
