@@ -133,9 +133,9 @@ Accept = Callable[[End], OnBodies]
 class SimNetwork:
     """All connections and links.
 
-    If a machine has lost power, its ends of connections remain: they are reset when the machine is
-    up again and has received data, either before it lost power (`started`) or since then
-    (`reset_when_up`).
+    If a machine has lost power, the ends of its connections remain. They are reset when the machine
+    is up again, if data had been sent to them before it lost power (`started`) or is sent to them
+    later (`reset_when_up`).
     """
 
     def __init__(self, loop: SimLoop, decisions: Decisions, report: Report) -> None:

@@ -89,6 +89,8 @@ class BookieNode(SimNode):
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         def stop() -> None:
+            # If the bookie has just crashed, this operation belongs to the last call of its dead
+            # process (see `DiskWorker.crash`).
             if self.is_up:
                 self.crash(disk)
                 if down_ms:

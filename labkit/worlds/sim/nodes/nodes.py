@@ -84,8 +84,9 @@ class SimNode:
         self.world.network.died(process, silently=disk != "kept")
         self.crash_disks(disk)
         if was_up:
-            killed = "node.killed"
-            self.world.report(killed, self.name, detail=disk, error=error, explanation=reason)
+            self.world.report(
+                "node.killed", self.name, detail=disk, error=error, explanation=reason
+            )
             for action in process.on_death:
                 action()
 
@@ -110,7 +111,7 @@ class SimNode:
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def repair(self) -> None:
-        """End all faults of this node, except that it stays paused or down."""
+        """End all faults of this node. If it is paused or down, it stays so."""
         self.end_skew()
 
     def wall_clock_ms(self) -> int:
