@@ -135,6 +135,7 @@ class SimNode:
         raise NotImplementedError
 
     def report_started(self, process: Process) -> None:
+        # As above, the current step may belong to a process that has just been killed.
         if process.is_alive:
             self.is_serving = True
             self.recorder.record("node.started")

@@ -292,3 +292,18 @@ def test_a_fault_can_strike_again_when_it_ends(
 ) -> None:
     trace = run_with(fault, replace(fault, when=On(end)))
     assert len(of(trace, begin)) == 2
+
+
+def test_a_bookie_that_is_killed_and_restarted_as_it_registers_starts_only_once() -> None:
+    trace = run_with(
+        Crash("b1", down_ms=5, when=At(20)),
+        Crash("b1", when=On("bookie.registered", node="b1")),
+        Restart("b1", On("node.killed", nth=2, node="b1")),
+    )
+    over = of(trace, "epilogue.started")[0].seq
+    kinds = ("node.killed", "bookie.registered", "node.started")
+    found = [each.kind for each in trace.events[:over] if each.node == "b1" and each.kind in kinds]
+    assert found[2:] == [
+        *("node.killed", "bookie.registered", "node.killed"),
+        *("bookie.registered", "node.started"),
+    ]
