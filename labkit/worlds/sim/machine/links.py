@@ -29,12 +29,7 @@ class Report(Protocol):
 
 
 class Receiver(Protocol):
-    """The receiving end of one direction of a connection; it keeps frames in order.
-
-    due: when the newest parcel to it is due; later ones are due at the same time or later.
-    newest: the newest parcel to it that has not arrived, or None. Frames that are due at the same
-        time are appended to it, so that they arrive together.
-    """
+    """The receiving end of one direction of a connection; it keeps frames in order."""
 
     due: float
     newest: "Parcel | None"

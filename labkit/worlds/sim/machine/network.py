@@ -33,7 +33,11 @@ class End:
         self.number = 0
         """The number of this connection among those that one node has opened to the other."""
         self.due = 0.0
+        """When the newest parcel to this end is due; later ones are not due earlier."""
         self.newest: Parcel | None = None
+        """The newest parcel to this end that has not arrived. Frames that are due at the same time
+        are appended to it, so that they arrive together.
+        """
         self.is_reset_due = False
         """Whether to send a reset once the machine is up: the process died with data in transit."""
         self._network = network
