@@ -14,7 +14,7 @@ from string import Template
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster import ClusterView
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.rerun_with_fault import reach
+from labkit.worlds.sim.scenario.rerun_with_fault import fork_range
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.trace import Trace
@@ -65,7 +65,7 @@ def breakable_run(trace: Trace, views: Views) -> str:
 
 def moments(view: LandingView) -> Iterator[int]:
     """Yield the events after which a bookie can be killed, at least `SPACING_MS` apart."""
-    first, last = reach(SCENARIO, view.run.events)
+    first, last = fork_range(SCENARIO, view.run.events)
     after = -SPACING_MS
     for at, _, _, seq in view.film["beats"]:
         if first <= seq <= last and at - after >= SPACING_MS:

@@ -32,10 +32,10 @@ A world runs a scenario:
     future_world  a world that repeats a run up to a moment, and then decides anew
     run_link      describes a run and one of its moments in a link that anyone can open
 
-The whole package follows one rule: every random choice is a named decision. A failing run is
-therefore described by a small dictionary of decisions, and shrinking the run means removing entries
-from this dictionary. No code iterates over a set, because the order of a set differs between
-processes, and no world reads the system clock.
+The whole package follows one rule: every random choice of a run is a named decision. A failing run
+is therefore described by a small dictionary of decisions, and shrinking the run means removing
+entries from this dictionary. No world reads the system clock, and none depends on the order in
+which a set of strings iterates, because this order differs between processes.
 
 `play/` lets a player choose each move: it runs a scenario up to the player's last move, and lists
 the messages in flight. `explore/` generates scenarios, searches them for bugs and shrinks the

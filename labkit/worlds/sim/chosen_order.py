@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 
 from labkit.system.model.errors import BKException
 from labkit.system.model.wire import Opcode, Response, encode_read
-from labkit.worlds.sim.machine.links import Parcel
+from labkit.worlds.sim.machine.links import Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.nodes.faulty_world import EPILOGUE
@@ -59,7 +59,8 @@ class ChosenOrderWorld(World):
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
         if isinstance(step.when, On):
-            self.network.link(step.client, step.client).act(begin, self.loop.world)
+            link = self.network.link(step.client, step.client)
+            link.act(Purpose.BEGIN_STEP, begin, self.loop.world)
         else:
             begin()
 
@@ -83,7 +84,7 @@ class ChosenOrderWorld(World):
 
     def deliver_next(self) -> bool:
         """Deliver a message, or start the epilogue. Called by the event loop when it is idle."""
-        if self._is_waiting():
+        if self._begin_or_continue_wait():
             return self.network.transit.deliver_first(is_metadata)
         if self.crash_some() or self.network.transit.deliver_chosen():
             return True
@@ -92,7 +93,7 @@ class ChosenOrderWorld(World):
         self._quiet.set_result(None)
         return True
 
-    def _is_waiting(self) -> bool:
+    def _begin_or_continue_wait(self) -> bool:
         """Return whether messages are being held back because of a `wait` decision."""
         transit, number = self.network.transit, len(self.choices)
         if transit.choose is None or not transit.under_way:
@@ -101,7 +102,7 @@ class ChosenOrderWorld(World):
             return True
         if number == self._waited_before:
             return False
-        for_ms = self._waits.take(number, 0)
+        for_ms = self._waits.value_of(number, 0)
         if for_ms:
             self._waited_before = number
             self._waits_until = self.loop.now + for_ms / 1000
@@ -122,7 +123,8 @@ class ChosenOrderWorld(World):
             return False
         may_crash, self.may_crash = self.may_crash, []
         crashes = [
-            self.decisions.of(f"crash {name}").take(self.received[name], 0) for name in may_crash
+            self.decisions.of(f"crash {name}").value_of(self.received[name], 0)
+            for name in may_crash
         ]
         for name, does_crash in zip(may_crash, crashes, strict=True):
             if does_crash:
@@ -135,7 +137,9 @@ class ChosenOrderWorld(World):
     def choose(self, possible: Sequence[Parcel]) -> int:
         number, count = len(self.choices), len(possible)
         self.choices.append(count)
-        chosen = self.decisions.of("next").take(number, 0.5, lambda draw: float(int(draw * count)))
+        chosen = self.decisions.of("next").value_of(
+            number, 0.5, lambda draw: float(int(draw * count))
+        )
         index = min(int(chosen), count - 1)
         self.arrives(possible[index])
         return index

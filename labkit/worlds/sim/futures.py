@@ -14,7 +14,7 @@ interval in which the share of broken futures changes most.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import count, islice, pairwise
 from math import ceil, log2
 from typing import Protocol
 
@@ -33,6 +33,7 @@ from labkit.worlds.sim.scenario.faults import (
     Pause,
     PowerCut,
 )
+from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import START
 
 _FAULT_EVENTS = ("node.killed", "node.paused", "link.cut", "session.lost")
@@ -43,6 +44,8 @@ _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
 class Run(Protocol):
     """The part of a `Trace` that the search uses."""
 
+    @property
+    def scenario(self) -> Scenario: ...
     @property
     def events(self) -> Sequence[Event]: ...
     @property
@@ -72,7 +75,7 @@ class FutureShare:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The two neighbouring moments between which the share of broken futures changes most, and what
+    """The two neighbouring moments between which the share of broken futures rises most, and what
     happened between them: the events of the trace, the faults that struck, and the decisions that
     were not harmless.
     """
@@ -164,7 +167,7 @@ def inevitability(trace: Run, promise: str, futures: int = 32) -> Inevitability:
 
 
 def inevitability_so_far(trace: Run, promise: str, futures: int = 32) -> Iterator[Inevitability]:
-    """Find the two neighbouring moments between which the share of broken futures changes most.
+    """Find the two neighbouring moments between which the share of broken futures rises most.
 
     Tries about ten moments, with `futures` futures each, and yields the result so far after each
     moment except the first.
@@ -243,7 +246,9 @@ def _count_broken(trace: Run, moment_us: int, check: type[Check], futures: int) 
         except SimulationError:
             return False
 
-    return sum(map(breaks, range(futures)))
+    # With the seed of the run itself, a future would make the same decisions as the run.
+    seeds = (seed for seed in count() if seed != trace.scenario.seed)
+    return sum(map(breaks, islice(seeds, futures)))
 
 
 def _breaks(trace: Run, check: type[Check]) -> bool:

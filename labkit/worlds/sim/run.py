@@ -23,7 +23,6 @@ T = TypeVar("T")
 
 STEP_BUDGET = 5_000_000
 """The maximum number of steps in a run; a run that exceeds it is considered endless."""
-_TIME_LIMIT_S = 3600.0
 
 
 def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
@@ -80,14 +79,18 @@ def run_future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
     further faults.
 
     `moment_us` is in microseconds of virtual time; the decisions after it are drawn from `seed`.
-    Raises `SimulationError` if the run does not end.
+    The scenario of the trace lists the decisions that were made and the faults that struck, so it
+    describes the future by itself. Raises `SimulationError` if the run does not end.
     """
     world_class = FutureInChosenOrder if scenario.in_turn else FutureWorld
 
     def new_world(loop: SimLoop) -> World:
         return world_class(scenario, loop, moment_us, seed)
 
-    return outside_event_loops(partial(_run_new, new_world, STEP_BUDGET))
+    trace = outside_event_loops(partial(_run_new, new_world, STEP_BUDGET))
+    struck = [fault for _, fault in trace.struck]
+    faults = tuple(fault for fault in scenario.faults if fault in struck)
+    return replace(trace, scenario=replace(trace.explicit(), faults=faults))
 
 
 def _run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
@@ -97,7 +100,7 @@ def _run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
 
 def _run_new(new_world: Callable[[SimLoop], World], step_budget: int) -> Trace:
     with without_garbage_collection():
-        trace = run_world(new_world(SimLoop(step_budget, _TIME_LIMIT_S)))
+        trace = run_world(new_world(SimLoop(step_budget)))
         # Free the world. It is full of reference cycles, but all its objects are young, so this is
         # fast.
         gc.collect(0)

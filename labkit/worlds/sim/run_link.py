@@ -4,9 +4,9 @@ show one of its moments.
     run.1.eNqrVkrJTC9K...Qx7cQ.57
     crash.1.eNqrVipOLs...AUZ1A.42
 
-1 is the version of the format. 57 is the moment of a run, given as the `seq` of the last event
-shown, and 42 is the number of a cell of the map. Between them is a `RunLink` or a `CrashMapLink` as
-JSON, compressed with zlib, in URL-safe base64.
+The first number is the version of the format. The last one is the `seq` of the last event shown, or
+the number of the selected cell of the map. Between them is a `RunLink` or a `CrashMapLink` as JSON,
+compressed with zlib, in URL-safe base64.
 
 On the site, the link is the fragment of a URL, which browsers do not send to the server. Because a
 link may come from a stranger, `parse` limits its size, validates the scenario as `from_json` does,

@@ -29,7 +29,8 @@ class Trace:
     decisions       all decisions whose value is not 0, by name
     decided_at_us   the virtual time at which each of them was made
     struck          the faults that struck, each with its virtual time (µs)
-    parcels         all messages: link, number, and the times (µs) at which they were sent and due
+    parcels         the messages that were not lost: link, number, and the times (µs) at which they
+                    were sent and due; messages that arrived together can be listed as one
     choices         for a scenario that runs `in_turn`: the number of candidates for each choice
     disk_calls      the calls of the bookies' disk workers, bookie by bookie
     answers         the return values of the workload's calls
@@ -55,8 +56,8 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """A digest that is equal for two runs with the same events in the same order at the same
-        times.
+        """A digest that is equal for two runs with the same events, decisions, messages and numbers
+        of candidates, in the same order and at the same times.
         """
         found = blake2b(digest_size=16)
         for event in self.events:
@@ -100,8 +101,10 @@ class Trace:
         return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
 
     def future(self, moment_us: int, seed: int) -> "Trace":
-        """Run the scenario again, with other decisions after this moment, and without the faults
-        after it.
+        """Run the scenario again, with decisions drawn from `seed` after this moment, and without
+        the faults after it.
+
+        With the scenario's own seed, the decisions remain the same.
         """
         return self.run_future(self.scenario, moment_us, seed)
 

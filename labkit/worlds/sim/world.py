@@ -18,7 +18,7 @@ from labkit.worlds.sim.epilogue.final_reads import read_everything
 from labkit.worlds.sim.epilogue.trimming import TrimmedLedgers
 from labkit.worlds.sim.machine.decisions import Decisions
 from labkit.worlds.sim.machine.disk import CrashError
-from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.machine.loop import BudgetError, SimLoop
 from labkit.worlds.sim.machine.network import SimNetwork
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER, PORT, SimZooKeeper
 from labkit.worlds.sim.nodes.bookie_node import BookieNode
@@ -70,9 +70,9 @@ class World:
         nodes: tuple[SimNode, ...] = (*self.bookies, *self.brokers, *self.clients.values())
         self.nodes = {node.name: node for node in nodes}
         self._started_at = 0.0
-        self._is_over = False
-        self.has_ended = False
-        """Whether the run is over; events after that are not recorded."""
+        self.in_epilogue = False
+        self.recording_stopped = False
+        """Whether everything has been read; later events are not recorded."""
         self._running_steps: dict[asyncio.Future[None], tuple[Step, SimNode]] = {}
         """Steps that have started but not ended."""
         self._error: Exception | None = None
@@ -92,15 +92,15 @@ class World:
         await self._wait_for_consumers()
         await read_everything(self.scenario, self.bookies, self.brokers, self.clients)
         self.loop.report_all_lost_errors()
-        self.has_ended = True
+        self.recording_stopped = True
         if self._error is not None:
             raise self._error
 
     async def outlast(self) -> None:
         """Check whether the steps that are still running end after all faults have been repaired.
 
-        Call this after `run`. It does nothing if the order of messages is chosen, because no
-        timeout fires in that case.
+        Call this after `run`. It does nothing if the order of messages is chosen, because such a
+        run usually reaches the epilogue before the first request times out.
         """
         if not self._running_steps or self.scenario.in_turn:
             return
@@ -172,7 +172,7 @@ class World:
         """Call `action` at the given moment of the scenario, unless the epilogue starts first."""
 
         def act() -> None:
-            if not self._is_over:
+            if not self.in_epilogue:
                 action()
 
         if isinstance(moment, At):
@@ -183,8 +183,8 @@ class World:
 
     # Used by everything that reports events
 
-    def take(self, rows: list[Event]) -> None:
-        if self.has_ended:
+    def receive_events(self, rows: list[Event]) -> None:
+        if self.recording_stopped:
             return
         self.rows += rows
         for row in rows if self._waiting_actions else ():
@@ -195,7 +195,7 @@ class World:
 
     def report(self, kind: str, node: str, **fields: Unpack[Fields]) -> None:
         """Add an event caused by the world itself rather than by a node."""
-        self.take([unnumbered_event(self.loop.now_us(), node, kind, **fields)])
+        self.receive_events([unnumbered_event(self.loop.now_us(), node, kind, **fields)])
 
     # Internals
 
@@ -208,8 +208,15 @@ class World:
         self.at(On("node.started", nth=len(self.nodes)), lambda: all_up.set_result(None))
         for node in self.nodes.values():
             node.start()
-        async with asyncio.timeout(_BOOT_LIMIT_S):
-            await all_up
+        try:
+            async with asyncio.timeout(_BOOT_LIMIT_S):
+                await all_up
+        except TimeoutError:
+            down = [name for name, node in self.nodes.items() if not node.is_serving]
+            raise BudgetError(
+                f"{', '.join(down)} did not start within {_BOOT_LIMIT_S:g} s of virtual time; look"
+                " for decisions that delay disk calls or messages for too long"
+            ) from None
 
     async def work(self) -> None:
         deadline = self.loop.now + self.scenario.limit_s
@@ -272,7 +279,7 @@ class World:
         begin()
 
     def _repair_all(self) -> None:
-        self._is_over = True
+        self.in_epilogue = True
         # Drop these actions, because a fault that is still waiting for an event could strike during
         # the epilogue.
         self._waiting_actions.clear()
@@ -326,6 +333,8 @@ class _WaitingAction:
         self._count = 0
 
     def counts(self, row: Event) -> bool:
-        if self._moment.fits(row):
-            self._count += 1
-        return self._count == self._moment.nth and self._moment.fits(row)
+        """Count the event if it fits; return whether the action is now to be called."""
+        if not self._moment.fits(row):
+            return False
+        self._count += 1
+        return self._count == self._moment.nth

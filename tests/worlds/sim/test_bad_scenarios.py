@@ -14,20 +14,18 @@ from labkit.worlds.sim.scenario.faults import (
     BitRot,
     ClockSkew,
     Crash,
+    FailingRead,
     Fault,
+    FullAtSync,
     Leave,
     Loss,
     Partition,
     Pause,
+    Reformatted,
+    ReplacedDisks,
     Reset,
     SlowDisk,
     Unload,
-)
-from labkit.worlds.sim.scenario.machine_faults import (
-    FailingRead,
-    FullAtSync,
-    Reformatted,
-    ReplacedDisks,
 )
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario, from_json

@@ -12,7 +12,7 @@ from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Fault, Leave, Partition, Pause, Reset
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
-from labkit.worlds.sim.scenario.rerun_with_fault import reach
+from labkit.worlds.sim.scenario.rerun_with_fault import fork_range
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import BROKER, Cluster
 from labkit.worlds.sim.settings.triggers import On
@@ -178,7 +178,7 @@ def test_without_deduplication_what_is_sent_again_stands_twice() -> None:
 
 def test_a_fork_of_a_run_with_brokers_strikes_at_once() -> None:
     trace = run(CALM)
-    first, last = reach(CALM, trace.events)
+    first, last = fork_range(CALM, trace.events)
     for seq in (0, first, (first + last) // 2, last):
         fork = trace.fork(seq, "kill", "b0")
         killed = next(event for event in fork.events if event.kind == "node.killed")

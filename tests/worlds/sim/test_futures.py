@@ -1,14 +1,21 @@
 """Other futures of a run show when its broken promise became inevitable."""
 
+from dataclasses import replace
+
 import pytest
 
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
+from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.future_world import BEFORE_THE_RUN_US
 from labkit.worlds.sim.futures import inevitability
 from labkit.worlds.sim.run import run
+from labkit.worlds.sim.run_link import RunLink
+from labkit.worlds.sim.scenario.scenario import Scenario
+from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.variants.variants import VARIANTS
 from tests.repeat import repeated
+from tests.worlds.sim.digests import BASE
 
 # The decision, fault or event that, according to a careful reader, made the broken promise
 # inevitable. All but the first thirteen were written before the curves had been computed.
@@ -78,6 +85,27 @@ def test_futures_of_the_same_moment_differ_only_after_it() -> None:
     before = [event for event in trace.events if event.time_us <= moment_us]
     assert all(list(each.events[: len(before)]) == before for each in futures)
     assert len({each.digest for each in futures}) > 1
+
+
+def test_a_future_is_a_run_of_its_own_that_its_decisions_and_its_link_repeat() -> None:
+    trace = run(storm(BASE, 2, fault_count=3, horizon_ms=40))
+    moment_us = trace.struck[0][0]
+    future = trace.future(moment_us, seed=3)
+    assert len(future.struck) < len(trace.struck)
+    assert run(future.explicit()).digest == future.digest
+    assert run(RunLink.parse(future.link()).scenario).digest == future.digest
+
+
+def test_the_decisions_of_the_run_itself_are_no_future() -> None:
+    trace = run(replace(counterexample("ack after one bookie"), seed=0))
+    seeds: list[int] = []
+
+    def run_future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
+        seeds.append(seed)
+        return trace.run_future(scenario, moment_us, seed)
+
+    inevitability(replace(trace, run_future=run_future), "AckQuorumIsReached", 4)
+    assert set(seeds) == {1, 2, 3, 4}
 
 
 def test_a_fault_after_the_moment_does_not_strike() -> None:

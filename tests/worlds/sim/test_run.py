@@ -10,6 +10,7 @@ from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.explore.scenarios.storm import storm
+from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.run import run, run_all
 from labkit.worlds.sim.scenario.faults import (
     Crash,
@@ -248,3 +249,8 @@ def test_no_storm_makes_the_real_code_raise_or_lose_a_confirmed_entry(
     for trace in run_all(storm(busy, seed, 4, 60) for seed in range(first, first + 25)):
         assert of(trace, "node.failed") == [], trace.scenario
         assert confirmed(trace) <= copies(trace).keys(), trace.scenario
+
+
+def test_a_cluster_that_does_not_come_up_ends_the_run_with_an_error() -> None:
+    with pytest.raises(SimulationError, match="b0 did not start"):
+        run(Scenario(decisions={"disk b0 0": 1e12}))

@@ -3,7 +3,8 @@
 Each row is a disk operation of the script, and each column is a way in which a crash can treat
 unsynced data. For each cell, the machine stops and restarts with the data that survived, and every
 promise that it made before the crash is checked. Then the power fails again, and everything is
-checked once more.
+checked once more. By then, the operating system has written all data that survived the first crash
+to the disk, even if only the process was killed.
 
 The script runs only once: before each operation, the disks are copied as a crash would leave them,
 and the bookie is started on the copies.

@@ -77,16 +77,16 @@ class _JudgedWorld(World):
         self._on_idle = loop.on_idle
         loop.on_idle = self._end_or_continue
 
-    def take(self, rows: list[Event]) -> None:
+    def receive_events(self, rows: list[Event]) -> None:
         """Check the events before they trigger faults, which report events of their own."""
-        if self.has_ended:
+        if self.recording_stopped:
             return
         for row in rows:
             seq = len(self._events)
             event = row._replace(seq=seq)
             self._events.append(event)
             self.judge.handle(event)
-        super().take(rows)
+        super().receive_events(rows)
 
     def _end_or_continue(self) -> bool:
         if self.judge.has_found_any:

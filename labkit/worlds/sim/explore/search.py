@@ -92,8 +92,9 @@ def search(
 
     If `variant` is not None, every scenario runs with it. The search uses `jobs` processes (0: one
     per processor). If `jobs` is 1, it runs in this process, which is necessary for checks and
-    variants that are defined in a notebook. `on_progress` is called with the numbers of scenarios
-    tried and of broken promises found. An interrupt ends the search but keeps its findings.
+    variants that are defined in a notebook. `on_progress` is called with the number of scenarios
+    tried and the number of broken promises found. An interrupt ends the search but keeps its
+    findings.
     """
     started_at = time.monotonic()
     found: list[Finding] = []

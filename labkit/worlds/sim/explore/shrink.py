@@ -35,7 +35,7 @@ _COUNTS = (
     *("bookies", "entries", "ensemble", "write_quorum", "ack_quorum", "polls", "nth"),
     *("brokers", "messages"),
 )
-"""Fields whose values become smaller; others are reset to their defaults or become rounder."""
+"""Fields whose values become smaller; others are reset to their defaults or are rounded."""
 _ONCE_PER_ENTRY = ("add.pushed", "lac.advanced")
 _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),

@@ -70,13 +70,13 @@ _SENTENCES = {
     "copy": "message {number} from {source} to {target} arrived twice",
     "swap": "later messages overtook message {number} from {source} to {target}",
     "disk": "disk call {number} of {source} took {value:g} ms longer",
-    "crash": "{source} lost power after its message {number}",
+    "crash": "{source} lost power after it had received {number} messages",
     "wait": "{value:g} ms passed before choice {number}",
 }
 
 
 def sentence_of(name: str, value: float) -> str:
-    """Describe a decision. Messages and disk calls are numbered from 0."""
+    """Describe a decision. Messages, disk calls and choices are numbered from 0."""
     kind, _, rest = name.partition(" ")
     ends, _, number = rest.rpartition(" ")
     source, _, target = ends.partition(">")
@@ -86,8 +86,8 @@ def sentence_of(name: str, value: float) -> str:
     return template.format(number=number, source=source, target=target, value=value)
 
 
-class Decision:
-    """All decisions with the same name, distinguished by their numbers."""
+class DecisionSeries:
+    """The series of decisions that share a name."""
 
     __slots__ = ("_base", "_chosen", "_record", "_seed", "is_chosen", "name")
 
@@ -107,7 +107,7 @@ class Decision:
         self._base = 0
         """A hash of seed and name, computed at the first draw."""
 
-    def take(self, number: int, share: float, spread: Spread = yes) -> float:
+    def value_of(self, number: int, share: float, spread: Spread = yes) -> float:
         """Return the value of the decision with this number.
 
         Decisions that are not set explicitly are 0, except for a random `share` (0 to 1) of them.
@@ -154,16 +154,16 @@ class Decisions:
         self.is_chosen = bool(chosen)
         """Whether any decisions are set explicitly."""
         self._seed = seed
-        self._by_name: dict[str, Decision] = {}
+        self._by_name: dict[str, DecisionSeries] = {}
         self._chosen: dict[str, dict[int, float]] = {}
         for key, value in chosen.items():
             name, _, number = key.rpartition(" ")
             self._chosen.setdefault(name, {})[int(number)] = value
 
-    def of(self, name: str) -> Decision:
+    def of(self, name: str) -> DecisionSeries:
         decision = self._by_name.get(name)
         if decision is None:
-            decision = Decision(name, self._seed, self._chosen.get(name, {}), self.record)
+            decision = DecisionSeries(name, self._seed, self._chosen.get(name, {}), self.record)
             self._by_name[name] = decision
         return decision
 

@@ -45,7 +45,7 @@ def lost(operation: Operation) -> float:
 
 
 def kept(operation: Operation) -> float:
-    """Keep everything, as if only the process had been killed."""
+    """Keep everything, as if the operating system had written it to the disk before the crash."""
     return 1
 
 

@@ -39,9 +39,9 @@ class DiskCall(NamedTuple):
 
 
 class DiskFaults:
-    """A machine's disk faults, the operation before which it stops, and its completed calls."""
+    """A machine's disk faults, the operations before which it stops, and its finished calls."""
 
-    def __init__(self, stop: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.call_s = CALL_S
         self.extra_s = 0.0
         """How much longer each call takes."""
@@ -50,11 +50,11 @@ class DiskFaults:
         self.fails_to_read = False
         self.is_full = False
         self.is_full_at_sync = False
-        self.stop_at = -1
-        """Number of the operation at which the machine stops; -1: none."""
-        self.stop = stop
+        self.stops: dict[int, Callable[[], None]] = {}
+        """What stops the machine, by the number of the operation before which it stops."""
         self.call_count = 0
-        """Number of calls so far, even before restarts; each call has its own decisions."""
+        """Number of calls so far, including those before restarts; each call has its own decisions.
+        """
         self.calls: list[DiskCall] = []
         """The finished calls."""
 
@@ -62,13 +62,12 @@ class DiskFaults:
         self.extra_s = self.slow_share = 0.0
         self.fails_to_sync = self.fails_to_read = False
         self.is_full = self.is_full_at_sync = False
-        self.stop_at = -1
+        self.stops.clear()
 
     def watch(self, operation: Operation) -> None:
         """Raise `SimDiskError` if the operation fails, `CrashError` if the machine stops first."""
-        if operation.number == self.stop_at:
-            self.stop_at = -1
-            self.stop()
+        if (stop := self.stops.pop(operation.number, None)) is not None:
+            stop()
             raise CrashError(str(operation))
         if self.fails_to_sync and operation.kind.startswith("sync"):
             raise SimDiskError(errno.EIO, f"{operation} failed")
@@ -114,7 +113,7 @@ class DiskWorker:
         # call.
         number = self._faults.call_count
         self._faults.call_count += 1
-        slow_ms = self._slow.take(number, self._faults.slow_share, _SLOW_MS)
+        slow_ms = self._slow.value_of(number, self._faults.slow_share, _SLOW_MS)
         begin = max(self._loop.now, self._free_at)
         self._free_at = begin + self._faults.call_s + self._faults.extra_s + slow_ms / 1000
         self._pending.append(_Call(number, begin, call))
@@ -123,13 +122,17 @@ class DiskWorker:
         return done
 
     def crash(self) -> None:
-        """Stop the machine after the first few operations of the current call."""
+        """Carry out the first few operations of the call that is in progress, if there is one.
+
+        They count as carried out before the crash, although the process is already dead.
+        """
         # If an operation of the current call caused the crash, the call has already stopped there.
+        # The machine's other workers still carry out a part of theirs.
         if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
         number, begin, call = self._pending[0]
         self._record(call, begin)
-        reach = self._reach.take(number, 0.5, lambda draw: float(int(1 + draw * 8)))
+        reach = self._reach.value_of(number, 0.5, lambda draw: float(int(1 + draw * 8)))
         self._controller.stop_at = len(self._controller.operations) + int(reach)
         # The caller no longer exists, so nobody needs the result.
         with suppress(CrashError, OSError, LabkitError):

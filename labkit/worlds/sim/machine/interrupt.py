@@ -23,7 +23,7 @@ class Interrupt:
     def __init__(self) -> None:
         self.was_asked = False
 
-    def reach_this_thread(self) -> None:
+    def apply_to_this_thread(self) -> None:
         _thread_local.interrupt = self
 
 
@@ -32,7 +32,7 @@ class OneThreadExecutor(futures.ThreadPoolExecutor):
 
     def __init__(self) -> None:
         self._interrupt = Interrupt()
-        super().__init__(1, initializer=self._interrupt.reach_this_thread)
+        super().__init__(1, initializer=self._interrupt.apply_to_this_thread)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Stop the thread; if `wait` is set, wait until it has ended."""

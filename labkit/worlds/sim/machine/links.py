@@ -8,6 +8,7 @@ this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Protocol, Unpack
 
 from labkit.system.trace.events import Fields
@@ -36,17 +37,40 @@ class Receiver(Protocol):
     def receive(self, bodies: list[Any]) -> None: ...
 
 
+class Purpose(Enum):
+    """What a message is for: frames, a part of opening or closing a connection, or a client's
+    message to itself that begins a step.
+    """
+
+    FRAMES = auto()
+    CONNECT = auto()
+    ACCEPT = auto()
+    REFUSE = auto()
+    CLOSE = auto()
+    BEGIN_STEP = auto()
+
+
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """A message in transit: frames, or an action that opens or closes a connection."""
+    """A message in transit: frames for a receiver, or an action of another purpose."""
 
     link: "NetworkLink"
     number: int
     context: Context
     receiver: Receiver | None
     bodies: list[Any]
+    purpose: Purpose = Purpose.FRAMES
     action: Callable[[], None] | None = None
+    is_swapped: bool = False
+    """Whether later messages of the connection may overtake it."""
     due: float = 0.0
+
+    @property
+    def queue(self) -> int:
+        """A key that messages share if they must arrive in the order in which they were sent,
+        because TCP preserves the order of a connection.
+        """
+        return id(self if self.receiver is None or self.is_swapped else self.receiver)
 
     def __str__(self) -> str:
         return f"{self.link.name} {self.number}"
@@ -94,7 +118,7 @@ class NetworkLink:
         number = self.count
         self.count += 1
         may_fail = self._is_chosen or self.lose_share or self.copy_share or self.swap_share
-        if may_fail and self._lose.take(number, self.lose_share):
+        if may_fail and self._lose.value_of(number, self.lose_share):
             self._report_fault("message.lost", number)
             return False
         due = self._due(number)
@@ -113,30 +137,34 @@ class NetworkLink:
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
         """Copy or delay the frames if decisions require it; return whether they have been sent."""
-        if extra_ms := self._copy.take(number, self.copy_share, _EXTRA_MS):
+        if extra_ms := self._copy.value_of(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
             # parcel.
             copy = Parcel(self, number, context, receiver, list(bodies))
             self._carry(copy, due + extra_ms / 1000)
-        if extra_ms := self._swap.take(number, self.swap_share, _EXTRA_MS):
+        if extra_ms := self._swap.value_of(number, self.swap_share, _EXTRA_MS):
             self._report_fault("message.swapped", number)
-            parcel = Parcel(self, number, context, receiver, bodies)
+            parcel = Parcel(self, number, context, receiver, bodies, is_swapped=True)
             self._carry(parcel, due + extra_ms / 1000)
             return True
         return False
 
     def act(
-        self, action: Callable[[], None], context: Context, after: Receiver | None = None
+        self,
+        purpose: Purpose,
+        action: Callable[[], None],
+        context: Context,
+        after: Receiver | None = None,
     ) -> None:
-        """Send an action, which arrives after all earlier frames to `after`."""
+        """Send a message that runs `action` on arrival, after all earlier frames to `after`."""
         number = self.count
         self.count += 1
         due = self._due(number)
         if after is not None:
             after.newest = None
             due = after.due = max(due, after.due)
-        self._carry(Parcel(self, number, context, after, [], action), due)
+        self._carry(Parcel(self, number, context, after, [], purpose, action), due)
 
     def cut(self) -> None:
         if not self.is_cut:
@@ -163,8 +191,9 @@ class NetworkLink:
 
     def _due(self, number: int) -> float:
         due = self._transit.loop.now + LATENCY_S + self.extra_s
-        if self.late_share or self._delay.is_chosen:
-            due += self._delay.take(number, self.late_share, _LATE_MS) / 1000
+        # In a chosen order, it does not matter when a message is due.
+        if self._transit.choose is None and (self.late_share or self._delay.is_chosen):
+            due += self._delay.value_of(number, self.late_share, _LATE_MS) / 1000
         return due
 
     def _carry(self, parcel: Parcel, due: float) -> None:
@@ -182,19 +211,24 @@ class Transit:
     """The messages in flight on all links.
 
     Normally, parcels arrive when they are due. If `choose` is set, it decides instead: whenever the
-    event loop is idle, it picks one of the candidates and returns its index.
+    event loop is idle, `deliver_chosen` passes it the candidates, and it returns the index of the
+    one to deliver.
     """
 
     def __init__(self, loop: SimLoop) -> None:
         self.loop = loop
         self.choose: Choose | None = None
         self.parcels: list[tuple[str, int, int, int]] = []
-        """Every parcel: link, number, and when it was sent and due (in microseconds)."""
+        """The parcels sent so far: link, number, and when each was sent and due (in microseconds).
+
+        Lost messages are missing, and frames that were appended to a parcel are part of it.
+        """
         self.under_way: list[Parcel] = []
         """The parcels that are waiting to be chosen."""
         self.at_once: dict[str, None] = {}
-        """Links whose parcels arrive immediately even in a chosen order."""
-        loop.on_idle = self.deliver_chosen
+        """Links whose parcels arrive immediately even in a chosen order: those between the metadata
+        server and each bookie that has been restarted, for the rest of the run.
+        """
 
     def carry(self, parcel: Parcel) -> None:
         loop = self.loop
@@ -213,8 +247,7 @@ class Transit:
             return False
         first: dict[int, Parcel] = {}
         for parcel in self.under_way:
-            # Only the oldest parcel of a connection can be next, because TCP preserves the order.
-            first.setdefault(id(parcel.receiver or parcel), parcel)
+            first.setdefault(parcel.queue, parcel)
         possible = list(first.values())
         self._deliver(possible[self.choose(possible)])
         return True

@@ -1,8 +1,8 @@
 """The event loop of the simulated world; its clock jumps from one event to the next.
 
-Every run executes its steps in the same order. Timers that are due at the same time fire in the
-order in which they were set. Tasks and futures are hashed by their creation number, because asyncio
-keeps some of them in sets. The loop opens no sockets and starts no threads.
+Two runs of a scenario execute the same steps in the same order. Timers that are due at the same
+time fire in the order in which they were set. Tasks and futures are hashed by their creation
+number, because asyncio keeps some of them in sets. The loop opens no sockets and starts no threads.
 """
 
 import asyncio
@@ -21,6 +21,9 @@ from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.interrupt import interrupt_of_this_thread
 from labkit.worlds.sim.machine.process import PROCESS, Process, TaskList
+
+TIME_LIMIT_S = 3600.0
+"""The virtual time that a run may take."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -114,13 +117,16 @@ class SimLoop(asyncio.BaseEventLoop):
     _ready: deque[Any]
     _stopping: bool
 
-    def __init__(self, event_budget: int = 10_000_000, time_limit_s: float = 86_400.0) -> None:
+    def __init__(self, event_budget: int = 10_000_000, time_limit_s: float = TIME_LIMIT_S) -> None:
         super().__init__()
         self.now = 0.0
         """Virtual time in seconds, the same for all nodes."""
         self.world = copy_context()
         """The context of code that runs outside any node."""
         self.numbers = count()
+        """Numbers of tasks and futures. Timers have their own, so that an additional fault does not
+        change how sets of tasks iterate.
+        """
         self.event_count = 0
         """Number of steps run so far."""
         self.on_idle: Callable[[], bool] | None = None
@@ -130,6 +136,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._event_budget = event_budget
         self._time_limit_s = time_limit_s
         self._timers: list[_Timer] = []
+        self._timer_numbers = count()
         self._polls: list[_Timer] = []
         """Timers that usually have nothing to do when they are due."""
         self.tasks = TaskList()
@@ -144,7 +151,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         """The time on the clock of the calling node."""
         process = PROCESS.get()
-        if process is None or process.clock.is_accurate:
+        if process is None or process.clock.was_never_skewed:
             return self.now
         return process.clock.local(self.now)
 
@@ -168,7 +175,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """Schedule a step to run after `delay` seconds on the clock of the calling node."""
         process = PROCESS.get()
-        if process is None or process.clock.is_accurate:
+        if process is None or process.clock.was_never_skewed:
             return self.call_at_world_time(self.now + delay, callback, *args, context=context)
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
@@ -181,7 +188,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """Schedule a step for a time on the clock of the calling node."""
         process = PROCESS.get()
-        if process is not None and not process.clock.is_accurate:
+        if process is not None and not process.clock.was_never_skewed:
             when = process.clock.true(when)
         return self.call_at_world_time(when, callback, *args, context=context)
 
@@ -191,7 +198,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Schedule a step for a virtual time rather than a time on the node's own clock."""
         handle = SimHandle(when, callback, args, self, context)
         timers = self._polls if type(callback) is Poll else self._timers
-        heappush(timers, (when, next(self.numbers), handle))
+        heappush(timers, (when, next(self._timer_numbers), handle))
         return handle
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -223,7 +230,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
             return
-        for task in process.tasks.take():
+        for task in process.tasks.unfinished():
             if task.done() and (error := task.exception()) is not None:
                 name = getattr(task.get_coro(), "__qualname__", repr(task))
                 self._report_error(f"{name} ended with {error!r}", error, process)
@@ -318,12 +325,13 @@ class SimLoop(asyncio.BaseEventLoop):
             ready.append(heappop(timers)[2])
 
     def _skip_polls(self, until: float) -> None:
-        """Skip polls that are due before the next timer and have nothing to do.
+        """Skip polls that are due up to `until` and before the next timer, and have nothing to do.
 
-        No step runs before that timer, so a poll that has nothing to do now has nothing to do until
-        then.
+        Nothing can change before that timer, so a poll that has nothing to do now can be skipped
+        until then: it is set again for its next interval, and counts as a step. A poll that has
+        something to do becomes an ordinary timer.
         """
-        timers, polls, numbers = self._timers, self._polls, self.numbers
+        timers, polls, numbers = self._timers, self._polls, self._timer_numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)
         idle: set[int] = set()
         while polls and polls[0] < limit and self.now <= self._time_limit_s:
@@ -346,7 +354,9 @@ class SimLoop(asyncio.BaseEventLoop):
         """End all tasks, including those that start while others end, because the run is over."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
-        while remaining := [task for tasks in lists for task in tasks.take() if task not in ended]:
+        while remaining := [
+            task for tasks in lists for task in tasks.unfinished() if task not in ended
+        ]:
             for task in remaining:
                 ended.add(task)
                 _close_coroutine(task)
@@ -387,7 +397,7 @@ def _close_coroutine(task: "asyncio.Task[Any]") -> None:
 def _is_idle(poll: SimHandle) -> bool:
     """Return whether the poll would do nothing except reschedule itself one interval later."""
     process = poll._context.get(PROCESS)
-    if process is not None and not (process.is_running and process.clock.is_accurate):
+    if process is not None and not (process.is_running and process.clock.was_never_skewed):
         return False
     return not poll._context.run(poll._callback.holds)
 

@@ -201,12 +201,12 @@ class SimMetadataStore:
                 response.set_result(result[0])
 
     def _on_session(self, session_id: int) -> None:
-        lost, self._session_id = self._session_id, session_id
+        before, self._session_id = self._session_id, session_id
         connection = self._connection = self._connecting
         assert connection is not None
         # The previous id is 0 before the first session, and equals the new id if the session was
-        # resumed in time.
-        if lost not in (0, session_id):
+        # resumed in time. Otherwise, the previous session has been lost.
+        if before not in (0, session_id):
             # The server has deleted the watches of the old session, so whoever set one must read
             # again.
             watches, self._watches = self._watches, {}

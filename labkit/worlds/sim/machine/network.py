@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.model.net import OnBodies, OnClose, OnWritable
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import NetworkLink, Parcel, Report, Transit
+from labkit.worlds.sim.machine.links import NetworkLink, Parcel, Purpose, Report, Transit
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.process import Process
 
@@ -33,8 +33,11 @@ class End:
         self.number = 0
         """The number of this connection among those that one node has opened to the other."""
         self.due = 0.0
-        """When the newest parcel for this end is due."""
+        """When the newest parcel to this end is due; later ones are not due earlier."""
         self.newest: Parcel | None = None
+        """The newest parcel to this end that has not arrived. Frames that are due at the same time
+        are appended to it, so that they arrive together.
+        """
         self.is_reset_due = False
         """Whether to send a reset once the machine is up: the process died with data in transit."""
         self._network = network
@@ -52,7 +55,7 @@ class End:
         peer = self.peer
         if not self.is_open or not self.process.is_alive:
             return
-        if not (peer.process.is_alive or self._network.is_in_turn):
+        if not (peer.process.is_alive or self._network.is_order_chosen):
             self._network.reset_when_up(peer)
         elif self.outgoing.send(peer, list(bodies), peer.process.context):
             self._unreceived_bytes += _size(bodies)
@@ -81,7 +84,7 @@ class End:
         """Close the connection; `on_close` is called on both ends."""
         if self.is_open and self.process.is_alive:
             asyncio.get_running_loop().call_soon(self.closed)
-            self.outgoing.act(self.peer.hang_up, self.peer.process.context, after=self.peer)
+            self.hang_up_peer()
 
     def receive(self, bodies: list[Any]) -> None:
         if self.waiting is not None:
@@ -99,6 +102,10 @@ class End:
         if not was_writable and self.is_writable:
             for action in self._when_writable:
                 asyncio.get_running_loop().call_soon(action, context=self.process.context)
+
+    def hang_up_peer(self) -> None:
+        peer = self.peer
+        self.outgoing.act(Purpose.CLOSE, peer.hang_up, peer.process.context, after=peer)
 
     def hang_up(self) -> None:
         """Close this end as well, after handling everything that was received before."""
@@ -128,6 +135,13 @@ Accept = Callable[[End], OnBodies]
 
 
 class SimNetwork:
+    """All connections and links.
+
+    If a machine has lost power, the ends of its connections remain. They are reset when the machine
+    is up again, if data had been sent to them before it lost power (`started`) or is sent to them
+    later (`reset_when_up`).
+    """
+
     def __init__(self, loop: SimLoop, decisions: Decisions, report: Report) -> None:
         self.transit = Transit(loop)
         self._loop = loop
@@ -144,7 +158,7 @@ class SimNetwork:
         """Number of the newest connection that a node has opened to another."""
 
     @property
-    def is_in_turn(self) -> bool:
+    def is_order_chosen(self) -> bool:
         """Whether messages arrive in a chosen order.
 
         In that case, a node can learn that its peer has failed only from a message, so a machine
@@ -173,21 +187,24 @@ class SimNetwork:
             self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended; unless `silently` is set, notify its peers."""
+        """Disconnect a process that has ended, and notify its peers unless `silently` is set,
+        because the machine has lost power. A process that was killed can lose power later.
+        """
         self._up.pop(process.name, None)
-        if not silently:
+        if silently:
+            self._without_process.pop(process.name, None)
+        else:
             self._without_process[process.name] = None
         for key in [key for key in self._ports if key[0] == process.name]:
             del self._ports[key]
-        ends = self._ends.get(process.name, {})
-        # Iterate over a copy, because `forget` removes an end of a connection from the dictionary.
-        for end in list(ends.values()):
+        # The ends of earlier processes are still here, but no longer open.
+        for end in [each for each in self._ends.get(process.name, {}).values() if each.is_open]:
             end.is_open = False
-            if silently and not self.is_in_turn:
+            if silently and not self.is_order_chosen:
                 end.is_reset_due = end.newest is not None
             else:
                 self.forget(end)
-                end.outgoing.act(end.peer.hang_up, end.peer.process.context, after=end.peer)
+                end.hang_up_peer()
 
     def listen(self, process: Process, accept: Accept, port: int) -> None:
         self._ports[process.name, port] = accept
@@ -219,9 +236,10 @@ class SimNetwork:
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)
-                back.act(lambda: respond(accepted), process.context, after=own_end)
+                purpose = Purpose.ACCEPT if accepted else Purpose.REFUSE
+                back.act(purpose, lambda: respond(accepted), process.context, after=own_end)
 
-        own_end.outgoing.act(request, self._loop.world)
+        own_end.outgoing.act(Purpose.CONNECT, request, self._loop.world)
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
             accepted = await response
         if not accepted:
@@ -271,7 +289,7 @@ class SimNetwork:
 
     def _send_reset(self, dead: End) -> None:
         self.forget(dead)
-        dead.outgoing.act(dead.peer.closed, dead.peer.process.context)
+        dead.outgoing.act(Purpose.CLOSE, dead.peer.closed, dead.peer.process.context)
 
 
 class NodeNetwork:

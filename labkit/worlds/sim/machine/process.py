@@ -22,7 +22,7 @@ class NodeClock:
 
     rate: float = 1.0
     wall_offset_ms: int = 0
-    is_accurate: bool = True
+    was_never_skewed: bool = True
     """Whether the clock has always agreed with the virtual time."""
     _since: float = 0.0
     _at_since: float = 0.0
@@ -44,7 +44,7 @@ class NodeClock:
     def change(self, now: float, rate: float, wall_offset_ms: int) -> None:
         """From now on, run at this rate, with the wall clock off by `wall_offset_ms`."""
         self._at_since, self._since, self.rate = self.local(now), now, rate
-        self.is_accurate = self.is_accurate and rate == 1.0
+        self.was_never_skewed = self.was_never_skewed and rate == 1.0
         self.wall_offset_ms = wall_offset_ms
 
 
@@ -59,9 +59,9 @@ class TaskList:
         """Add a task, and from time to time drop those that have finished."""
         self._tasks.append(task)
         if len(self._tasks) > self._limit:
-            self._limit = 64 + 2 * len(self.take())
+            self._limit = 64 + 2 * len(self.unfinished())
 
-    def take(self) -> "list[asyncio.Task[Any]]":
+    def unfinished(self) -> "list[asyncio.Task[Any]]":
         # asyncio checks the same attribute before it logs that an exception was never retrieved.
         self._tasks = [task for task in self._tasks if not task.done() or task._log_traceback]
         return self._tasks
@@ -78,9 +78,7 @@ class Process:
         self.held_steps: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
         self.on_death: list[Callable[[], None]] = []
-        """The world's callbacks for the death of the process; the node's own code no longer runs
-        then.
-        """
+        """The world's callbacks, which the node calls after it has reported the death."""
         self.context = copy_context()
         self.context.run(PROCESS.set, self)
 
@@ -89,11 +87,8 @@ class Process:
         return loop.create_task(coroutine, context=self.context.copy())
 
     def kill(self) -> None:
-        if self.is_alive:
-            self.is_alive = self.is_running = False
-            self.held_steps.clear()
-            for action in self.on_death:
-                action()
+        self.is_alive = self.is_running = False
+        self.held_steps.clear()
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)

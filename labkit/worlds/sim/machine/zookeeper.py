@@ -102,8 +102,8 @@ class SimZooKeeper:
         """Suspend the server. The shares (0 to 1) are used when the server resumes."""
         self._expired_share, self._late_share = expired_share, late_share
         if self.process.is_running:
-            self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
             self._loop.pause(self.process)
+            self._report("metadata.hung", METADATA_SERVER, seconds=self._timeout_s)
 
     def lag(self, owner: str, lag_s: float) -> None:
         """Make the server of this node's sessions lag `lag_s` seconds behind (0: not at all)."""
@@ -125,7 +125,6 @@ class SimZooKeeper:
         """Resume a hung server. The order in which it handles requests and expiries is random."""
         if self.process.is_running:
             return
-        self._report("metadata.resumed", METADATA_SERVER)
         now = self._thawed_at = self._loop.now
         for connection in self._connections:
             self._serve_later(connection)
@@ -133,10 +132,11 @@ class SimZooKeeper:
             if session.heard_at + self._timeout_s <= now:
                 self._expire_later(session)
         self._loop.resume(self.process)
+        self._report("metadata.resumed", METADATA_SERVER)
 
     def _expire_later(self, session: "_Session") -> None:
         expire = self._decisions.of(f"expire {session.owner}")
-        if delay_ms := expire.take(session.id, self._expired_share, _DELAY_MS):
+        if delay_ms := expire.value_of(session.id, self._expired_share, _DELAY_MS):
             session.is_over = True
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
@@ -147,7 +147,7 @@ class SimZooKeeper:
 
     def _serve_later(self, connection: End) -> None:
         thaw = self._decisions.of(f"thaw {connection.peer.process.name}")
-        if delay_ms := thaw.take(connection.number, self._late_share, _DELAY_MS):
+        if delay_ms := thaw.value_of(connection.number, self._late_share, _DELAY_MS):
             connection.pause()
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, connection.resume, context=self.process.context)
@@ -166,8 +166,9 @@ class SimZooKeeper:
             self._check_expiry(session)
         session.heard_at = self._loop.now
         session.connection = connection
-        # These watches fired while the client was disconnected. Report them together with the
-        # session id, so that the client learns of the changes before it sends any request.
+        # The client lists its watches. Those that the server no longer has fired while the client
+        # was disconnected. Report them together with the session id, so that the client learns of
+        # the changes before it sends any request.
         fired = [n for n in watches if not self.tree.is_watching((session.id, n))]
         connection.send([("session", session.id), *(("changed", n) for n in fired)])
         return session

@@ -28,15 +28,16 @@ _INSTANCE = "00000000-0000-4000-8000-000000000000"
 class BookieNode(SimNode):
     def __init__(self, world: Environment, name: str) -> None:
         super().__init__(world, name)
-        self._controller = DiskController()
+        self._disk_faults = DiskFaults()
+        self._controller = DiskController(
+            watch=self._disk_faults.watch, watch_read=self._disk_faults.watch_read
+        )
         self._journal_directories = _directory_names("journal", world.cluster.journal_directories)
         self._ledger_directories = _directory_names("ledgers", world.cluster.ledger_directories)
         self._machine = Machine(
             tuple(SimDisk(self._controller, name) for name in self._journal_directories),
             tuple(SimDisk(self._controller, name) for name in self._ledger_directories),
         )
-        self._disk_faults = DiskFaults(self.crash)
-        self._watch(self._controller)
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
         self._step_s = 0.0
@@ -51,32 +52,16 @@ class BookieNode(SimNode):
     def disk_calls(self) -> list[DiskCall]:
         return self._disk_faults.calls
 
-    def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """End the process, and determine what the disks contain after the crash."""
-        if not self.is_up:
-            return
-        super().crash(disk, error=error, reason=reason)
+    def crash_disks(self, disk: str) -> None:
         for worker in self._workers:
             worker.crash()
-        controller = DiskController(operations=list(self._controller.operations))
+        self._workers = ()
+        self._controller.stop_at = -1
         if disk == "kept":
             # Only the process has died, so the next process also finds the unsynced data.
-            disks = [each.after_kill(controller) for each in self._machine.disks]
+            self._machine = self._machine.after_kill(self._controller)
         else:
-            disks = [
-                each.after_crash(self._fates[disk], controller) for each in self._machine.disks
-            ]
-        count = len(self._journal_directories)
-        self._machine = Machine(tuple(disks[:count]), tuple(disks[count:]))
-        self._workers = ()
-        self._controller = controller
-        self._watch(controller)
-
-    def _watch(self, controller: DiskController) -> None:
-        controller.watch, controller.watch_read = (
-            self._disk_faults.watch,
-            self._disk_faults.watch_read,
-        )
+            self._machine = self._machine.after_crash(self._fates[disk], self._controller)
 
     def replace_disks(self, which: str) -> None:
         """Cut the power, and replace the `journal` disks, the `ledgers` disks or `all` disks with
@@ -104,17 +89,20 @@ class BookieNode(SimNode):
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         def stop() -> None:
-            self.crash(disk)
-            if down_ms:
-                self.world.after(down_ms, self.start)
+            # If the bookie has just crashed, this operation belongs to the last call of its dead
+            # process (see `DiskWorker.crash`).
+            if self.is_up:
+                self.crash(disk)
+                if down_ms:
+                    self.world.after(down_ms, self.start)
 
-        self._disk_faults.stop = stop
-        self._disk_faults.stop_at = len(self._controller.operations) + nth - 1
+        number = len(self._controller.operations) + nth - 1
+        self._disk_faults.stops.setdefault(number, stop)
 
     def set_disk_faults(self, what: str, for_ms: float, **fields: float) -> None:
-        self.world.report("disk.bad", self.name, fault=what)
         for name, value in fields.items():
             setattr(self._disk_faults, name, value)
+        self.world.report("disk.bad", self.name, fault=what)
 
         def end() -> None:
             for name in fields:
@@ -167,8 +155,7 @@ class BookieNode(SimNode):
         network.listen(service.accept, BOOKIE_PORT)
         await service.start([Endpoint(BOOKIE_RPC, self.name, BOOKIE_PORT)])
         await self._step()
-        self.is_serving = True
-        self.recorder.record("node.started")
+        self.report_started(process)
         await service.run()
 
     async def _step(self) -> None:
@@ -231,7 +218,9 @@ class BookieNode(SimNode):
         """Draw a random number below `count`; autorecovery uses this for its random choices."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
-        drawn = int(decision.take(self._drawn_count, 1.0, lambda draw: float(int(draw * count))))
+        drawn = int(
+            decision.value_of(self._drawn_count, 1.0, lambda draw: float(int(draw * count)))
+        )
         return min(drawn, count - 1)
 
     def usages(self) -> dict[str, float]:
@@ -242,7 +231,7 @@ class BookieNode(SimNode):
         return {"lost": fate.lost, "torn": fate.torn, "lot": self._at_random}
 
     def _at_random(self, operation: Operation) -> float:
-        return 1.0 - self._loss.take(operation.number, 2 / 3, _lost_share)
+        return 1.0 - self._loss.value_of(operation.number, 2 / 3, _lost_share)
 
 
 def _directory_names(name: str, count: int) -> list[str]:

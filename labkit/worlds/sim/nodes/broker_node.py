@@ -36,8 +36,7 @@ class BrokerNode(SimNode):
         self._leaving = asyncio.Event()
         network.listen(broker.accept, BROKER_PORT)
         await broker.start()
-        self.is_serving = True
-        self.recorder.record("node.started")
+        self.report_started(process)
         await serve_until_stopped(self._leaving, broker, lambda: None)
         self.crash(reason="it left in good order")
         if self._down_ms:
@@ -51,8 +50,8 @@ class BrokerNode(SimNode):
         await broker.unload(topic)
         self.world.results.unloaded(self.name, topic)
 
-    def leave(self, for_ms: float) -> None:
-        """Unload all topics, shut down gracefully, and restart after `for_ms` (0: stay down)."""
+    def leave(self, down_ms: float) -> None:
+        """Unload all topics, shut down gracefully, and restart after `down_ms` (0: stay down)."""
         if self.is_up and self.is_serving:
-            self._down_ms = for_ms
+            self._down_ms = down_ms
             self._leaving.set()

@@ -37,13 +37,14 @@ class Environment(Protocol):
     def results(self) -> ResultRecorder: ...
 
     @property
-    def tokens(self) -> Iterator[int]: ...
+    def tokens(self) -> Iterator[int]:
+        """The creation tokens of ledgers; each client takes the next one."""
 
     @property
     def machines(self) -> Mapping[str, Machine]:
         """The current disks of each bookie, keyed by bookie name."""
 
-    def take(self, rows: list[Event]) -> None: ...
+    def receive_events(self, rows: list[Event]) -> None: ...
 
     def report(self, kind: str, node: str, **fields: Unpack[Fields]) -> None:
         """Add an event caused by the world itself."""

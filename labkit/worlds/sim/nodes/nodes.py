@@ -2,11 +2,12 @@
 
 A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
 A crash ends the whole process of a node; a start creates a new process, which finds the data that
-survived.
+survived. What happens to a node is reported when it has happened, because the event may trigger a
+restart or another fault.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -39,6 +40,7 @@ class SimNode:
         """Whether the node has finished starting."""
         self.process: Process | None = None
         self.recorder = Recorder(name, world.loop.now_us)
+        self._stop_recording: Callable[[], None] = lambda: None
 
     @property
     def is_up(self) -> bool:
@@ -51,7 +53,7 @@ class SimNode:
         # The clock belongs to the machine, so a new process does not correct it.
         process = self.process = Process(self.name, self.clock)
         self.recorder = Recorder(self.name, self.world.loop.now_us)
-        process.on_death.append(self.recorder.listen(self.world.take))
+        self._stop_recording = self.recorder.listen(self.world.receive_events)
         self.world.loop.start(process)
         self.world.network.started(process)
         self.is_serving = False
@@ -64,34 +66,53 @@ class SimNode:
         return task
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """Kill the process if it is up.
+        """Kill the process if it is up. Unless `disk` is `kept`, the machine also loses power, even
+        if no process is running.
 
         If the process has terminated itself, `error` and `reason` explain why.
         """
         process = self.process
-        if process is None or not process.is_alive:
+        if process is None:
             return
         self.world.loop.report_lost_errors(process)
-        self.world.report("node.killed", self.name, detail=disk, error=error, explanation=reason)
-        process.kill()
+        was_up = process.is_alive
+        if not was_up and disk == "kept":
+            return
+        if was_up:
+            process.kill()
+            self._stop_recording()
         self.world.network.died(process, silently=disk != "kept")
+        self.crash_disks(disk)
+        if was_up:
+            self.world.report(
+                "node.killed", self.name, detail=disk, error=error, explanation=reason
+            )
+            for action in process.on_death:
+                action()
+
+    def crash_disks(self, disk: str) -> None:
+        """Determine what the disks contain after a crash. Only bookies have disks."""
 
     def pause(self) -> None:
         if self.process is not None and self.process.is_running:
-            self.world.report("node.paused", self.name)
             self.world.loop.pause(self.process)
+            self.world.report("node.paused", self.name)
 
     def resume(self) -> None:
         if self.process is not None and self.process.is_alive and not self.process.is_running:
-            self.world.report("node.resumed", self.name)
             self.world.loop.resume(self.process)
+            self.world.report("node.resumed", self.name)
 
     def skew(self, rate: float, offset_ms: int) -> None:
-        self.world.report("clock.skewed", self.name, fault=f"rate {rate:g}, off by {offset_ms} ms")
         self.clock.change(self.world.loop.now, rate, offset_ms)
+        self.world.report("clock.skewed", self.name, fault=f"rate {rate:g}, off by {offset_ms} ms")
+
+    def end_skew(self) -> None:
+        self.clock.change(self.world.loop.now, 1.0, 0)
 
     def repair(self) -> None:
-        self.clock.change(self.world.loop.now, 1.0, 0)
+        """End all faults of this node. If it is paused or down, it stays so."""
+        self.end_skew()
 
     def wall_clock_ms(self) -> int:
         return _EPOCH_MS + int(self.world.loop.now * 1000) + self.clock.wall_offset_ms
@@ -102,6 +123,9 @@ class SimNode:
         except CrashError:
             return
         except (LabkitError, OSError) as error:
+            # An event may have triggered a crash during the current step, and even a restart.
+            if not process.is_alive:
+                return
             self.crash(error=type(error).__name__, reason=str(error))
             if isinstance(error, MetadataError):
                 self.world.after(_RESTART_MS, self.start)
@@ -109,6 +133,12 @@ class SimNode:
     async def serve(self, process: Process) -> None:
         """Do the work of this kind of node; subclasses must implement this."""
         raise NotImplementedError
+
+    def report_started(self, process: Process) -> None:
+        # As above, the current step may belong to a process that has just been killed.
+        if process.is_alive:
+            self.is_serving = True
+            self.recorder.record("node.started")
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
         """Report an uncaught exception: it is a bug and must not go unnoticed."""
@@ -170,6 +200,5 @@ class ClientNode(SimNode):
         self._is_ready.clear()
         self.network = NodeNetwork(self.world.network, process)
         self.client = self.new_client(await self.begin_session(self.network), self.network)
-        self.is_serving = True
-        self.recorder.record("node.started")
+        self.report_started(process)
         self._is_ready.set()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from labkit.system.metadata.store import MetadataError
 from labkit.system.model.wire import (
     AddBatch,
     BatchReadRequest,
@@ -13,7 +14,7 @@ from labkit.system.model.wire import (
     decode_requests,
     decode_responses,
 )
-from labkit.worlds.sim.machine.links import Parcel
+from labkit.worlds.sim.machine.links import Parcel, Purpose
 
 _LAST_ENTRY = -1
 _VERSION_2 = 2
@@ -22,6 +23,12 @@ _REFUSALS: dict[int, str] = {
     Code.NO_ENTRY: "I do not have it",
     Code.FENCED: "refused, the ledger is fenced",
     Code.READ_ONLY: "refused, I am read-only",
+}
+_CONNECTION = {
+    Purpose.CONNECT: "open a connection",
+    Purpose.ACCEPT: "the connection is open",
+    Purpose.REFUSE: "the connection is refused",
+    Purpose.CLOSE: "the connection is closed",
 }
 _METADATA = {
     "get": "read {}",
@@ -35,12 +42,11 @@ _METADATA = {
 
 
 def words_of(parcel: Parcel, *, to_server: bool) -> str:
-    """Describe a message; `to_server` is true if its receiver is a bookie or a broker."""
-    if parcel.action is not None:
-        if parcel.action.__name__ == "request":
-            return "open a connection"
-        is_open = "respond" in parcel.action.__qualname__
-        return f"the connection is {'open' if is_open else 'closed'}"
+    """Describe a message other than one that begins a step; `to_server` is true if its receiver is
+    a bookie or a broker.
+    """
+    if parcel.purpose is not Purpose.FRAMES:
+        return _CONNECTION[parcel.purpose]
     return "; ".join(_body_words(body, to_server=to_server) for body in parcel.bodies)
 
 
@@ -79,4 +85,6 @@ def _metadata_words(body: tuple[Any, ...]) -> str:
     kind = body[0]
     if kind in _METADATA:
         return _METADATA[kind].format(str(body[2]).rpartition("/")[2])
-    return {"answer": "done", "error": "failed"}.get(kind, str(kind))
+    if kind == "answer":
+        return "failed" if isinstance(body[2], MetadataError) else "done"
+    return str(kind)

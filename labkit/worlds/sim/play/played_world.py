@@ -15,7 +15,7 @@ from typing import NamedTuple
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld, is_metadata
-from labkit.worlds.sim.machine.links import Parcel
+from labkit.worlds.sim.machine.links import Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.play.message_words import words_of
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -159,12 +159,12 @@ class PlayedWorld(ChosenOrderWorld):
         if self._waiting:
             raise ImpossibleMoveError(f"cannot {self._waiting[-1]}: the run has ended")
 
-    def take(self, rows: list[Event]) -> None:
+    def receive_events(self, rows: list[Event]) -> None:
         first = len(self.rows)
-        if not self.has_ended:
+        if not self.recording_stopped:
             for number, row in enumerate(rows, first):
                 self._note_sync(number, row)
-        super().take(rows)
+        super().receive_events(rows)
 
     def _note_sync(self, number: int, row: Event) -> None:
         if row.kind == "node.killed":
@@ -187,9 +187,8 @@ class PlayedWorld(ChosenOrderWorld):
         )
 
     def in_flight(self) -> tuple[InFlight, ...]:
-        found, connections = list[InFlight](), dict[int, None]()
+        found, queues = list[InFlight](), dict[int, None]()
         for parcel in self.network.transit.under_way:
-            connection = id(parcel.receiver or parcel)
             source, target = parcel.link.source, parcel.link.target
             found.append(
                 InFlight(
@@ -197,16 +196,17 @@ class PlayedWorld(ChosenOrderWorld):
                     source,
                     target,
                     self._words(parcel),
-                    connection not in connections,
-                    parcel.action is None and not is_metadata(parcel),
+                    parcel.queue not in queues,
+                    parcel.purpose is Purpose.FRAMES and not is_metadata(parcel),
                 )
             )
-            connections[connection] = None
+            queues[parcel.queue] = None
         return tuple(found)
 
     def _words(self, parcel: Parcel) -> str:
-        step = self._steps.get(parcel.action) if parcel.action else None
-        return step or words_of(parcel, to_server=parcel.link.target not in self.clients)
+        if parcel.action is not None and parcel.purpose is Purpose.BEGIN_STEP:
+            return self._steps[parcel.action]
+        return words_of(parcel, to_server=parcel.link.target not in self.clients)
 
     def possible_crashes(self) -> tuple[str, ...]:
         """Return the power cuts that are possible now, as moves; at most one per bookie."""

@@ -1,5 +1,5 @@
 """The faults of a scenario, as immutable objects. Each fault's docstring says what the fault does
-and what it does not do.
+and what it does not do. The faults of the metadata server are in `metadata_faults`.
 
 A fault strikes at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if
 that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them
@@ -10,12 +10,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.worlds.sim.nodes.faulty_world import EVERY_NODE, FaultyWorld
-from labkit.worlds.sim.scenario.machine_faults import (
-    FailingRead,
-    FullAtSync,
-    Reformatted,
-    ReplacedDisks,
-)
 from labkit.worlds.sim.scenario.metadata_faults import (
     HangingMetadata,
     LaggingMetadata,
@@ -31,10 +25,11 @@ class Crash(Value):
     """A node stops between two of its steps, or between two of its disk operations.
 
     disk: unsynced data is `kept` (the process was killed; its connections are closed), `lost`, or
-    `torn` (half of each write survives). With `lot`, the fate of each operation is decided
-    separately, so a later operation may survive although an earlier one is lost; decisions such as
+    `torn` (half of each write survives). With `lot`, lots are drawn separately for each operation,
+    so a later operation may survive although an earlier one is lost; decisions such as
     `lose disk b1 7` say how much of an operation is lost. In all cases except `kept`, the machine
-    has lost power, and its peers do not see their connections close. The node restarts after
+    loses power, even if its process is already dead, and its peers do not see their connections
+    close. An event reports only the death of a process. The node restarts after
     `down_ms` milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
     """
 
@@ -149,6 +144,21 @@ class FailingSync(Value):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class FailingRead(Value):
+    """Every read of a file fails with EIO, as on a disk with bad sectors.
+
+    Writes and syncs still work. If the bookie starts during this fault, it cannot read its files.
+    """
+
+    node: str
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).set_disk_faults("failing to read", self.for_ms, fails_to_read=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class FullDisk(Value):
     """A bookie's disks reject writes and new files with ENOSPC. Syncs and reads still work."""
 
@@ -158,6 +168,20 @@ class FullDisk(Value):
 
     def strike(self, world: FaultyWorld) -> None:
         world.bookie(self.node).set_disk_faults("full", self.for_ms, is_full=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FullAtSync(Value):
+    """A bookie's disks accept writes, but syncs fail with ENOSPC, as in file systems with delayed
+    allocation. Reads and directory changes still work.
+    """
+
+    node: str
+    for_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).set_disk_faults("full at syncs", self.for_ms, is_full_at_sync=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -182,6 +206,45 @@ class BitRot(Value):
 
     def strike(self, world: FaultyWorld) -> None:
         world.bookie(self.node).corrupt(self.file, self.part, self.size)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReplacedDisks(Value):
+    """A bookie's machine loses power and comes back with empty directories: `all` of them, or only
+    those of the `journal` or the `ledgers`.
+
+    The bookie restarts after `down_ms` milliseconds; if that is 0, it stays down until a `Restart`
+    or the epilogue. The cookie check then prevents it from serving.
+    """
+
+    node: str
+    which: str = "all"
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).replace_disks(self.which)
+        if self.down_ms:
+            world.after(self.down_ms, world.nodes[self.node].start)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reformatted(Value):
+    """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
+    `bookieformat -deleteCookie` does. The bookie restarts with the same id after `down_ms`
+    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue. It has forgotten
+    all entries and fences.
+    """
+
+    node: str
+    down_ms: float = 0.0
+    when: Moment = START
+
+    def strike(self, world: FaultyWorld) -> None:
+        world.bookie(self.node).format()
+        world.zookeeper.delete_cookie(self.node)
+        if self.down_ms:
+            world.after(self.down_ms, world.nodes[self.node].start)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -218,8 +281,7 @@ class Loss(_LinkShare):
     """A `share` (0 to 1) of the messages is lost in transit without the connection noticing.
 
     TCP never loses messages in this way, but a proxy may, and a bookie that forgets a request has
-    the same effect. Frames that would be delivered together are lost together. Decisions:
-    `lose w>b0 2`.
+    the same effect. Frames that were sent together are lost together. Decisions: `lose w>b0 2`.
     """
 
     attribute = "lose_share"
@@ -302,7 +364,7 @@ class ClockSkew(Value):
     def strike(self, world: FaultyWorld) -> None:
         node = world.nodes[self.node]
         node.skew(self.rate, self.offset_ms)
-        world.end_after(self.for_ms, node.repair)
+        world.end_after(self.for_ms, node.end_skew)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -342,12 +404,12 @@ Fault = (
     | SlowStart
     | SlowDisk
     | FailingSync
-    | FullDisk
-    | ReplacedDisks
-    | Reformatted
     | FailingRead
+    | FullDisk
     | FullAtSync
     | BitRot
+    | ReplacedDisks
+    | Reformatted
     | Delay
     | Loss
     | Duplication

@@ -26,7 +26,7 @@ class SessionLoss(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowMetadata(Value):
-    """The metadata server's messages to every client take `extra_ms` longer."""
+    """Every message from the metadata server takes `extra_ms` longer: a `Delay` from `zk`."""
 
     extra_ms: float = 50.0
     for_ms: float = 0.0
@@ -40,8 +40,8 @@ class SlowMetadata(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HangingMetadata(Value):
-    """The metadata server hangs, as ZooKeeper does during a long garbage collection or on a
-    swapping machine, and resumes later. Requests wait in the meantime, and the server's clock keeps
+    """The metadata server hangs, as ZooKeeper does during a long garbage collection or on a machine
+    that is swapping, and resumes later. Requests wait in the meantime, and the server's clock keeps
     running.
 
     If the hang lasts longer than the session timeout, the order of events afterwards is random. An

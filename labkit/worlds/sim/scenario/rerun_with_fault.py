@@ -27,7 +27,7 @@ def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
     Raises `CannotForkError` if the cluster is not up yet at that event, or if the epilogue has
     already started.
     """
-    first, last = reach(scenario, events)
+    first, last = fork_range(scenario, events)
     if not first <= seq <= last:
         raise CannotForkError(
             "faults can only be added after the cluster is up and before the epilogue starts"
@@ -40,7 +40,7 @@ def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
     return On(event.kind, nth, event.node, event.entry)
 
 
-def reach(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
+def fork_range(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
     """Return the first and the last event at which a fault can be injected."""
     cluster = scenario.cluster
     clients = dict.fromkeys((*scenario.clients, EPILOGUE))
@@ -64,6 +64,6 @@ def forked(
         raise BKIncorrectParameterException(
             f"unknown fault {fault!r}; valid faults: {', '.join(FAULTS)}"
         )
-    first, _ = reach(scenario, events)
+    first, _ = fork_range(scenario, events)
     when = moment_of(scenario, events, max(seq, first))
     return scenario.with_fault(FAULTS[fault](node, when))

@@ -13,19 +13,17 @@ from labkit.worlds.sim.nodes.faulty_world import EPILOGUE, EVERY_NODE
 from labkit.worlds.sim.scenario.faults import (
     BitRot,
     CrashAtOperation,
+    FailingRead,
     FailingSync,
     Fault,
+    FullAtSync,
     FullDisk,
     Leave,
+    Reformatted,
+    ReplacedDisks,
     SlowDisk,
     SlowStart,
     Unload,
-)
-from labkit.worlds.sim.scenario.machine_faults import (
-    FailingRead,
-    FullAtSync,
-    Reformatted,
-    ReplacedDisks,
 )
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On

@@ -88,11 +88,19 @@ class Machine:
             recorder.listen(sink)
         return store_factory(self.journals, self.ledgers, config, recorder, FIRST_JOURNAL_ID)
 
-    def after_crash(self, keep: Keep) -> "Machine":
-        controller = DiskController()
+    def after_crash(self, keep: Keep, controller: DiskController | None = None) -> "Machine":
+        """Return the machine as it would be after a power failure."""
+        controller = controller or DiskController()
         return Machine(
             tuple(disk.after_crash(keep, controller) for disk in self.journals),
             tuple(disk.after_crash(keep, controller) for disk in self.ledgers),
+        )
+
+    def after_kill(self, controller: DiskController) -> "Machine":
+        """Return the machine as it would be after only the process was killed."""
+        return Machine(
+            tuple(disk.after_kill(controller) for disk in self.journals),
+            tuple(disk.after_kill(controller) for disk in self.ledgers),
         )
 
 

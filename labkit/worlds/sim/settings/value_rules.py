@@ -66,8 +66,8 @@ def _rules_of(cls: type[Any]) -> tuple[tuple[str, Any, Rule], ...]:
     found = []
     for field in fields(cls):
         rule = _of_type(hints[field.name])
-        if field.name in _LIMITS:
-            rule = _both(rule, _LIMITS[field.name])
+        if field.name in LIMITS:
+            rule = _both(rule, LIMITS[field.name])
         if rule is not _ANY:
             found.append((field.name, field.default, rule))
     return tuple(found)
@@ -133,13 +133,13 @@ def _describe_kinds(kind: str) -> str:
 
 
 _MAX_MS = 10**12
-"""About 31 years; a trace cannot express longer times in microseconds."""
+"""About 31 years. The simulation's clock, a float, is precise to a microsecond up to this time."""
 _TIME, _INTERVAL = _between(0, _MAX_MS), _between(1, _MAX_MS)
 _COUNT, _FROM_ONE = _between(0, 10**6), _between(1, 10**6)
 _SHARE, _SERVERS = _between(0, 1), _between(1, 1000)
 _NAME = Rule(bool, lambda _: "a non-empty string")
 
-_LIMITS: Mapping[str, Rule] = {
+LIMITS: Mapping[str, Rule] = {
     **dict.fromkeys(("ms", "for_ms", "down_ms", "extra_ms", "every_ms", "pause_ms"), _TIME),
     **dict.fromkeys(("quorum_timeout_ms", "explicit_lac_ms", "long_poll_ms"), _TIME),
     **dict.fromkeys(("lag_ms", "poll_ms", "gc_overreplicated_ledger_wait_time_ms"), _TIME),

@@ -64,7 +64,7 @@ class _SegmentFromNextAdd(EnsembleChange):
 
 
 class ChangesFromNextAdd(LedgerWriter):
-    """A writer with the bug of `_SegmentFromNextAdd`."""
+    """A writer with the bug described in `_SegmentFromNextAdd`."""
 
     ensemble_change_class = _SegmentFromNextAdd
 
@@ -121,7 +121,7 @@ class _EarlyWriter(RecoveryWriter):
 
 
 class EarlyRecovery(LedgerRecovery):
-    """A recovery with the bug of `_PublishesEarly`."""
+    """A recovery with the bug described in `_PublishesEarly`."""
 
     writer_class = _EarlyWriter
 

@@ -77,7 +77,7 @@ class _ListensLate(Registration):
 
 
 class NoticesExpiryLate(BookieService):
-    """A bookie that has the bug of `_ListensLate`."""
+    """A bookie with the bug described in `_ListensLate`."""
 
     registration_class = _ListensLate
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from labkit.system.model.errors import NoEntryException, NoLedgerException
 from labkit.system.storage.disk import Disk
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.crash_map.crash_map import (
@@ -17,6 +18,7 @@ from labkit.worlds.sim.crash_map.crash_map import (
     random_variants,
 )
 from labkit.worlds.sim.machine.disk import DiskController
+from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import (
     CONFIG,
     Add,
@@ -24,12 +26,15 @@ from labkit.worlds.sim.settings.bookie_script import (
     Collect,
     Commit,
     Fence,
+    Promise,
     Restart,
     ScriptedBookie,
     ScriptStep,
     SetExplicitLac,
+    StoreFactory,
     new_machine,
 )
+from labkit.worlds.sim.variants.storage_variants import DEFECTS
 from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, ONE_CHECKPOINT
 
 
@@ -203,3 +208,32 @@ def test_crashes_that_leave_the_same_disks_are_started_once() -> None:
     counter = CountsStarts()
     found = crash_map(EVERYTHING, store_factory=counter)
     assert counter.starts < len(found.points) * len(VARIANTS)
+
+
+def lost_after_a_kill(store_factory: StoreFactory) -> list[Promise]:
+    """Kill the process before each operation, restart it, and cut the power; return the entries
+    that are lost then.
+    """
+    controller = DiskController()
+    machine = new_machine(controller)
+    bookie = ScriptedBookie(machine, store_factory, CONFIG)
+    found: dict[Promise, None] = {}
+
+    def kill(_: Operation) -> None:
+        killed = machine.after_kill(DiskController())
+        killed.open(store_factory, CONFIG)
+        store = killed.after_crash(lost).open(store_factory, CONFIG)
+        for promise in bookie.promised:
+            try:
+                store.read_entry(promise.ledger_id, promise.number)
+            except (NoLedgerException, NoEntryException):
+                found[promise] = None
+
+    controller.watch = kill
+    bookie.run(ONE_CHECKPOINT)
+    return list(found)
+
+
+def test_the_store_keeps_every_entry_if_the_power_fails_after_a_kill_and_a_restart() -> None:
+    assert lost_after_a_kill(LedgerStore) == []
+    assert lost_after_a_kill(DEFECTS["fence not flushed"].store_factory) != []

@@ -1,6 +1,7 @@
 """A run records what the bookies' disk workers did and when."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,7 +11,7 @@ from labkit.worlds.sim.machine.disk import DiskController, SimDisk
 from labkit.worlds.sim.machine.disk_work import DiskCall, DiskFaults, DiskWorker
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import Crash
+from labkit.worlds.sim.scenario.faults import Crash, CrashAtOperation
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At
@@ -32,19 +33,40 @@ def test_each_call_has_a_name_and_its_time() -> None:
     assert all(0 <= each.begin_us <= each.end_us for each in trace.disk_calls)
 
 
-@pytest.mark.parametrize("what", ["flush", "write_and_sync"])
-def test_a_call_that_a_crash_cut_short_ends_with_the_crash(what: str) -> None:
-    calm = run(CALM)
-    began_us = time_of(calm, "step.started")
+def middle_of_call(trace: Trace, what: str) -> tuple[DiskCall, float]:
+    """Return the first such call of b0 after the write began, and when it was half over (ms)."""
+    began_us = time_of(trace, "step.started")
     call = next(
         each
-        for each in calm.disk_calls
+        for each in trace.disk_calls
         if each.node == "b0" and each.what == what and each.begin_us > began_us
     )
-    middle_ms = ((call.begin_us + call.end_us) / 2 - began_us) / 1000
+    return call, ((call.begin_us + call.end_us) / 2 - began_us) / 1000
+
+
+@pytest.mark.parametrize("what", ["flush", "write_and_sync"])
+def test_a_call_that_a_crash_cut_short_ends_with_the_crash(what: str) -> None:
+    call, middle_ms = middle_of_call(run(CALM), what)
     trace = run(CALM.with_fault(Crash("b0", "lost", 5, At(middle_ms))))
     cut_short = DiskCall("b0", what, call.begin_us, time_of(trace, "node.killed"))
     assert cut_short in trace.disk_calls
+
+
+def test_a_dead_bookie_is_not_restarted_by_an_operation_that_it_would_have_stopped_at() -> None:
+    _, middle_ms = middle_of_call(run(CALM), "write_and_sync")
+    faults = (
+        CrashAtOperation("b0", down_ms=5, when=At(middle_ms - 0.01)),
+        Crash("b0", when=At(middle_ms)),
+    )
+    everything_is_carried_out = {f"reach b0 {number}": 8.0 for number in range(20)}
+    longer = replace(WRITE, entries=50)
+    trace = run(
+        replace(CALM, workload=(longer,), faults=faults, decisions=everything_is_carried_out)
+    )
+    (epilogue,) = (each.seq for each in trace.events if each.kind == "epilogue.started")
+    kinds = [each.kind for each in trace.events[:epilogue] if each.node == "b0"]
+    assert kinds.count("node.killed") == 1
+    assert "node.started" not in kinds[kinds.index("node.killed") :]
 
 
 def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -> None:
@@ -56,12 +78,12 @@ def test_after_the_operation_at_which_a_machine_stops_no_waiting_call_begins() -
         worker.crash()
         carried_out.extend(map(str, controller.operations))
 
-    faults = DiskFaults(stop)
+    faults = DiskFaults()
     controller.watch = faults.watch
     worker = DiskWorker(
         loop, "b0", controller, faults, Decisions(None, {"reach b0 2": 8}, lambda: 0)
     )
-    faults.stop_at = 1
+    faults.stops[1] = stop
 
     async def use_the_disk() -> None:
         for name in ("first", "second", "third"):

@@ -72,6 +72,19 @@ def test_a_task_group_ends_its_tasks_in_the_same_order_in_every_run() -> None:
     assert all(run == runs[0] for run in runs)
 
 
+def test_timers_do_not_change_the_order_in_which_a_set_of_tasks_iterates() -> None:
+    def order(timer_count: int) -> list[str]:
+        async def main() -> list[str]:
+            for _ in range(timer_count):
+                asyncio.get_running_loop().call_later(1, lambda: None)
+            tasks = {asyncio.create_task(asyncio.sleep(1), name=str(n)) for n in range(5)}
+            return [task.get_name() for task in tasks]
+
+        return SimLoop().run(main())
+
+    assert all(order(timer_count) == order(0) for timer_count in range(64))
+
+
 def test_waiting_for_an_event_that_cannot_happen_is_a_deadlock() -> None:
     async def main() -> None:
         await asyncio.get_running_loop().create_future()

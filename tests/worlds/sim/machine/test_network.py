@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from labkit.worlds.sim.machine.decisions import Decisions
-from labkit.worlds.sim.machine.links import LATENCY_S
+from labkit.worlds.sim.machine.links import LATENCY_S, Choose, Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop
 from labkit.worlds.sim.machine.network import End, NodeNetwork, SimNetwork
 from labkit.worlds.sim.machine.process import NodeClock, Process
@@ -39,6 +39,11 @@ class Pair:
         self.server_ends.append(end)
         end.when_closed(lambda: self.closed.append("b"))
         return lambda bodies: self.received.append(list(bodies))
+
+    def choose(self, choose: Choose) -> None:
+        """Deliver the messages in this order from now on."""
+        self.network.transit.choose = choose
+        self.loop.on_idle = self.network.transit.deliver_chosen
 
     async def connect(self) -> End:
         network = NodeNetwork(self.network, self.w)
@@ -195,6 +200,20 @@ async def test_a_machine_without_power_says_nothing_until_it_is_up_and_asked(pai
 
 
 @with_pair()
+async def test_the_second_death_of_a_machine_closes_no_connection_of_its_earlier_process(
+    pair: Pair,
+) -> None:
+    await pair.connect()
+    pair.b.kill()
+    pair.network.died(pair.b, silently=True)
+    pair.b = pair.start("b")
+    pair.b.kill()
+    pair.network.died(pair.b, silently=False)
+    await asyncio.sleep(1)
+    assert pair.closed == []
+
+
+@with_pair()
 async def test_a_reset_tells_both_ends_and_loses_what_was_under_way(pair: Pair) -> None:
     end = await pair.connect()
     end.send([b"lost"])
@@ -237,10 +256,60 @@ async def test_the_next_message_can_be_chosen_from_outside(pair: Pair) -> None:
         possible.append([str(parcel) for parcel in parcels])
         return len(parcels) - 1
 
-    pair.network.transit.choose = choose
+    pair.choose(choose)
     for frame in (b"1", b"2"):
         one.send([frame])
         other.send([b"other " + frame])
     await asyncio.sleep(10 * LATENCY_S)
     assert flat(pair.received) == [b"other 1", b"other 2", b"1", b"2"]
     assert possible == [["w>b 2", "w>b 3"], ["w>b 2", "w>b 5"], ["w>b 2"], ["w>b 4"]]
+
+
+@with_pair()
+async def test_each_message_that_opens_or_closes_a_connection_has_a_purpose(pair: Pair) -> None:
+    purposes: list[Purpose] = []
+
+    def choose(parcels: Sequence[Parcel]) -> int:
+        purposes.append(parcels[0].purpose)
+        return 0
+
+    pair.choose(choose)
+    end = await pair.connect()
+    end.send([b"1"])
+    end.close()
+    await asyncio.sleep(10 * LATENCY_S)
+    pair.b.kill()
+    pair.network.died(pair.b, silently=False)
+    with pytest.raises(ConnectionRefusedError):
+        await pair.connect()
+    opened = [Purpose.CONNECT, Purpose.ACCEPT, Purpose.FRAMES, Purpose.CLOSE]
+    assert purposes == [*opened, Purpose.CONNECT, Purpose.REFUSE]
+
+
+@with_pair(chosen={"delay w>b 1": 1000})
+async def test_a_delay_has_no_effect_in_a_chosen_order(pair: Pair) -> None:
+    end = await pair.connect()
+    pair.choose(lambda parcels: 0)
+    for frame in (b"1", b"2"):
+        end.send([frame])
+    await asyncio.sleep(10 * LATENCY_S)
+    assert flat(pair.received) == [b"1", b"2"]
+    ((_, _, sent_us, due_us), _) = pair.network.transit.parcels[-2:]
+    assert due_us - sent_us == LATENCY_S * 1e6
+
+
+@with_pair(chosen={"swap w>b 1": 1})
+async def test_later_messages_can_be_chosen_before_one_that_is_swapped(pair: Pair) -> None:
+    end = await pair.connect()
+    possible: list[list[str]] = []
+
+    def choose(parcels: Sequence[object]) -> int:
+        possible.append([str(parcel) for parcel in parcels])
+        return len(parcels) - 1
+
+    pair.choose(choose)
+    for frame in (b"1", b"2", b"3"):
+        end.send([frame])
+    await asyncio.sleep(10 * LATENCY_S)
+    assert flat(pair.received) == [b"2", b"3", b"1"]
+    assert possible == [["w>b 1", "w>b 2"], ["w>b 1", "w>b 3"], ["w>b 1"]]

@@ -1,5 +1,7 @@
 """Each fault has the effect that its docstring describes and ends when it should."""
 
+from dataclasses import replace
+
 import pytest
 
 from labkit.system.check import broken, check_all
@@ -9,6 +11,7 @@ from labkit.worlds.sim.scenario.faults import (
     BitRot,
     ClockSkew,
     Crash,
+    CrashAtOperation,
     Delay,
     Duplication,
     FailingSync,
@@ -17,11 +20,17 @@ from labkit.worlds.sim.scenario.faults import (
     Loss,
     Partition,
     Pause,
+    PowerCut,
     Reordering,
     Reset,
+    Restart,
     SlowDisk,
 )
-from labkit.worlds.sim.scenario.metadata_faults import SessionLoss, SlowMetadata
+from labkit.worlds.sim.scenario.metadata_faults import (
+    HangingMetadata,
+    SessionLoss,
+    SlowMetadata,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
@@ -213,3 +222,88 @@ def test_the_end_of_a_delay_does_not_heal_a_partition() -> None:
 def test_a_disk_fault_of_a_client_is_refused() -> None:
     with pytest.raises(BKIncorrectParameterException, match="cannot hit 'w'"):
         run_with(SlowDisk("w"))
+
+
+def test_the_end_of_a_clock_skew_leaves_the_disks_as_slow_as_they_were() -> None:
+    skew = ClockSkew("b1", for_ms=20)
+    calm, trace = run_with(skew), run_with(skew, SlowDisk("b1", extra_ms=20))
+    assert took_us(trace, 12, "b1") >= took_us(calm, 12, "b1") + 20_000
+
+
+def test_a_restart_on_a_crash_starts_the_node_again() -> None:
+    trace = run_with(Crash("b0", when=At(20)), Restart("b0", On("node.killed", node="b0")))
+    (killed,) = of(trace, "node.killed", node="b0", detail="kept")
+    over = of(trace, "epilogue.started")[0].seq
+    assert any(killed.seq < each.seq < over for each in of(trace, "node.started", node="b0"))
+
+
+def test_a_node_that_has_just_been_killed_cannot_be_killed_again() -> None:
+    trace = run_with(Crash("b0", when=At(20)), Crash("b0", "torn", when=On("node.killed")))
+    over = of(trace, "epilogue.started")[0].seq
+    assert [each.detail for each in of(trace, "node.killed") if each.seq < over] == ["kept"]
+
+
+def replayed(trace: Trace, bookie: str) -> int:
+    """Return how many journal records the bookie read at its last start."""
+    return of(trace, "journal.replayed", node=bookie)[-1].size
+
+
+def test_a_killed_bookie_loses_its_unsynced_records_when_the_power_is_cut() -> None:
+    unsynced = SlowDisk("b1", extra_ms=1000), Crash("b1", when=At(50))
+    decisions = {f"reach b1 {number}": 1.0 for number in range(20)}
+    scenario = Scenario(Cluster(3), (WRITE,), unsynced, decisions=decisions)
+    kept = run(replace(scenario, ends_in_power_cut=False))
+    assert replayed(kept, "b1") > replayed(run(scenario), "b1")
+    cut = replace(scenario.with_fault(PowerCut(when=At(60))), ends_in_power_cut=False)
+    assert replayed(run(cut), "b1") == replayed(run(scenario), "b1")
+
+
+def test_a_bookie_that_stopped_after_a_failed_sync_loses_its_records_too() -> None:
+    failing = FailingSync("b1", when=On("journal.appended", 6, "b1"))
+    scenario = Scenario(Cluster(3), (WRITE,), (failing,))
+    kept = run(replace(scenario, ends_in_power_cut=False))
+    assert replayed(kept, "b1") > replayed(run(scenario), "b1")
+
+
+def test_a_bookie_that_acknowledges_before_the_sync_is_found_out_even_if_it_is_killed() -> None:
+    crash = Crash("b1", when=On("add.acked", 6, "w"))
+    trace = run(Scenario(Cluster(3), (WRITE,), (crash,), variant="ack before sync"))
+    assert "EveryCopyIsDurable" in [each.name for each in broken(check_all(trace))]
+
+
+def test_each_of_two_crashes_at_operations_stops_the_bookie() -> None:
+    trace = run_with(
+        CrashAtOperation("b1", 3, down_ms=1, when=At(20)),
+        CrashAtOperation("b1", 30, down_ms=1, when=At(20)),
+    )
+    over = of(trace, "epilogue.started")[0].seq
+    assert len([each for each in of(trace, "node.killed", node="b1") if each.seq < over]) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "end", "begin"),
+    [
+        (Pause("b1", for_ms=20), "node.resumed", "node.paused"),
+        (HangingMetadata(for_ms=20), "metadata.resumed", "metadata.hung"),
+    ],
+)
+def test_a_fault_can_strike_again_when_it_ends(
+    fault: Pause | HangingMetadata, end: str, begin: str
+) -> None:
+    trace = run_with(fault, replace(fault, when=On(end)))
+    assert len(of(trace, begin)) == 2
+
+
+def test_a_bookie_that_is_killed_and_restarted_as_it_registers_starts_only_once() -> None:
+    trace = run_with(
+        Crash("b1", down_ms=5, when=At(20)),
+        Crash("b1", when=On("bookie.registered", node="b1")),
+        Restart("b1", On("node.killed", nth=2, node="b1")),
+    )
+    over = of(trace, "epilogue.started")[0].seq
+    kinds = ("node.killed", "bookie.registered", "node.started")
+    found = [each.kind for each in trace.events[:over] if each.node == "b1" and each.kind in kinds]
+    assert found[2:] == [
+        *("node.killed", "bookie.registered", "node.killed"),
+        *("bookie.registered", "node.started"),
+    ]

@@ -25,7 +25,7 @@ from labkit.worlds.sim.explore.orders.transition_table import (
     TransitionTable,
     WorldState,
 )
-from labkit.worlds.sim.machine.links import Parcel
+from labkit.worlds.sim.machine.links import Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop, SimulationError
 from labkit.worlds.sim.machine.network import End
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
@@ -154,7 +154,7 @@ class DirectedWorld(ChosenOrderWorld):
             return self._table.number(self._states[node_index], step)
         node = self.clients[name]
         assert node.process is not None
-        memory = fingerprint((node.client, node.process.tasks.take()))
+        memory = fingerprint((node.client, node.process.tasks.unfinished()))
         return self._table.number(
             name, memory, self._decisions_hash[name], self._failure_state(name)
         )
@@ -168,8 +168,8 @@ class DirectedWorld(ChosenOrderWorld):
         known = self._steps.get(id(parcel))
         if known is None:
             self._record_losable(parcel)
-            content = parcel.bodies if parcel.action is None else parcel.action.__qualname__
-            step = self._channel(parcel), self._table.number("message", repr(content))
+            content = repr((parcel.purpose, parcel.bodies))
+            step = self._channel(parcel), self._table.number("message", content)
             # Keep a reference to the parcel, so that no other object gets its address.
             known = self._steps[id(parcel)] = (step, parcel)
         return known[0]
@@ -177,12 +177,16 @@ class DirectedWorld(ChosenOrderWorld):
     def _record_losable(self, parcel: Parcel) -> None:
         """Record that a parcel with frames between a bookie and a client can be lost."""
         ends = parcel.link.source, parcel.link.target
-        if parcel.action is None and METADATA_SERVER not in ends:
+        if parcel.purpose is Purpose.FRAMES and METADATA_SERVER not in ends:
             self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Return a parcel's channel; each connection and each action has a channel of its own."""
-        if isinstance(parcel.receiver, End):
+        """Return a parcel's channel. Each connection, each action, and each message that others may
+        overtake has a channel of its own.
+        """
+        if parcel.is_swapped:
+            name = f"{parcel} swapped"
+        elif isinstance(parcel.receiver, End):
             name = f"{parcel.link.name} {parcel.receiver.number}"
         else:
             actions = self._actions.setdefault(parcel.link.name, [])

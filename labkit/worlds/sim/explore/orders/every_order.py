@@ -179,7 +179,7 @@ class _Search:
         self._combination_count += 1
         self._state_count += len(self._orders)
         self._end_count += len(self._ends)
-        # The last entry belongs to the first state, so it contains the total number of orders.
+        # States are recorded in post-order, so the last entry is the root's, which holds the total.
         self._order_count += next(reversed(self._orders.values()), 0)
         self._broken_end_count += sum(self._is_broken[world_state] for world_state in self._ends)
         return is_complete

@@ -5,8 +5,16 @@ up during a sync, and wrong clocks.
 from collections.abc import Callable
 
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
-from labkit.worlds.sim.scenario.faults import ClockSkew, Crash, Fault, PowerCut, Restart
-from labkit.worlds.sim.scenario.machine_faults import FailingRead, FullAtSync, ReplacedDisks
+from labkit.worlds.sim.scenario.faults import (
+    ClockSkew,
+    Crash,
+    FailingRead,
+    Fault,
+    FullAtSync,
+    PowerCut,
+    ReplacedDisks,
+    Restart,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At
 

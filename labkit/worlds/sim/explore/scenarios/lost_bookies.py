@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.worlds.sim.explore.scenarios.scenario_random import ScenarioRandom
-from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause, SlowDisk
-from labkit.worlds.sim.scenario.machine_faults import Reformatted
+from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause, Reformatted, SlowDisk
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import At, Moment, On

@@ -5,7 +5,7 @@ from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_to
 from labkit.worlds.sim.explore.situations.covered_situations import SITUATIONS
 from labkit.worlds.sim.explore.situations.situations_reached import Meetings
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.machine_faults import ReplacedDisks
+from labkit.worlds.sim.scenario.faults import ReplacedDisks
 from tests.worlds.sim.test_run import of
 
 FENCED = 55

@@ -1,12 +1,18 @@
-"""Each machine fault has the effect that it documents, and bookies survive it without loss."""
+"""Each fault of a disk has the effect that it documents, and bookies survive it without loss."""
 
 import pytest
 
 from labkit.system.check import broken, check_all
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.run import run
-from labkit.worlds.sim.scenario.faults import ClockSkew, Crash, Fault
-from labkit.worlds.sim.scenario.machine_faults import FailingRead, FullAtSync, ReplacedDisks
+from labkit.worlds.sim.scenario.faults import (
+    ClockSkew,
+    Crash,
+    FailingRead,
+    Fault,
+    FullAtSync,
+    ReplacedDisks,
+)
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
