@@ -100,6 +100,11 @@ class MessageDelivered(NamedTuple):
     entry: int
     batch_index: int
 
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """The position of the message in its topic: ledger, entry and batch index."""
+        return self.ledger, self.entry, self.batch_index
+
 
 class EntryAcknowledged(NamedTuple):
     """A broker confirmed to a consumer that it accepted the acknowledgement of the message at

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from labkit.system.trace.events import DEFAULTS, Event, Fields
-from labkit.system.trace.kinds import KINDS, Kind, check
+from labkit.system.trace.kinds import KINDS, Kind, validate
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.run import run
@@ -41,4 +41,4 @@ def test_a_kinds_words_use_its_columns(kind: Kind) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_simulated_runs_fill_only_the_columns_of_each_kind(seed: int) -> None:
     for event in (*run(random_scenario(seed)).events, *run(random_topic_scenario(seed)).events):
-        check(event)
+        validate(event)

@@ -29,8 +29,10 @@ class MessageIdsGrow(Check):
     @on("batch.stored")
     def stored(self, event: Event) -> None:
         before = self._previous(event.topic, event)
-        if before is not None and (event.ledger, event.entry) <= (before.ledger, before.entry):
-            self.broke(
+        if before is None or (event.ledger, event.entry) > (before.ledger, before.entry):
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.topic} stored a batch as {event.ledger}:{event.entry} after one as"
                 f" {before.ledger}:{before.entry}",
@@ -39,12 +41,14 @@ class MessageIdsGrow(Check):
 
     @on("message.acked")
     def acked(self, event: Event) -> None:
-        # Messages of a batch share an entry.
         if event.ledger < 0:
             return  # The receipt for a duplicate has no MessageID.
         before = self._previous(f"{event.topic} {event.producer}", event)
-        if before is not None and (event.ledger, event.entry) < (before.ledger, before.entry):
-            self.broke(
+        # Messages of a batch share an entry, so their positions are equal.
+        if before is None or (event.ledger, event.entry) >= (before.ledger, before.entry):
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} got the receipt {event.ledger}:{event.entry} after"
                 f" {before.ledger}:{before.entry}",
@@ -54,7 +58,6 @@ class MessageIdsGrow(Check):
     def _previous(self, stream: str, event: Event) -> Event | None:
         before = self._last.get((stream, event.node))
         self._last[stream, event.node] = event
-        self.judged += 1
         return before
 
 
@@ -81,11 +84,11 @@ class AllNonEmptyLedgersInLedgerList(_ChainCheck):
     def stored(self, event: Event) -> None:
         chain = self.chains[event.topic]
         if event.ledger in chain:
-            self.judged += 1
+            self.report_kept()
         elif self.ledgers[event.ledger].created is None:
-            self.doubt_missing_creation(self.ledgers[event.ledger])
+            self.report_missing_creation(self.ledgers[event.ledger])
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.topic} stored a batch in ledger {event.ledger}, but its ledgers are"
                 f" {', '.join(map(str, chain)) or 'none'}",
@@ -109,14 +112,17 @@ class EntryOrderMaintained(_ChainCheck):
     def stored(self, event: Event) -> None:
         chain = self.chains[event.topic]
         if event.ledger not in chain:
-            self.doubt(f"the trace does not show when {event.topic} started ledger {event.ledger}")
+            self.report_doubt(
+                f"The trace does not show when {event.topic} started ledger {event.ledger}"
+            )
             return
-        self.judged += 1
         position = chain.index(event.ledger), event.entry
         *last, before = self._last.get((event.topic, event.node), (-1, -1, None))
         self._last[event.topic, event.node] = *position, event
-        if list(position) <= last:
-            self.broke(
+        if list(position) > last:
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.topic} stored entry {event.entry} of ledger {event.ledger} after a batch"
                 " that should follow it",
@@ -141,50 +147,52 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
         """
 
     @on("ledger.rolled")
-    def rolled(self, event: Event) -> None:
+    def continued(self, event: Event) -> None:
         chain = self.chains[event.topic]
-        chain.append(event.ledger)
         if len(chain) < 2:
             return
         before = self.ledgers[chain[-2]]
-        self.judged += 1
         if before.created is None:
-            self.doubt_missing_creation(before)
+            self.report_missing_creation(before)
         elif before.closed is None:
             # Only recoverers that have fenced the ledger may close it.
             others = before.covered.keys() - {event.node}
             self._early.append((event, before, others))
+        else:
+            self.report_kept()
 
     def finish(self) -> None:
         for event, before, others in self._early:
             if before.closed is not None and before.closed.node != event.node:
-                self.doubt(
-                    f"the trace does not show when ledger {before.ledger_id} was closed, only when"
+                self.report_doubt(
+                    f"The trace does not show when ledger {before.ledger_id} was closed, only when"
                     f" {before.closed.node} learned of it"
                 )
             elif event.ledger < before.ledger_id and event.node != before.writer:
-                self.doubt(
-                    f"the trace does not show when ledger {event.ledger} joined the list, only when"
+                self.report_doubt(
+                    f"The trace does not show when ledger {event.ledger} joined the list, only when"
                     f" {event.node} learned of it, after ledger {before.ledger_id} had joined"
                 )
             elif before.closed is None and before.writer in self.facts.killed:
-                self.doubt(
-                    f"{before.writer} was killed, and the run does not show whether it"
-                    f" had closed ledger {before.ledger_id} by then"
+                self.report_doubt(
+                    f"{before.writer} was killed, and the trace does not show whether it had closed"
+                    f" ledger {before.ledger_id} by then"
                 )
             elif before.closed is None and self.facts.is_simulated:
                 # The epilogue would have closed an open ledger, so a response was lost.
-                self.doubt(f"the run does not show who closed ledger {before.ledger_id}")
+                self.report_doubt(f"The trace does not show who closed ledger {before.ledger_id}")
             elif before.closed is None and event.detail == "opened":
                 # The connection may have broken before the response arrived.
-                self.doubt(f"the run does not show ledger {before.ledger_id} being closed")
+                self.report_doubt(
+                    f"The trace does not show whether ledger {before.ledger_id} was closed"
+                )
             elif before.closed is None and others:
-                self.doubt(
+                self.report_doubt(
                     f"{min(others)} may have closed ledger {before.ledger_id} without receiving a"
                     " response"
                 )
             else:
-                self.broke(
+                self.report_broken(
                     event,
                     f"{event.topic} continued in ledger {event.ledger} while ledger"
                     f" {before.ledger_id} was still open",

@@ -49,14 +49,15 @@ class _InOrder(Check):
         last: dict[Hashable, MessageDelivered] = {}
         seen: defaultdict[Hashable, set[tuple[int, int, int]]] = defaultdict(set)
         for answer in self.facts.answers_of(MessageDelivered):
-            stream, position = self.stream_of(answer), answer[-3:]
-            if stream is None or position in seen[stream]:
+            stream = self.stream_of(answer)
+            if stream is None or answer.position in seen[stream]:
                 continue
-            self.judged += 1
-            seen[stream].add(position)
+            seen[stream].add(answer.position)
             before = last.get(stream, answer)
-            if position < before[-3:]:
-                self.broke(
+            if answer.position >= before.position:
+                self.report_kept()
+            else:
+                self.report_broken(
                     self.facts.before(answer),
                     f"{answer.broker} delivered {message_in(answer)} to {answer.consumer}, stored"
                     f" as {answer.ledger}:{answer.entry}, after {message_in(before)}, stored as"
@@ -104,11 +105,11 @@ class OwnersConsumersGetAllInOrder(Check):
         # `left` lists the messages that the consumer has yet to receive.
         message = message_in(got)
         if not left:
-            self.doubt(f"the trace does not show where {message} is stored")
-            return
-        self.judged += 1
-        if message != left[0]:
-            self.broke(
+            self.report_doubt(f"The trace does not show where {message} is stored")
+        elif message == left[0]:
+            self.report_kept()
+        else:
+            self.report_broken(
                 self.facts.before(got),
                 f"{got.consumer} got {message} from its own topic, stored as"
                 f" {got.ledger}:{got.entry}, but {left[0]} was next",
@@ -204,9 +205,10 @@ class NoMessageIsSkipped(Check):
                 position = event.ledger, event.entry
                 if event.ledger not in trimmed.ledgers or position < first:
                     continue
-                self.judged += 1
-                if position not in deliveries.ever[topic, name]:
-                    self.broke(
+                if position in deliveries.ever[topic, name]:
+                    self.report_kept()
+                else:
+                    self.report_broken(
                         event,
                         f"{message_of(event)}, stored as {event.ledger}:{event.entry}, was trimmed"
                         f" with its ledger, but was not delivered to {name}",
@@ -217,9 +219,10 @@ class NoMessageIsSkipped(Check):
             position = event.ledger, event.entry
             if position > (upto.ledger, upto.entry):
                 continue
-            self.judged += 1
-            if position not in delivered:
-                self.broke(
+            if position in delivered:
+                self.report_kept()
+            else:
+                self.report_broken(
                     event,
                     f"{message_of(event)}, stored as {event.ledger}:{event.entry}, was not"
                     f" delivered to {upto.subscription}, which has acknowledged everything up to"
@@ -290,15 +293,15 @@ class AcknowledgedIsNotDeliveredAgain(Check):
             elif isinstance(answer, StartedOver):
                 acknowledged.start_over(answer)
             elif isinstance(answer, MessageDelivered):
-                self.judged += 1
-                if (before := acknowledged.find(answer)) is not None:
-                    self._judge(answer, before)
+                self._judge(answer, acknowledged.find(answer))
 
-    def _judge(self, delivery: MessageDelivered, before: EntryAcknowledged) -> None:
+    def _judge(self, delivery: MessageDelivered, before: EntryAcknowledged | None) -> None:
         opened = self._opened.get((delivery.broker, delivery.message.topic), [])
         # Do not start at `before.at`: the broker may have responded before it reopened the topic.
-        if not any(before.asked <= seq < delivery.at for seq in opened):
-            self.broke(
+        if before is None or any(before.asked <= seq < delivery.at for seq in opened):
+            self.report_kept()
+        else:
+            self.report_broken(
                 self.facts.before(delivery),
                 f"{delivery.broker} redelivered {message_in(delivery)}, stored as"
                 f" {delivery.ledger}:{delivery.entry}, to {delivery.consumer}, although it had"

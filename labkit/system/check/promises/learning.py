@@ -32,12 +32,13 @@ class ReadersLearnWhatIsConfirmed(Check):
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
         self._outside: dict[tuple[int, str], str] = {}
         """For each ledger and reader, a bookie outside the last ensemble that the reader asked."""
-        self._out_of_order: dict[str, None] = {}
+        self._out_of_order: set[str] = set()
+        """Nodes that may have received a duplicate response, or responses in the wrong order."""
 
     @on("message.swapped", "message.copied")
     def out_of_order(self, event: Event) -> None:
-        # A duplicated request gets two responses.
-        self._out_of_order[event.node] = self._out_of_order[event.peer] = None
+        # Both ends are affected, because a request that is delivered twice gets two responses.
+        self._out_of_order.update((event.node, event.peer))
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
@@ -69,29 +70,34 @@ class ReadersLearnWhatIsConfirmed(Check):
         lac, entry = self._expected.pop(key, (-1, -1))
         outside = self._outside.pop(key, "")
         ledger = self.ledgers[event.ledger]
-        if entry < 0 or event.detail or ledger.deferred_sync or event.node in self.facts.caretakers:
+        if entry < 0 or event.detail or ledger.deferred_sync:
+            return
+        if event.node in self.facts.maintenance_nodes:
             return
         if ledger.deleting or ledger.deleted:
-            self.doubt(f"ledger {event.ledger} is deleted, so its bookies may have dropped it")
+            self.report_doubt(f"Bookies may have dropped ledger {event.ledger}, which is deleted")
             return
         if ledger.formatted:
-            self.doubt(f"bookies of ledger {event.ledger} were formatted")
+            self.report_doubt(f"Bookies of ledger {event.ledger} were formatted")
             return
         if event.node in self._out_of_order:
-            self.doubt(f"responses to {event.node} arrived out of order or twice")
+            self.report_doubt(f"Responses to {event.node} arrived out of order or twice")
             return
         if len(ledger.segments.firsts) != 1:
-            self.doubt(f"{event.node} may not have known all segments of ledger {event.ledger}")
+            self.report_doubt(
+                f"{event.node} may not have known all segments of ledger {event.ledger}"
+            )
             return
         if outside:
-            self.doubt(f"{event.node} did not know that {outside} had been replaced")
+            self.report_doubt(f"{event.node} did not know that {outside} had been replaced")
             return
-        self.judged += 1
-        if event.entry < lac:
-            self.broke(
+        if event.entry >= lac:
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} read LastAddConfirmed {event.entry} of ledger {event.ledger},"
                 f" but entry {entry}, confirmed earlier, carried {lac}",
-                self.facts.first("add.pushed", event.ledger, entry),
-                self.facts.first("lac.advanced", event.ledger, entry),
+                self.first("add.pushed", event.ledger, entry),
+                self.first("lac.advanced", event.ledger, entry),
             )
