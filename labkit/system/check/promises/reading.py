@@ -98,8 +98,12 @@ class NothingBeyondLacIsRead(Check):
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        read = self._highest.get(event.ledger)
-        if read is not None and read.entry > event.entry:
+        ledger, read = self.ledgers[event.ledger], self._highest.get(event.ledger)
+        if read is None or read.entry <= event.entry:
+            return
+        if ledger.created is None:
+            self.report_missing_creation(ledger)
+        else:
             self.report_broken(
                 event,
                 f"{event.node} closed ledger {event.ledger} {end_words(event.entry)}, although"
@@ -138,7 +142,11 @@ class ClosedLedgerNeverChanges(Check):
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
         before = self._closed.get(event.ledger)
-        if before is not None and event.entry not in self._firsts[event.ledger]:
+        if before is None or event.entry in self._firsts[event.ledger]:
+            return
+        if self.ledgers[event.ledger].created is None:
+            self.report_missing_creation(self.ledgers[event.ledger])
+        else:
             self.report_broken(
                 event,
                 f"{event.node} added a segment that starts at entry {event.entry} to ledger"

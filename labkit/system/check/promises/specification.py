@@ -14,12 +14,11 @@ from collections import defaultdict
 
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.system.check.promise import Check, end_words, entry_words
-from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
-_NO_RESPONSE = MetadataUnavailableError.__name__
+_NO_RESPONSE = "MetadataUnavailableError"
 _NO_LEDGER = BKNoSuchLedgerExistsOnMetadataServerException.__name__
 
 
@@ -153,6 +152,8 @@ class OnlyValidFragments(Check):
         highest = ledger.segments.firsts[-1]
         if event.entry == highest or ledger.replaced_ensemble:
             self.report_kept()
+        elif ledger.created is None:
+            self.report_missing_creation(ledger)
         else:
             self.report_broken(
                 event,

@@ -40,6 +40,6 @@ class UnloadedTopicsAreClosed(Check):
             else:
                 self.report_broken(
                     self.facts.before(answer),
-                    f"{answer.broker} reported that {answer.topic} is unloaded, but it still"
-                    " serves the topic",
+                    f"{answer.broker} reported that {answer.topic} is unloaded, but still"
+                    " serves it",
                 )

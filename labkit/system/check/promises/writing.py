@@ -107,6 +107,8 @@ class AckFollowsSync(ResponseCheck):
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.peer
         if entry in ledger.synced[bookie]:
             self.report_kept()
+        elif ledger.created is None:
+            self.report_missing_creation(ledger)
         elif not ledger.deferred_sync:
             self.suspect(
                 event,
