@@ -167,7 +167,7 @@ class TopicUnloaded(NamedTuple):
 
 
 class StepOutlastedRun(NamedTuple):
-    """A step of a client that was still running had not ended by the end of the run.
+    """A client was still working on this step at the end of the run.
 
     has_ended: whether it ended within `waited_s` seconds after all faults were repaired.
     """

@@ -36,10 +36,11 @@ class ContentCheck(Check):
         pushed = _Pushed(event.size, event.checksum, event)
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
-    def differs_from_pushed(self, ledger: int, content: Content) -> Event | None:
-        """Return the event with which a writer pushed other content as this entry, or None.
+    def check_payload(self, ledger: int, content: Content) -> Event | None:
+        """Compare the content with what a writer pushed as this entry; return the event of the push
+        if they differ.
 
-        If the trace has no such event, report a doubt.
+        If the trace does not show the push, report a doubt.
         """
         pushed = self.pushed[ledger].get(content.entry)
         if pushed is None:
@@ -73,7 +74,7 @@ class AddsAreAnsweredWhenConfirmed(ContentCheck):
         confirmed = self._confirmed.get((node, ledger, content.entry))
         result = f"an add of {node} returned entry {content.entry} of ledger {ledger}"
         before = self.facts.before(answer)
-        if (other := self.differs_from_pushed(ledger, content)) is not None:
+        if (other := self.check_payload(ledger, content)) is not None:
             self.report_broken(before, f"{result}, which has a different payload", other)
         elif confirmed is None or confirmed.seq >= answer.at:
             late = "never" if confirmed is None else "only later"
@@ -102,7 +103,7 @@ class ReadsReturnWhatWasWritten(ContentCheck):
             )
             return
         for content in answer.contents:
-            if (other := self.differs_from_pushed(answer.ledger, content)) is not None:
+            if (other := self.check_payload(answer.ledger, content)) is not None:
                 self.report_broken(
                     self.facts.before(answer),
                     f"{request}, but got entry {content.entry} with a payload other than the"

@@ -17,9 +17,10 @@ class MessageIdsGrow(Check):
     """In a topic partition, each batch is stored at a higher ledger id, or at a higher entry id of
     the same ledger, than the previous batch of the same producer.
 
-    The check compares the batches of each producer separately, because an owner that was replaced
-    may learn late that its last batches were stored. If brokers store the messages of producers, it
-    compares the batches of each broker, and the receipts of each producer across all brokers.
+    The check compares only batches that the same node reports as stored: a node that has lost the
+    topic to another one may learn late that its last batches were stored. This node is the producer
+    or, if producers send their messages to brokers, the broker. In the latter case, the check also
+    compares the MessageIDs in the receipts of each producer, whichever broker sent them.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -100,8 +101,8 @@ class EntryOrderMaintained(_ChainCheck):
     """A partition's entries are stored in the order of its list of ledgers, and within a ledger in
     the order of their ids.
 
-    The specification reads the log back. The check sees only what is reported to each producer
-    (`batch.stored`), so it checks producers separately.
+    The specification compares all entries of the log. The check sees only when each node learns
+    that a batch is stored (`batch.stored`), so it compares only the batches of the same node.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -133,10 +134,10 @@ class EntryOrderMaintained(_ChainCheck):
 class OnlyOneLedgerOpenAtATime(_ChainCheck):
     """A partition continues in a new ledger only after the previous ledger has been closed.
 
-    A node reports that it has closed a ledger when it receives the metadata store's response, but
-    another node may have read the change before that. So if the two events come from different
-    nodes, their order proves nothing. The same applies if another node was about to close the
-    ledger, because the response may have been lost.
+    A node reports that it has closed a ledger when it receives the metadata store's response.
+    Another node may have read the change earlier. So if two nodes close the previous ledger and
+    start the new one, the order of the two events proves nothing. Nor does it if another node was
+    about to close the ledger, because the response may have been lost.
     """
 
     def __init__(self, facts: Facts) -> None:

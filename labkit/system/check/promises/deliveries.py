@@ -1,7 +1,8 @@
 """Promises to the consumers of a topic: messages arrive in order and without gaps, and are not
 redelivered once they have been acknowledged.
 
-The checks use the answers that the simulated consumers record.
+The checks use the answers that the simulated consumers record. A subscription starts over when it
+is reset to its first message: then all messages are delivered again.
 
 In Pulsar: `PersistentSubscription.java`, `ManagedCursorImpl.java`; Pulsar has no such checks.
 """
@@ -79,8 +80,9 @@ class KeysKeepTheirOrder(_InOrder):
     """A consumer of a Key_Shared subscription receives the messages of each key in topic order
     while it stays connected, not counting redeliveries.
 
-    A consumer gets a key only when no other consumer has unacknowledged messages of the key, so it
-    never receives a message that precedes one that it has already received.
+    A broker assigns a key to a consumer only when no other consumer has unacknowledged messages of
+    the key. So all earlier messages of the key have been acknowledged, or are sent to this consumer
+    first.
     """
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
@@ -117,14 +119,14 @@ class OwnersConsumersGetAllInOrder(Check):
 
 
 class _Deliveries:
-    """Deliveries to each subscription since it was created or last reset."""
+    """Deliveries to each subscription since it was created or last started over."""
 
     def __init__(self) -> None:
         self.delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         self._since: dict[_Subscription, set[tuple[int, int]]] = {}
-        """Deliveries since a request to start over that may have been executed already."""
+        """Deliveries since a request to start over that has no response yet."""
         self._started: dict[_Subscription, int] = {}
-        """When each subscription last started over."""
+        """The number of events before the last response to a request to start over."""
         self.ever: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         """All deliveries since the subscription was created."""
         self.first: dict[_Subscription, tuple[int, int]] = {}
@@ -148,7 +150,7 @@ class _Deliveries:
             self.delivered[subscription] = self._since.pop(subscription)
             self._started[subscription] = answer.at
 
-    def can_judge(self, upto: AllAcknowledged) -> bool:
+    def is_since_start(self, upto: AllAcknowledged) -> bool:
         """Return whether the position was requested after the subscription last started over."""
         return upto.asked > self._started.get((upto.topic, upto.subscription), -1)
 
@@ -157,9 +159,9 @@ class NoMessageIsSkipped(Check):
     """Every message up to a subscription's mark-delete position was delivered to one of its
     consumers.
 
-    The same holds for messages in ledgers that the topic has trimmed. When a subscription starts
-    over, none of its messages counts as acknowledged. The check ignores positions that a broker
-    reports while another one already serves the topic, because they are out of date.
+    So was every message in a ledger that the topic has trimmed. When a subscription starts over,
+    none of its messages counts as delivered any more. The check ignores positions that a broker
+    reports after another one has begun to serve the topic, because they may be out of date.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -188,7 +190,7 @@ class NoMessageIsSkipped(Check):
             elif isinstance(answer, StartedOver):
                 deliveries.start_over(answer)
             elif isinstance(answer, AllAcknowledged):
-                if self._is_owners(answer) and deliveries.can_judge(answer):
+                if self._is_owners(answer) and deliveries.is_since_start(answer):
                     self._judge(answer, deliveries.delivered[answer.topic, answer.subscription])
             elif isinstance(answer, Trimmed):
                 self._judge_trim(answer, deliveries)
@@ -231,20 +233,24 @@ class NoMessageIsSkipped(Check):
 
 
 class _Acknowledgements:
-    """Acknowledgements that brokers accepted, with their indices in the list of answers."""
+    """Acknowledgements that brokers accepted since the subscription last started over, with their
+    indices in the list of answers.
+    """
 
     def __init__(self) -> None:
         self._of: dict[_Subscription, dict[_AckKey, list[_Numbered]]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
         """How many requests to start over have no response yet."""
         self._started: dict[_Subscription, int] = {}
-        """When each subscription last started over."""
+        """The number of events before the last response to a request to start over."""
 
     def add(self, number: int, answer: EntryAcknowledged) -> None:
-        """Keep the acknowledgement, unless the subscription may have started over since then."""
+        """Keep the acknowledgement, unless the subscription may have started over after the
+        consumer had sent it.
+        """
         subscription = answer.topic, answer.subscription
-        is_of_this_start = answer.asked > self._started.get(subscription, -1)
-        if is_of_this_start and not self._starting_over[subscription]:
+        is_since_start = answer.asked > self._started.get(subscription, -1)
+        if is_since_start and not self._starting_over[subscription]:
             key = answer.consumer, answer.broker, answer.ledger, answer.entry, answer.batch_index
             accepted = self._of.setdefault(subscription, {})
             accepted.setdefault(key, []).append((number, answer))
@@ -272,9 +278,10 @@ class AcknowledgedIsNotDeliveredAgain(Check):
     does not redeliver that entry or message to the same consumer while it serves the topic, unless
     the subscription starts over.
 
-    Cursors are stored with a delay, so the next broker may redeliver the messages that were
-    acknowledged last. A broker may also have sent an entry to another consumer before the
-    acknowledgement, or have resent it before it accepted the acknowledgement.
+    Other redeliveries are allowed. Brokers store cursors with a delay, so the next broker may
+    redeliver the messages that were acknowledged last. And before a broker accepts an
+    acknowledgement, it may already have sent the entry to another consumer, or again to the same
+    one.
     """
 
     def __init__(self, facts: Facts) -> None:

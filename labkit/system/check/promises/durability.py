@@ -22,7 +22,8 @@ class AcknowledgedIsDurable(Check):
 
     The epilogue requests each entry from every bookie of its write set. If all of these bookies
     respond that they do not have the entry, it is lost. The result is unknown if no bookie returns
-    the entry and one of them could not be queried, or if a bookie that had the entry was formatted.
+    the entry and at least one of them did not respond, or if a bookie that had the entry was
+    formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -37,7 +38,7 @@ class AcknowledgedIsDurable(Check):
             return  # There is no entry that could be lost.
         if event.entry >= ledger.confirmed:
             self.report_kept()
-        elif not self._may_be_operators_fault(ledger, lost):
+        elif not self._doubt_if_formatted(ledger, lost):
             did = "closed" if event.kind == "ledger.closed" else "recovered"
             self.report_broken(
                 event,
@@ -80,7 +81,7 @@ class AcknowledgedIsDurable(Check):
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
         ledger_id, lost = ledger.ledger_id, ledger.end + 1
         event = self.facts.first("lac.advanced", ledger_id, lost, ledger.writer)
-        if self._may_be_operators_fault(ledger, lost):
+        if self._doubt_if_formatted(ledger, lost):
             return
         if event is not None and ledger.closed is not None:
             self.report_broken(
@@ -100,7 +101,7 @@ class AcknowledgedIsDurable(Check):
             failures = failed.get(entry, [])
             denied = {event.peer for event in failures if proves_absence(event)}
             write_set = set(ledger.segments.write_set(entry))
-            if self._may_be_operators_fault(ledger, entry):
+            if self._doubt_if_formatted(ledger, entry):
                 continue
             if write_set and write_set <= denied:
                 self.report_broken(
@@ -115,7 +116,7 @@ class AcknowledgedIsDurable(Check):
                     f" {ledger_id}"
                 )
 
-    def _may_be_operators_fault(self, ledger: LedgerFacts, entry: int) -> bool:
+    def _doubt_if_formatted(self, ledger: LedgerFacts, entry: int) -> bool:
         """Report a doubt and return True if formatting a bookie may have lost the entry."""
         if is_formatted := ledger.may_be_lost_by_formatting(entry):
             self.report_doubt(
@@ -127,9 +128,10 @@ class AcknowledgedIsDurable(Check):
 class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
-    The epilogue requests each entry from every bookie of its write set. A bookie that cannot read
-    the entry has lost it (unless its disk has failed), even though other copies may still exist.
-    The check skips ledgers with deferred sync and the entries of bookies that were formatted.
+    The epilogue requests each entry from every bookie of its write set. If a bookie cannot read
+    such an entry, and its disk has not failed, it has lost the entry, even though other copies may
+    exist. The check skips ledgers with deferred sync and the entries of bookies that were
+    formatted.
     """
 
     @on("read.done", "read.failed")

@@ -12,8 +12,9 @@ class EveryErrorIsExpected(Check):
     """No node raises an uncaught exception, and no bookie finds corrupt files if it has only been
     through crashes.
 
-    Only the simulated world reports such exceptions; a live node logs them. An exception that ends
-    a task is uncaught if nothing has retrieved it when the process or the run ends.
+    Only the simulated world reports uncaught exceptions as events; a live node writes them to its
+    log. The exception of a task is uncaught if no other task has retrieved it by the end of the
+    process or of the run.
     """
 
     @on("node.started")

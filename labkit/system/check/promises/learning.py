@@ -12,26 +12,32 @@ from labkit.system.trace.handlers import on
 
 
 class ReadersLearnWhatIsConfirmed(Check):
-    """A reader that asks for LastAddConfirmed gets a value that is at least the LastAddConfirmed in
+    """A reader that asks for LastAddConfirmed gets at least the LastAddConfirmed that is stored in
     any entry that was confirmed before the request.
 
-    The check applies only while the ledger exists and has a single segment, and only if the reader
-    asks that segment's bookies: a reader may not yet know about a second segment or a replacement
-    bookie. It skips readers that accept the first response; their `lac.read` events have a
-    `detail`. Responses of protocol version 2 carry no request number, so if one arrives twice or
-    overtakes another (which TCP prevents), the client mistakes an old response for the new one.
+    (Every entry contains the LastAddConfirmed that its writer knew when it pushed the entry.)
+
+    The result is unknown if the ledger is deleted, if a bookie was formatted, or if the reader may
+    not know about a second segment or a replacement bookie. The check skips readers that accept the
+    first response; their `lac.read` events have a `detail`. It also skips readers that received
+    a response twice or out of order, which TCP prevents: responses of protocol version 2 have no
+    request number, so the client takes an old response for the new one.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._carried: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._stored_lac: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        """For each ledger and entry, the LastAddConfirmed that is stored in the entry."""
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-        """For each ledger, the minimum LastAddConfirmed that readers must get, and the entry that
-        carries it.
+        """For each ledger, the lowest LastAddConfirmed that a reader may get from now on, and the
+        entry in which it is stored.
         """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
+        """For each ledger and reader, the minimum at the time of the reader's request."""
         self._outside: dict[tuple[int, str], str] = {}
-        """For each ledger and reader, a bookie outside the last ensemble that the reader asked."""
+        """For each ledger and reader, a bookie that the reader asked although it is not in the last
+        ensemble.
+        """
         self._out_of_order: set[str] = set()
         """Nodes that may have received a duplicate response, or responses in the wrong order."""
 
@@ -44,15 +50,15 @@ class ReadersLearnWhatIsConfirmed(Check):
     def pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.is_writer(event.node):
-            self._carried[event.ledger][event.entry] = ledger.confirmed
+            self._stored_lac[event.ledger][event.entry] = ledger.confirmed
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        # Qa bookies have the entry, so one of them responds to every reader. Entries written by a
-        # recoverer carry a lower LastAddConfirmed.
+        # Qa bookies have the entry, so every reader gets a response from one of them. The entries
+        # that a recoverer writes contain a lower LastAddConfirmed.
         if not self.ledgers[event.ledger].is_writer(event.node):
             return
-        lac = self._carried[event.ledger].get(event.entry, -1)
+        lac = self._stored_lac[event.ledger].get(event.entry, -1)
         self._minimum[event.ledger] = max(self._minimum[event.ledger], (lac, event.entry))
 
     @on("read.sent")

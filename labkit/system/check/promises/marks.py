@@ -13,7 +13,9 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 _LISTED_FOR_US = 1_000_000
-"""An auditor reports a lost bookie less than this long after it has read the metadata."""
+"""An auditor reads the metadata of all ledgers less than this long before it declares a bookie
+lost.
+"""
 _MARKED_WITHIN_US = 5_000_000
 
 
@@ -22,9 +24,9 @@ class LostBookiesLedgersAreMarked(Check):
     lists the bookie is marked as under-replicated.
 
     The check covers only the first auditor of a run, because a later one may find marks that its
-    predecessor did not report, and only if nothing disturbs the auditor in the meantime. It skips
-    ledgers whose metadata has listed the bookie for less than a second, and deleted ledgers, which
-    the epilogue cannot read.
+    predecessor has written but not reported. The result is unknown if a fault disturbs the auditor
+    during the five seconds. The check skips ledgers whose metadata has listed the bookie for less
+    than a second, and ledgers that the epilogue does not read, such as deleted ones.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -238,8 +238,8 @@ class OneOwnerStores(Check):
     """Once a broker serves a topic, no entry that another broker pushes afterwards is stored.
 
     Entries that the previous broker pushed earlier may still be stored, and that broker may learn
-    of this late. A paused broker may report late that it serves the topic, so a broker does not
-    count as the owner if another one has started a newer ledger.
+    of this late. A broker that was paused may report that it serves the topic when it no longer
+    does, so its report does not count if another broker has started a newer ledger.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -1,7 +1,7 @@
 """Promises about absent bookies, and about outages of the metadata store.
 
-In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`; BookKeeper makes only
-the first promise (`lostBookieRecoveryDelay`).
+In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`. BookKeeper itself keeps
+only the promise of `BriefAbsenceIsNoLoss` (`lostBookieRecoveryDelay`).
 """
 
 from labkit.system.check.attempt_check import NOTICE_DELAY_US
@@ -23,12 +23,13 @@ _RESPONSE_TIMEOUT_US = 17_000_000
 class BriefAbsenceIsNoLoss(Check):
     """A bookie that is absent for less than the lost-bookie recovery delay is not declared lost.
 
-    Breaking this promise loses no data, but all ledgers of the bookie are copied needlessly. The
-    check applies only while exactly one bookie is absent and nobody sets the delay: the auditor
-    does not wait if two bookies are absent, and setting the delay triggers an audit. The absence
-    begins with the first crash, pause or lost session since the bookie's last registration, so it
-    may be shorter than measured. The check ignores a registration that the auditor cannot have seen
-    in time.
+    If this promise is broken, no data is lost, but all ledgers of the bookie are copied needlessly.
+    The check applies only while exactly one bookie is absent and nobody changes the delay: the
+    auditor does not wait if two bookies are absent, and a new delay triggers an audit at once.
+
+    The check measures an absence from the first crash, pause or lost session since the bookie's
+    last registration. The auditor may notice the absence later. If the bookie registered again for
+    such a short time that the auditor may not have noticed it, the absence counts as one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -99,9 +100,9 @@ class SilenceIsNoLoss(Check):
     bookie in its own process lost.
 
     The check skips auditors that started after the outage, because they cannot know about it.
-    Bookies contact the store three times per session timeout, so an outage of half the timeout is
-    long enough to expire sessions. The auditor measures the ten seconds, so its clock must be
-    accurate.
+    A bookie contacts the store three times per session timeout, so an outage that lasts for half
+    the timeout may expire its session. The auditor measures the ten seconds with its own clock, so
+    the result is unknown if that clock is inaccurate.
     """
 
     def __init__(self, facts: Facts) -> None:

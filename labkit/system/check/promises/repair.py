@@ -40,10 +40,10 @@ class RepairIsComplete(AttemptCheck):
     an entry.
 
     A repair tests only the first and the last entry of a fragment, as in BookKeeper, so it may
-    overlook other entries that a kept bookie has lost. A dead bookie may remain listed for a
-    segment of which it has no entry to store, and for the segment that a writer is adding to: until
-    the bookie's session expires, no node knows that it is dead. After that, the rules of
-    `AttemptCheck` apply.
+    overlook other entries that one of the remaining bookies has lost. A dead bookie may remain
+    listed for a segment of which it has no entry to store, and for the segment that a writer is
+    adding to: until the bookie's session expires, no node knows that it is dead. After that, the
+    rules of `AttemptCheck` apply.
     """
 
     def __init__(self, facts: Facts) -> None:
