@@ -44,7 +44,8 @@ def _text(name: str, value: Any) -> str:
     if COLUMN_TYPES.get(name) == Segments:
         return " ".join(f"{first}:{','.join(ensemble)}" for first, ensemble in value)
     if isinstance(value, tuple):
-        return ",".join(value)
+        # The order of an ensemble matters, that of other bookies does not.
+        return (", " if name == "bookies" else ",").join(value)
     if isinstance(value, bool):
         return ""
     return f"{value:g}" if isinstance(value, float) else str(value)
