@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.system.check import CHECKS, EPILOGUE, Outcome, broken, check_all
+from labkit.system.check.facts import Facts
 from labkit.system.check.judge import Judge
 from labkit.system.check.promise import Check
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
@@ -105,6 +106,21 @@ def test_asking_twice_for_the_verdicts_changes_nothing() -> None:
         for event in story.events:
             judge.handle(event)
         assert judge.verdicts() == judge.verdicts()
+
+
+def test_only_the_first_violation_searches_the_trace_for_its_witnesses() -> None:
+    events = written().events
+    searches = list[int]()
+
+    def witness() -> Event:
+        searches.append(1)
+        return events[0]
+
+    check = AcknowledgedIsDurable(Facts(events))
+    for _ in range(3):
+        check.report_broken(events[-1], "it is lost", witness)
+    verdict = check.verdict()
+    assert (verdict.witnesses, verdict.tested_count, len(searches)) == ((0,), 3, 1)
 
 
 def test_a_ledger_without_confirmed_entries_does_not_test_their_durability() -> None:
