@@ -113,7 +113,7 @@ class LedgerFacts:
         return entry in self.synced[bookie] or entry in self.acked[bookie]
 
     def may_be_lost_by_formatting(self, entry: int) -> bool:
-        """Return whether a bookie was formatted that had stored the entry."""
+        """Return whether a bookie that had stored the entry was formatted."""
         return any(entry in entries for entries in self.formatted.values())
 
     def copy_count(self, entry: int) -> int:

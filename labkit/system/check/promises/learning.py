@@ -17,11 +17,11 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     (Every entry contains the LastAddConfirmed that its writer knew when it pushed the entry.)
 
+    The check skips readers that accept the first response; their `lac.read` events have a `detail`.
     The result is unknown if the ledger is deleted, if a bookie was formatted, or if the reader may
-    not know about a second segment or a replacement bookie. The check skips readers that accept the
-    first response; their `lac.read` events have a `detail`. It also skips readers that received
-    a response twice or out of order, which TCP prevents: responses of protocol version 2 have no
-    request number, so the client takes an old response for the new one.
+    not know about a second segment or a replacement bookie. It is also unknown if responses to the
+    reader arrived twice or out of order, which TCP prevents: responses of protocol version 2 have
+    no request number, so the client takes an old response for the new one.
     """
 
     def __init__(self, facts: Facts) -> None:
