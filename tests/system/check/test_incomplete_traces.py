@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,6 @@ from labkit.system.check.promises.specification import OnlyValidFragments
 from labkit.system.trace.answers import Answer
 from labkit.system.trace.events import Event
 from labkit.system.trace.parquet import read_parquet
-from labkit.views.spark.flights import SAMPLE_TRACE
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
 from labkit.worlds.sim.run import run
@@ -23,6 +23,7 @@ from tests.system.check.specification_cases import SPECIFICATION_CASES
 from tests.system.check.story import B0, B1, B3, R, Story, W
 from tests.system.check.test_checks import CASES
 
+RECORDED_RUN = Path(__file__).parents[3] / "data" / "bookie-lost-trace.parquet"
 STORIES = [story for case in CASES for story in (case.valid, case.broken, case.unknown)]
 OF_LEDGERS = [
     case
@@ -68,7 +69,7 @@ def test_incomplete_traces_of_simulated_runs_can_be_judged(seed: int) -> None:
 
 @pytest.mark.slow
 def test_incomplete_traces_of_the_recorded_run_can_be_judged() -> None:
-    events = read_parquet(SAMPLE_TRACE)
+    events = read_parquet(RECORDED_RUN)
     for place in range(0, len(events), len(events) // 10):
         check_all(events[place:])
         check_all(events[:place] + events[place + 1 :])
