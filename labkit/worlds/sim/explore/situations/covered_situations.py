@@ -26,7 +26,9 @@ _ADD = Activity(("add.pushed",), ("lac.advanced",), ("node", "ledger", "entry"))
 _READ = Activity(("read.sent",), ("read.done", "read.failed"), ("node", "ledger", "entry", "peer"))
 
 _UNSYNCED_ADD = Activity(("journal.appended",), ("journal.synced",), ("node", "ledger", "entry"))
-_UNSYNCED_FENCE = Activity(("journal.fence_appended",), ("journal.synced",))
+_UNSYNCED_FENCE = Activity(
+    ("journal.fence_appended",), ("journal.synced",), ("node", "ledger", "file", "offset")
+)
 _FLUSH = Activity(call=("flush",))
 _COMPACTION = Activity(call=("compact",))
 _COLLECTION = Activity(call=("collect",))
