@@ -189,7 +189,7 @@ confirmed = [each for each in written_entries(right).values() if each.confirmed_
 print("confirmed to the writer:", len(confirmed))
 
 # %% [markdown]
-# No entry had been confirmed, so no promise was broken.
+# No entry had been confirmed, so nothing in this run puts the promise to the test: the verdict is *unknown*.
 
 # %% [markdown]
 # ## 4 · How does a reader learn LastAddConfirmed?

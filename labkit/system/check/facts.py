@@ -4,10 +4,11 @@
 `ensemble.set`, the facts already contain the new ensemble.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import dropwhile, islice
+from operator import attrgetter
 from typing import TypeVar
 
 from labkit.system.check.segments import Segments
@@ -18,9 +19,6 @@ from labkit.system.trace.handlers import handlers_of, on
 
 EPILOGUE = "epilogue"
 """The last node of a simulated run, which recovers all ledgers and reads every copy."""
-
-FENCE = -1
-"""The entry id of a fence in `LedgerFacts.synced`."""
 
 T = TypeVar("T")
 
@@ -69,11 +67,14 @@ class LedgerFacts:
     """The entries that each bookie has stored durably."""
     acked: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """The entries that each bookie has acknowledged."""
+    durable_fences: set[str] = field(default_factory=set)
+    """The bookies that have synced their fence of the ledger."""
     formatted: dict[str, set[int]] = field(default_factory=dict)
     """The entries that each bookie lost because an operator formatted it."""
     confirmed: int = -1
     """The last entry that the writer confirmed before its node recovered the ledger or anyone
-    deleted it.
+    deleted it. (Promises about this entry are named after "acknowledged" entries, because their
+    adds were acknowledged to the caller.)
     """
     confirmed_by_any: int = -1
     """The last entry that any node confirmed, including recoverers."""
@@ -111,8 +112,8 @@ class LedgerFacts:
         """Return whether the bookie has ever stored the entry durably."""
         return entry in self.synced[bookie] or entry in self.acked[bookie]
 
-    def was_formatted_away(self, entry: int) -> bool:
-        """Return whether formatting a bookie may have destroyed the entry."""
+    def may_be_lost_by_formatting(self, entry: int) -> bool:
+        """Return whether a bookie that had stored the entry was formatted."""
         return any(entry in entries for entries in self.formatted.values())
 
     def copy_count(self, entry: int) -> int:
@@ -121,26 +122,26 @@ class LedgerFacts:
         return sum(1 for bookie in write_set if self.has_copy(bookie, entry))
 
     def is_writer(self, node: str) -> bool:
-        """Return whether this node is certainly acting as the ledger's writer.
+        """Return whether this node is the ledger's writer and has never begun to recover it.
 
-        A writer that has recovered the ledger may be confirming entries that its recovery found,
-        even if that recovery failed.
+        Once a writer's node has begun to recover the ledger, it may push and confirm entries in
+        either role, even after the recovery has failed, and events do not name the role.
         """
         return node == self.writer and node not in self.recoverers
 
     def has_two_views(self, node: str) -> bool:
-        """Return whether this node is both writer and recoverer, or has run two recoveries at once.
+        """Return whether this node may know two different lists of the ledger's segments: as writer
+        and as recoverer, or in two recoveries that it ran at the same time.
 
-        The trace then does not show which of the node's two views of the ledger an action is based
-        on.
+        Events do not show which of the two lists the node has used.
         """
-        is_both = node == self.writer and node in self.recoverers
-        return is_both or node in self.overlapping
+        is_writer_and_recoverer = node == self.writer and node in self.recoverers
+        return is_writer_and_recoverer or node in self.overlapping
 
     def recovers_and_reads(self, node: str) -> bool:
         """Return whether this node has both recovered and read the ledger.
 
-        The trace then does not show in which role the node requested an entry.
+        Events do not show in which of the two roles the node has requested an entry.
         """
         return node in self.recoverers and node in self.readers
 
@@ -154,34 +155,37 @@ class _Ledgers(dict[int, LedgerFacts]):
 class Facts:
     """The state of all ledgers and nodes.
 
-    caretakers    bookies, auditors and replication workers: they pass no entries on to readers
-    killed        for each node that was ever killed: the last time
-    down          nodes that were killed and have not been restarted
-    bad_disks     bookies whose disk has ever failed, been damaged or been formatted
-    skewed        nodes whose clock has ever differed from the trace's clock
-    is_simulated  whether the trace is of a complete simulated run; False before its epilogue
+    maintenance_nodes   bookies, auditors and replication workers, each with the event that shows
+                        it; they may repair closed ledgers, and pass no entries on to readers
+    killed              for each node that was ever killed: the last time
+    down                nodes that were killed and have not been restarted
+    bad_disks           bookies whose disk has ever failed, been damaged or been formatted
+    skewed              nodes whose clock has ever differed from the trace's clock
+    is_simulated        whether the trace is of a complete simulated run; False before its epilogue
     """
 
     def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:
         self.events = events
         self.answers = answers
         self.ledgers: dict[int, LedgerFacts] = _Ledgers()
-        self.caretakers: dict[str, Event] = {}
+        self.maintenance_nodes: dict[str, Event] = {}
         self.killed: dict[str, Event] = {}
         self.down: dict[str, Event] = {}
         self.bad_disks: set[str] = set()
         self.skewed: set[str] = set()
         self.is_simulated = False
-        self._fences: defaultdict[str, set[int]] = defaultdict(set)
-        """The ledgers whose fences each bookie has appended since it started."""
+        self._fences: defaultdict[str, set[tuple[int, str, int]]] = defaultdict(set)
+        """For each bookie, the ledgers and journal positions (file and offset) of the fences that
+        it has appended since it started.
+        """
         self.handlers = handlers_of(type(self))
 
     @property
-    def kept(self) -> list[LedgerFacts]:
+    def existing(self) -> list[LedgerFacts]:
         return [ledger for ledger in self.ledgers.values() if ledger.deleted is None]
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Event | None:
-        """Return the first matching event in the whole trace, as a witness."""
+        """Return the first matching event in the whole trace."""
         wanted = kind, ledger, entry
         found = (e for e in self.events if (e.kind, e.ledger, e.entry) == wanted)
         return next((event for event in found if node in ("", event.node)), None)
@@ -190,11 +194,9 @@ class Facts:
         return (answer for answer in self.answers if isinstance(answer, kind))
 
     def before(self, answer: Answer) -> Event:
-        """Return the last event before the call returned."""
-        return self.events[answer.at - 1]
-
-    def after(self, event: Event) -> Iterator[Event]:
-        return islice(dropwhile(lambda each: each is not event, self.events), 1, None)
+        """Return the last event before the call returned, or the first one of the trace."""
+        count = bisect_left(self.events, answer.at, key=attrgetter("seq"))
+        return self.events[max(count - 1, 0)]
 
     @on("epilogue.started")
     def _epilogue(self, _: Event) -> None:
@@ -212,7 +214,9 @@ class Facts:
     def _formatted(self, event: Event) -> None:
         bookie = event.node
         self.bad_disks.add(bookie)
+        self._fences.pop(bookie, None)
         for ledger in self.ledgers.values():
+            ledger.durable_fences.discard(bookie)
             if had := ledger.synced[bookie] | ledger.acked[bookie]:
                 ledger.formatted.setdefault(bookie, set()).update(had)
 
@@ -230,12 +234,13 @@ class Facts:
     def _ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         self._update_view(ledger, event)
-        if ledger.closed is None or event.node in self.caretakers:
-            first = max(event.entry, 0)
+        # Only repairs change a closed ledger. If any other node reports a segment of it, the node
+        # has learned late of a change that was made before the ledger was closed, and a later
+        # change may already have replaced that ensemble.
+        if ledger.closed is None or event.node in self.maintenance_nodes:
             ledger.replaced_ensemble = ledger.segments.put(
-                first, event.ensemble, ledger.write_quorum
+                event.entry, event.ensemble, ledger.write_quorum
             )
-        # Otherwise, a writer has learned late of a change that a recovery has already seen.
 
     @on("ensemble.deferred")
     def _ensemble_deferred(self, event: Event) -> None:
@@ -244,7 +249,7 @@ class Facts:
     def _update_view(self, ledger: LedgerFacts, event: Event) -> None:
         view = ledger.views.get(event.node)
         if view is not None:
-            view.put(max(event.entry, 0), event.ensemble, ledger.write_quorum)
+            view.put(event.entry, event.ensemble, ledger.write_quorum)
 
     @on("add.pushed")
     def _pushed(self, event: Event) -> None:
@@ -258,14 +263,16 @@ class Facts:
 
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
-        # All special journal records have entry id -1. This record is a fence if the bookie has
-        # appended a fence for the ledger.
-        if event.entry >= 0 or event.ledger in self._fences[event.node]:
-            self.ledgers[event.ledger].synced[event.node].add(event.entry)
+        # Fences and explicit LACs have entry id -1; their positions tell them apart.
+        ledger, bookie = self.ledgers[event.ledger], event.node
+        if event.entry >= 0:
+            ledger.synced[bookie].add(event.entry)
+        elif (event.ledger, event.file, event.offset) in self._fences[bookie]:
+            ledger.durable_fences.add(bookie)
 
     @on("journal.fence_appended")
     def _fence_appended(self, event: Event) -> None:
-        self._fences[event.node].add(event.ledger)
+        self._fences[event.node].add((event.ledger, event.file, event.offset))
 
     @on("add.acked", "entry.copied")
     def _acked(self, event: Event) -> None:
@@ -336,8 +343,8 @@ class Facts:
         ledger.deleted = ledger.deleted or event
 
     @on("auditor.elected", "replication.started", "bookie.registered")
-    def _becomes_caretaker(self, event: Event) -> None:
-        self.caretakers.setdefault(event.node, event)
+    def _maintains(self, event: Event) -> None:
+        self.maintenance_nodes.setdefault(event.node, event)
 
     @on("node.killed")
     def _killed(self, event: Event) -> None:

@@ -27,7 +27,7 @@ from labkit.system.check.promises import (
 )
 from labkit.system.check.verdict import Outcome, Verdict
 from labkit.system.trace.answers import Answer
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import Event, lineage
 
 CHECKS: tuple[type[Check], ...] = (
     durability.AcknowledgedIsDurable,
@@ -108,8 +108,9 @@ def check_all(
 class Judge:
     """Passes events to checks, in order, while the system runs or afterwards.
 
-    Checks search `events` for the causes of a broken promise, so the list must contain every event
-    that was passed to `handle`. `answers` are checked after the last event.
+    If a promise is broken, its check searches `events` for the events to which its reason refers,
+    so the list must contain every event that was passed to `handle`, in the same order. `answers`
+    are checked after the last event.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class Judge:
     ) -> None:
         facts = Facts(events, answers)
         self._checks = [check(facts) for check in checks]
+        self._is_finished = False
         self._handlers: dict[str, list[Callable[[Event], None]]] = {}
         # Update the facts first, because checks expect the state after the event.
         receivers: list[Facts | Check] = [facts, *self._checks]
@@ -134,9 +136,14 @@ class Judge:
         return any(check.is_broken for check in self._checks)
 
     def verdicts(self) -> list[Verdict]:
-        """Finish all checks and return their verdicts, without lineages."""
-        for check in self._checks:
-            check.finish()
+        """Finish all checks and return their verdicts, without lineages.
+
+        Call this after the last event.
+        """
+        if not self._is_finished:
+            self._is_finished = True
+            for check in self._checks:
+                check.finish()
         return [check.verdict() for check in self._checks]
 
 
@@ -148,9 +155,6 @@ def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
 def explain(verdict: Verdict, events: Sequence[Event]) -> Verdict:
     """Add the lineage: the event that broke the promise, the witnesses, and all their causes."""
     by_seq = {event.seq: event for event in events}
-    wanted: dict[int, Event] = {}
-    for seq in (verdict.seq, *verdict.witnesses):
-        while seq in by_seq and seq not in wanted:
-            wanted[seq] = by_seq[seq]
-            seq = by_seq[seq].cause  # noqa: PLW2901 - walks from an event to its causes
-    return replace(verdict, lineage=tuple(wanted[seq] for seq in sorted(wanted)))
+    seqs = (verdict.seq, *verdict.witnesses)
+    shown = {event.seq: event for seq in seqs for event in lineage(by_seq, seq)}
+    return replace(verdict, lineage=tuple(shown[seq] for seq in sorted(shown)))

@@ -4,12 +4,17 @@ The first paragraph of a check's docstring is the promise. Methods decorated wit
 the events of that kind, in order; `finish` is called after the last event.
 """
 
-from typing import ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import ClassVar, TypeAlias
 
 from labkit.system.check.facts import Facts, LedgerFacts
 from labkit.system.check.verdict import Outcome, Verdict
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import handlers_of
+
+Witness: TypeAlias = Event | Callable[[], Event | None] | None
+"""An event to which a reason refers, or a function that finds it."""
 
 
 def end_words(last_entry: int) -> str:
@@ -24,7 +29,8 @@ def entry_words(entry: int) -> str:
 class Check:
     """Keeps the first violation and the first doubt; a violation outweighs a doubt.
 
-    If there is neither, but the trace never tests the promise, the verdict is unknown.
+    If there is neither, but the trace never tests the promise, the verdict is unknown. Each test of
+    the promise ends with a call of one `report_...` method.
     """
 
     promise: ClassVar[str]
@@ -37,41 +43,52 @@ class Check:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.ledgers = facts.ledgers
-        self.judged = 0
-        self._break: tuple[Event, str, tuple[int, ...]] | None = None
+        self._tested_count = 0
+        self._violation: tuple[Event, str, tuple[int, ...]] | None = None
         self._doubt = ""
 
     def finish(self) -> None:
         """Judge what can be decided only at the end of the trace."""
 
-    def broke(self, event: Event, reason: str, *witnesses: Event | None) -> None:
+    def report_kept(self) -> None:
+        """Report that the trace has tested the promise, and that it was kept."""
+        self._tested_count += 1
+
+    def report_broken(self, event: Event, reason: str, *witnesses: Witness) -> None:
         """Report that this event breaks the promise; the reason refers to the witnesses."""
-        if self._break is None:
-            seqs = tuple(witness.seq for witness in witnesses if witness is not None)
-            self._break = event, reason, seqs
+        self._tested_count += 1
+        if self._violation is None:
+            found = (each() if callable(each) else each for each in witnesses)
+            seqs = tuple(witness.seq for witness in found if witness is not None)
+            self._violation = event, reason, seqs
+
+    def report_doubt(self, reason: str) -> None:
+        """Report why the trace is inconclusive, as a sentence without a full stop."""
+        self._doubt = self._doubt or reason
+
+    def report_missing_creation(self, ledger: LedgerFacts) -> None:
+        """Report a doubt, because the trace starts after the ledger was created."""
+        self.report_doubt(f"The trace does not include the creation of ledger {ledger.ledger_id}")
+
+    def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Witness:
+        """Return the first matching event as a witness. It is searched for only if it is needed,
+        because the search reads the whole trace.
+        """
+        return partial(self.facts.first, kind, ledger, entry, node)
 
     @property
     def is_broken(self) -> bool:
-        return self._break is not None
-
-    def doubt(self, reason: str) -> None:
-        """Report why the trace is inconclusive, as a clause without a full stop."""
-        self._doubt = self._doubt or reason
-
-    def doubt_missing_creation(self, ledger: LedgerFacts) -> None:
-        """Report a doubt, because the trace starts after the ledger was created."""
-        self.doubt(f"the trace does not include the creation of ledger {ledger.ledger_id}")
+        return self._violation is not None
 
     def verdict(self) -> Verdict:
-        name, promise, judged = type(self).__name__, self.promise, self.judged
-        if self._break is not None:
-            event, reason, seqs = self._break
+        name, promise, count = type(self).__name__, self.promise, self._tested_count
+        if self._violation is not None:
+            event, reason, seqs = self._violation
             why = f"{reason}."
             return Verdict(
-                name, promise, Outcome.INVALID, judged, why, event.seq, event.time_us, seqs
+                name, promise, Outcome.INVALID, count, why, event.seq, event.time_us, seqs
             )
-        if judged and not self._doubt:
-            return Verdict(name, promise, Outcome.VALID, judged)
-        reason = self._doubt or "nothing in this trace puts the promise to the test"
-        sentence = f"{reason[0].upper()}{reason[1:]}."
-        return Verdict(name, promise, Outcome.UNKNOWN, judged, sentence)
+        if count and not self._doubt:
+            return Verdict(name, promise, Outcome.VALID, count)
+        reason = self._doubt or "Nothing in this trace puts the promise to the test"
+        return Verdict(name, promise, Outcome.UNKNOWN, count, f"{reason}.")

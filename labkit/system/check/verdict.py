@@ -17,7 +17,9 @@ _SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
 class Outcome(StrEnum):
-    """`UNKNOWN` means that the trace lacks an event that the check needs."""
+    """`UNKNOWN` means that the trace never tested the promise, or that it lacks an event that the
+    check needs.
+    """
 
     VALID = "valid"
     INVALID = "invalid"
@@ -36,18 +38,18 @@ _COLOURS = {
 class Verdict:
     """The result of checking one promise in one trace.
 
-    judged       how many times the trace tested the promise
-    explanation  how the promise was broken, or why the trace is inconclusive
-    seq          the event that broke the promise, or -1
-    time_us      the time of that event, or -1
-    witnesses    other events that the explanation refers to
-    lineage      the event that broke the promise, the witnesses and all their causes, in order
+    tested_count   how many times the trace tested the promise
+    explanation    how the promise was broken, or why the trace is inconclusive
+    seq            the event that broke the promise, or -1
+    time_us        the time of that event, or -1
+    witnesses      other events that the explanation refers to
+    lineage        the event that broke the promise, the witnesses and all their causes, in order
     """
 
     name: str
     promise: str
     outcome: Outcome
-    judged: int = 0
+    tested_count: int = 0
     explanation: str = ""
     seq: int = -1
     time_us: int = -1

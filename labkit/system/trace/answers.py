@@ -100,6 +100,11 @@ class MessageDelivered(NamedTuple):
     entry: int
     batch_index: int
 
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """The position of the message in its topic: ledger, entry and batch index."""
+        return self.ledger, self.entry, self.batch_index
+
 
 class EntryAcknowledged(NamedTuple):
     """A broker confirmed to a consumer that it accepted the acknowledgement of the message at
@@ -162,7 +167,7 @@ class TopicUnloaded(NamedTuple):
 
 
 class StepOutlastedRun(NamedTuple):
-    """A step of a client that was still running had not ended by the end of the run.
+    """A client was still working on this step at the end of the run.
 
     has_ended: whether it ended within `waited_s` seconds after all faults were repaired.
     """

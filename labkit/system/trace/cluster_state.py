@@ -168,7 +168,7 @@ class ClusterFold:
 
     @on("ensemble.set")
     def _ensemble_set(self, event: Event) -> None:
-        ledger, first = self._ledger(event), max(event.entry, 0)
+        ledger, first = self._ledger(event), event.entry
         for bookie in event.ensemble:
             self._bookie(bookie)
         # A writer replaces the last segment if none of its entries are confirmed; a repair may

@@ -4,10 +4,13 @@
 default value: -1, "", () or False. The text in `explanation` is only displayed, never parsed.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack, get_type_hints
 
-Segments: TypeAlias = tuple[tuple[int, tuple[str, ...]], ...]
+Names: TypeAlias = tuple[str, ...]
+"""Node names."""
+
+Segments: TypeAlias = tuple[tuple[int, Names], ...]
 """A ledger's segments: each one's first entry id and its ensemble."""
 
 
@@ -38,8 +41,8 @@ class Event(NamedTuple):
     error: str = ""
     detail: str = ""
     explanation: str = ""
-    ensemble: tuple[str, ...] = ()
-    bookies: tuple[str, ...] = ()
+    ensemble: Names = ()
+    bookies: Names = ()
     segments: Segments = ()
     ensemble_size: int = -1
     write_quorum: int = -1
@@ -57,7 +60,10 @@ class Event(NamedTuple):
 
 
 class Fields(TypedDict, total=False):
-    """The columns that `Recorder.record` accepts as keyword arguments."""
+    """The columns that `Recorder.record` accepts as keyword arguments.
+
+    These are all columns of `Event` from `peer` on, repeated because type checkers need the list.
+    """
 
     peer: str
     file: str
@@ -67,8 +73,8 @@ class Fields(TypedDict, total=False):
     error: str
     detail: str
     explanation: str
-    ensemble: tuple[str, ...]
-    bookies: tuple[str, ...]
+    ensemble: Names
+    bookies: Names
     segments: Segments
     ensemble_size: int
     write_quorum: int
@@ -85,6 +91,9 @@ class Fields(TypedDict, total=False):
     seconds: float
 
 
+COLUMN_TYPES: dict[str, Any] = get_type_hints(Event)
+"""The type of each column: `int`, `str`, `bool`, `float`, `Names` or `Segments`."""
+
 DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("seq", "time_us"), -1),
     **dict.fromkeys(("node", "kind"), ""),
@@ -99,10 +108,13 @@ def unnumbered_event(
     return Event(-1, time_us, node, kind, -1, ledger, entry, **fields)
 
 
-def lineage(events: Sequence[Event], seq: int) -> list[Event]:
-    """Return the event numbered `seq` and its chain of causes, earliest first."""
+def lineage(by_seq: Mapping[int, Event], seq: int) -> list[Event]:
+    """Return the event numbered `seq` and its chain of causes, earliest first.
+
+    The chain ends early if `by_seq` lacks a cause.
+    """
     path = list[Event]()
-    while seq >= 0:
-        path.append(events[seq])
+    while seq in by_seq:
+        path.append(by_seq[seq])
         seq = path[-1].cause
     return path[::-1]

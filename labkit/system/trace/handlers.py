@@ -22,7 +22,12 @@ def on(*kinds: str) -> Callable[[_Method], _Method]:
 
 
 def handlers_of(cls: type) -> tuple[tuple[str, str], ...]:
-    """Return each kind that the class handles, with the name of the handler method."""
+    """Return each kind that the class handles, with the name of the handler method.
+
+    A class may have several handlers of a kind. They are in the order of their definition, those of
+    a base class first; a method that overrides a base class's method takes its place.
+    """
+    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     return tuple(
-        (kind, name) for name in dir(cls) for kind in getattr(getattr(cls, name), "kinds", ())
+        (kind, name) for name in names for kind in getattr(getattr(cls, name), "kinds", ())
     )

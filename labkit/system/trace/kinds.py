@@ -2,7 +2,8 @@
 
 The cause of an event is the earlier event without which it would not have happened. BookKeeper's
 wire protocol and file formats have no room for trace ids. Therefore, `TraceLog` applies the rules
-in this module, which derive the cause of an event from the ids that two events share.
+in this module, which derive the cause of an event from the columns that two events share. Kinds
+without rules have no cause: for example, a client adds an entry because its caller asks for it.
 """
 
 from dataclasses import dataclass
@@ -12,19 +13,27 @@ from labkit.system.trace.events import DEFAULTS, Event
 
 
 class Link(Enum):
-    """Where to look for the cause, among the earlier events with the same ledger and entry."""
+    """Where to look for the cause, among the earlier events.
+
+    Unless the link says otherwise, both events have the same ledger and entry, or the cause
+    concerns the whole ledger.
+    """
 
     SAME_NODE = "on the same node"
-    SAME_PAIR = "on the same node, about the same peer"
+    SAME_LEDGER = "on the same node, about any entry of the same ledger"
+    SAME_PEER = "on the same node, about the same peer"
+    LISTED_BOOKIE = "on the same node, about a bookie in `bookies`, and any entry"
+    SAME_RECORD = "on the same node, about the journal record at the same file and offset"
     SENT_HERE = "sent by another node to this one"
-    FROM_PEER = "on the node that this event names as its peer"
+    FROM_PEER = "on the peer, while it served a request of this node"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """sentence: a template, as explained in the module `sentence`.
     columns: the columns, separated by spaces, that an event of this kind may set.
-    causes: rules for finding the cause; the first rule that matches an event wins.
+    causes: rules for finding the cause, each with the kind of the cause. The rules are tried in
+    order; the first one with a matching event wins, and the latest such event is the cause.
     details: the allowed values of the column `detail`.
     caption: a template for the short label in a diagram. If it is "", the event is drawn without a
     label; if it is None, the event is not drawn. `#` stands for the entry ids of all events that
@@ -41,7 +50,7 @@ class Kind:
     first: str = ""
 
 
-def check(event: Event) -> None:
+def validate(event: Event) -> None:
     """Raise `ValueError` if the kind is unknown, or if it does not allow a column or the detail."""
     kind = KINDS.get(event.kind)
     if kind is None:
@@ -55,8 +64,6 @@ def check(event: Event) -> None:
 
 
 _OF_ALL = ("seq", "time_us", "node", "kind", "cause")
-_SAME, _PAIR = Link.SAME_NODE, Link.SAME_PAIR
-_SENT, _PEER = Link.SENT_HERE, Link.FROM_PEER
 
 _KINDS = (
     Kind("node.started", "{node} is up and serving", caption="starts"),
@@ -184,14 +191,18 @@ _KINDS = (
         "ensemble.set",
         "from entry {entry} on, ledger {ledger} is stored on {ensemble}",
         columns="entry ledger ensemble",
-        causes=(("ensemble.changing", _SAME), ("ledger.created", _SAME)),
+        causes=(
+            ("ensemble.deferred", Link.SAME_NODE),
+            ("ensemble.changing", Link.SAME_NODE),
+            ("ledger.created", Link.SAME_NODE),
+        ),
         caption="from {entry}: {ensemble}",
     ),
     Kind(
         "ensemble.changing",
         "{node} replaces bookies of ledger {ledger}, starting at entry {entry}[: {bookies}]",
         columns="ledger entry bookies",
-        causes=(("add.failed", _SAME),),
+        causes=(("add.failed", Link.LISTED_BOOKIE),),
         caption="replaces {bookies}",
     ),
     # Only a client that recovers the ledger does this; it updates the metadata when it closes the
@@ -201,7 +212,7 @@ _KINDS = (
         "{node} stores ledger {ledger} on {ensemble}, starting at entry {entry}; the metadata"
         " will say so when the ledger is closed",
         columns="ledger ensemble entry",
-        causes=(("add.failed", _SAME),),
+        causes=(("ensemble.changing", Link.SAME_NODE),),
         caption="from {entry}: {ensemble}",
     ),
     # The payload has `size` bytes, and LastAddPushed is now this entry.
@@ -216,7 +227,7 @@ _KINDS = (
         "add.sent",
         "{node} sent entry {entry} of ledger {ledger} to {peer}",
         columns="entry ledger peer",
-        causes=(("add.pushed", _SAME),),
+        causes=(("add.pushed", Link.SAME_NODE),),
         caption="sends #",
         first="sent to Qw bookies at once",
     ),
@@ -224,7 +235,7 @@ _KINDS = (
         "memtable.put",
         "{node} has entry {entry} of ledger {ledger} in its memtable, not yet durable",
         columns="entry ledger",
-        causes=(("add.sent", _SENT),),
+        causes=(("add.sent", Link.SENT_HERE),),
         caption="memtable #",
         first="in memory: readable, not yet durable",
     ),
@@ -233,7 +244,7 @@ _KINDS = (
         "{node} appended entry {entry} of ledger {ledger} to its journal[ {file}][ at offset"
         " {offset}], not yet synced",
         columns="entry ledger file offset",
-        causes=(("memtable.put", _SAME),),
+        causes=(("memtable.put", Link.SAME_NODE),),
         caption="",
     ),
     # This record precedes the ledger's first entry.
@@ -248,7 +259,7 @@ _KINDS = (
         "{node} appended the fence of ledger {ledger} to its journal[ {file}][ at offset"
         " {offset}], not yet synced",
         columns="ledger file offset",
-        causes=(("fence.sent", _SENT),),
+        causes=(("fence.sent", Link.SENT_HERE),),
     ),
     Kind(
         "journal.lac_appended",
@@ -263,9 +274,9 @@ _KINDS = (
         "{node} synced its journal[: entry {entry} of ledger {ledger} is now durable]",
         columns="entry ledger file offset size",
         causes=(
-            ("journal.appended", _SAME),
-            ("journal.fence_appended", _SAME),
-            ("journal.lac_appended", _SAME),
+            ("journal.appended", Link.SAME_RECORD),
+            ("journal.fence_appended", Link.SAME_RECORD),
+            ("journal.lac_appended", Link.SAME_RECORD),
         ),
         caption="synced #",
         first="journal synced: durable",
@@ -274,7 +285,7 @@ _KINDS = (
         "add.acked",
         "{peer} acknowledged entry {entry} of ledger {ledger} to {node}",
         columns="peer entry ledger",
-        causes=(("journal.synced", _PEER), ("add.sent", _PAIR)),
+        causes=(("journal.synced", Link.FROM_PEER), ("add.sent", Link.SAME_PEER)),
         caption="acked #",
         first="acknowledgement received",
     ),
@@ -282,7 +293,7 @@ _KINDS = (
         "add.failed",
         "{peer} did not acknowledge entry {entry} of ledger {ledger} to {node}[: {error}]",
         columns="peer entry ledger error",
-        causes=(("add.sent", _PAIR),),
+        causes=(("add.sent", Link.SAME_PEER),),
         caption="{error} #",
         first="not acknowledged",
     ),
@@ -291,7 +302,7 @@ _KINDS = (
         "lac.advanced",
         "entry {entry} of ledger {ledger} is confirmed (LastAddConfirmed)",
         columns="entry ledger",
-        causes=(("add.acked", _SAME),),
+        causes=(("add.acked", Link.SAME_NODE),),
         caption="LAC #",
         first="Qa acknowledgements: LastAddConfirmed advances",
     ),
@@ -299,6 +310,7 @@ _KINDS = (
         "ledger.closed",
         "ledger {ledger} is closed[; its last entry is {entry}]",
         columns="ledger entry size",
+        causes=(("recovery.covered", Link.SAME_LEDGER),),
         caption="CLOSED at {entry}",
         first="closed: its last entry is fixed",
     ),
@@ -318,14 +330,14 @@ _KINDS = (
         "fence.sent",
         "{node} asked {peer} to fence ledger {ledger}",
         columns="peer ledger",
-        causes=(("recovery.started", _SAME),),
+        causes=(("recovery.started", Link.SAME_NODE),),
         caption="fence",
     ),
     Kind(
         "ledger.fenced",
         "{node} fenced ledger {ledger}: it rejects all adds except recovery's",
         columns="ledger",
-        causes=(("fence.sent", _SENT),),
+        causes=(("fence.sent", Link.SENT_HERE),),
         caption="fenced",
         first="fenced: only recovery may add",
     ),
@@ -334,14 +346,14 @@ _KINDS = (
         "{peer} reported to {node} that it fenced ledger {ledger}[; its LastAddConfirmed is"
         " {entry}]",
         columns="peer ledger entry error",
-        causes=(("ledger.fenced", _PEER), ("fence.sent", _PAIR)),
+        causes=(("ledger.fenced", Link.FROM_PEER), ("fence.sent", Link.SAME_PEER)),
         caption="",
     ),
     Kind(
         "fence.failed",
         "{peer} did not confirm to {node} that it fenced ledger {ledger}[: {error}]",
         columns="peer ledger error",
-        causes=(("fence.sent", _PAIR),),
+        causes=(("fence.sent", Link.SAME_PEER),),
         caption="{peer}: {error}",
     ),
     # This entry is the highest LastAddConfirmed that was reported; recovery reads the entries after
@@ -351,15 +363,15 @@ _KINDS = (
         "{node} has fenced enough bookies of ledger {ledger}[; at least entry {entry} is"
         " confirmed]",
         columns="ledger entry",
-        causes=(("fence.answered", _SAME),),
+        causes=(("fence.answered", Link.SAME_LEDGER),),
         caption="enough fenced, LAC {entry}",
     ),
-    # The last entry and all earlier ones are stored on full write quorums.
+    # Ack quorums have stored the last entry and all earlier ones, and the ledger is closed.
     Kind(
         "recovery.ended",
         "{node} recovered ledger {ledger}[; its last entry is {entry}]",
         columns="ledger entry",
-        causes=(("recovery.covered", _SAME),),
+        causes=(("ledger.closed", Link.SAME_NODE), ("recovery.covered", Link.SAME_LEDGER)),
         caption="",
     ),
     # The last entry is still unknown, and the ledger remains IN_RECOVERY.
@@ -367,7 +379,7 @@ _KINDS = (
         "recovery.failed",
         "{node} could not recover ledger {ledger}[: {error}]",
         columns="ledger error",
-        causes=(("recovery.started", _SAME),),
+        causes=(("recovery.started", Link.SAME_NODE),),
         caption="recovery failed: {error}",
     ),
     Kind(
@@ -375,13 +387,13 @@ _KINDS = (
         "{node} wrote entry {entry} of ledger {ledger} to its entry log[ {file}][ at offset"
         " {offset}]",
         columns="entry ledger file offset size",
-        causes=(("memtable.put", _SAME),),
+        causes=(("memtable.put", Link.SAME_NODE),),
     ),
     Kind(
         "index.written",
         "{node} wrote the location of entry {entry} of ledger {ledger} to its index[ {file}]",
         columns="entry ledger file offset size",
-        causes=(("entry_log.written", _SAME),),
+        causes=(("entry_log.written", Link.SAME_NODE),),
     ),
     # The entry log and the index have been synced.
     Kind(
@@ -451,7 +463,7 @@ _KINDS = (
         "read.served",
         "{node} found entry {entry} of ledger {ledger}[ in its {detail}]",
         columns="entry ledger detail peer",
-        causes=(("read.sent", _SENT),),
+        causes=(("read.sent", Link.SENT_HERE),),
         details=("memtable", "entry log"),
         caption="has #",
     ),
@@ -459,7 +471,7 @@ _KINDS = (
         "read.done",
         "{node} received entry {entry} of ledger {ledger} from {peer} and verified its digest",
         columns="entry ledger peer checksum",
-        causes=(("read.served", _PEER), ("read.sent", _PAIR)),
+        causes=(("read.served", Link.FROM_PEER), ("read.sent", Link.SAME_PEER)),
         caption="got #",
         first="read, digest verified",
     ),
@@ -467,7 +479,7 @@ _KINDS = (
         "read.failed",
         "{peer} did not return entry {entry} of ledger {ledger} to {node}[: {error}]",
         columns="peer entry ledger error",
-        causes=(("read.sent", _PAIR),),
+        causes=(("read.sent", Link.SAME_PEER),),
         caption="{error} #",
         first="did not return the entry",
     ),
@@ -493,7 +505,7 @@ _KINDS = (
         "ledger.underreplicated",
         "{node} marked ledger {ledger} as under-replicated[, lost bookies: {bookies}]",
         columns="ledger bookies",
-        causes=(("bookie.lost", _SAME),),
+        causes=(("bookie.lost", Link.LISTED_BOOKIE),),
         caption="under-replicated",
     ),
     # The worker has locked the ledger.
@@ -507,7 +519,7 @@ _KINDS = (
         "entry.copied",
         "{node} copied entry {entry} of ledger {ledger} to {peer}",
         columns="entry ledger peer",
-        causes=(("journal.synced", _PEER), ("read.done", _SAME)),
+        causes=(("journal.synced", Link.FROM_PEER), ("read.done", Link.SAME_NODE)),
         caption="copied #",
     ),
     # The metadata now names the new bookies.
@@ -515,7 +527,7 @@ _KINDS = (
         "fragment.replicated",
         "{node} repaired ledger {ledger}, starting at entry {entry}[; new bookies: {bookies}]",
         columns="ledger entry bookies",
-        causes=(("replication.started", _SAME),),
+        causes=(("replication.started", Link.SAME_NODE),),
         caption="from {entry}: {bookies} new",
     ),
     # The worker has removed the ledger's mark.
@@ -558,7 +570,7 @@ _KINDS = (
         "batch.stored",
         "a batch was stored as entry {entry} of ledger {ledger}[, messages: {size}]",
         columns="entry ledger size topic",
-        causes=(("lac.advanced", _SAME),),
+        causes=(("lac.advanced", Link.SAME_NODE),),
     ),
     # If the message is a duplicate of one that was stored before, the ledger and the entry are -1.
     Kind(

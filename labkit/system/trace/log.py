@@ -1,21 +1,27 @@
-"""The log of a run: the events of all nodes in time order, numbered and linked to their causes."""
+"""The log of a run: the events of all nodes, numbered and linked to their causes."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
+from typing import TypeAlias
 
-from labkit.system.trace.events import Event, lineage
+from labkit.system.trace.events import Event
 from labkit.system.trace.kinds import KINDS, Link
 
 Listener = Callable[[Sequence[Event]], None]
-_Key = tuple[str, int, int, str | tuple[str, str]]
-"""Kind, ledger, entry, and a node or a (node, peer) pair."""
+_Key: TypeAlias = tuple[int | str, ...]
+"""Ledger, entry, and whatever the link compares."""
+_Index: TypeAlias = dict[_Key, int]
+"""For each key, the number of the latest event of one kind."""
 
 
 class TraceLog:
-    """Events from different processes arrive in bursts and out of order, so the log holds each
-    event back until `settle` is called with a time that is not earlier than the event's. An event
-    that arrives too late is numbered after the events that have already been settled. `origin_us`
-    is the time on the nodes' clock that becomes time 0.
+    """Numbers events in time order and links each one to its cause.
+
+    Events from different processes arrive in bursts and out of order, so the log holds each event
+    back until `settle` is called with a time that is not earlier than the event's. An event that
+    arrives too late is numbered after the events that have already been settled. `origin_us` is the
+    time on the nodes' clock that becomes time 0.
 
     Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
     """
@@ -25,9 +31,17 @@ class TraceLog:
         self._origin_us = origin_us
         self._waiting: list[Event] = []
         self._listeners: list[Listener] = []
-        self._on_node: dict[_Key, int] = {}
-        self._sent_to: dict[_Key, int] = {}
-        self._about_peer: dict[_Key, int] = {}
+        self._requesters: list[str] = []
+        """For each event, the node whose request led to it, or "" if that is unknown."""
+        indexes: defaultdict[tuple[str, Link], _Index] = defaultdict(dict)
+        self._rules = {
+            kind.name: [(link, indexes[cause, link]) for cause, link in kind.causes]
+            for kind in KINDS.values()
+        }
+        self._indexes: defaultdict[str, list[tuple[Link, _Index]]] = defaultdict(list)
+        """The indexes that contain the events of each kind; empty if it never is a cause."""
+        for (cause, link), index in indexes.items():
+            self._indexes[cause].append((link, index))
 
     def add(self, rows: Iterable[Event]) -> None:
         self._waiting.extend(rows)
@@ -51,48 +65,73 @@ class TraceLog:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def lineage(self, seq: int) -> list[Event]:
-        return lineage(self.events, seq)
-
     def _number(self, rows: Iterable[Event]) -> list[Event]:
-        """Append events to the log and return them as stored.
-
-        The cause of an event is the latest earlier event that matches one of its kind's rules. The
-        cause of an event about an entry may be an event about the whole ledger.
-        """
-        events, on_node, sent_to = self.events, self._on_node, self._sent_to
-        about_peer, origin_us = self._about_peer, self._origin_us
+        """Append events to the log and return them as stored."""
+        events, requesters, origin_us = self.events, self._requesters, self._origin_us
         new = tuple.__new__
         first = len(events)
         for seq, row in enumerate(rows, start=first):
-            _, time_us, node, kind, _, ledger, entry, peer = row[:8]
-            cause: int | None = None
-            where: str | tuple[str, str]
-            for causing, link in KINDS[kind].causes:
-                if link is Link.SAME_PAIR:
-                    latest, where = about_peer, (node, peer)
-                else:
-                    where = peer if link is Link.FROM_PEER else node
-                    latest = sent_to if link is Link.SENT_HERE else on_node
-                cause = latest.get((causing, ledger, entry, where))
-                if cause is None and entry != -1:
-                    cause = latest.get((causing, ledger, -1, where))
-                if cause is not None:
+            cause, requester = -1, ""
+            for link, index in self._rules[row.kind]:
+                cause = _latest(index, link, row)
+                if cause >= 0:
+                    if link is Link.SENT_HERE:
+                        requester = events[cause].node
+                    elif link is Link.SAME_NODE or link is Link.SAME_RECORD:
+                        requester = requesters[cause]
                     break
-            else:
-                cause = -1
+            requesters.append(requester)
             # This is twice as fast as `Event(...)`, and most of the time that is spent on tracing
             # is spent here.
-            events.append(new(Event, (seq, time_us - origin_us, node, kind, cause, *row[5:])))
-            # Only events of these kinds can be causes, so the dictionaries do not need to contain
-            # any others.
-            if kind in _CAUSING:
-                on_node[kind, ledger, entry, node] = seq
-                if peer:
-                    sent_to[kind, ledger, entry, peer] = seq
-                    about_peer[kind, ledger, entry, (node, peer)] = seq
+            _, time_us, node, kind, _, *others = row
+            events.append(new(Event, (seq, time_us - origin_us, node, kind, cause, *others)))
+            if kind in self._indexes:
+                for link, index in self._indexes[kind]:
+                    index[_key(link, row, requester)] = seq
         return events[first:]
 
 
-_CAUSING = frozenset(cause for kind in KINDS.values() for cause, _ in kind.causes)
-"""The kinds that can be the cause of another event."""
+def _key(link: Link, event: Event, requester: str) -> _Key:
+    """Return the key under which this event is found when it is the cause."""
+    _, _, node, _, _, ledger, entry, peer, file, offset = event[:10]
+    match link:
+        case Link.SAME_NODE:
+            return ledger, entry, node
+        case Link.SENT_HERE:
+            return ledger, entry, peer
+        case Link.SAME_PEER:
+            return ledger, entry, node, peer
+        case Link.FROM_PEER:
+            return ledger, entry, node, requester
+        case Link.SAME_RECORD:
+            return ledger, entry, node, file, offset
+        case Link.SAME_LEDGER:
+            return ledger, -1, node
+        case Link.LISTED_BOOKIE:
+            return ledger, -1, node, peer
+
+
+def _latest(index: _Index, link: Link, event: Event) -> int:
+    """Return the number of the latest event in the index that may have caused this one, or -1."""
+    _, _, node, _, _, ledger, entry, peer, file, offset = event[:10]
+    places: tuple[tuple[int | str, ...], ...]
+    match link:
+        case Link.SAME_NODE | Link.SENT_HERE | Link.SAME_LEDGER:
+            places = ((node,),)
+        case Link.SAME_PEER:
+            places = ((node, peer),)
+        case Link.FROM_PEER:
+            # The trace may not show whose request the peer served.
+            places = ((peer, node), (peer, ""))
+        case Link.SAME_RECORD:
+            places = ((node, file, offset),)
+        case Link.LISTED_BOOKIE:
+            # The loss of a bookie concerns all ledgers.
+            keys = [(id_, -1, node, name) for id_ in (ledger, -1) for name in event.bookies]
+            return max((index.get(key, -1) for key in keys), default=-1)
+    for place in places:
+        for entry_id in (entry, -1):
+            seq = index.get((ledger, entry_id, *place))
+            if seq is not None:
+                return seq
+    return -1

@@ -10,33 +10,27 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labkit.system.trace.events import DEFAULTS, Event
+from labkit.system.trace.events import COLUMN_TYPES, Event, Names, Segments
 
 _NAMES = pa.list_(pa.string())
-_TYPES = {
+_ARROW_TYPES = {
     bool: pa.bool_(),
     int: pa.int64(),
     float: pa.float64(),
     str: pa.string(),
-    tuple: _NAMES,
+    Names: _NAMES,
+    Segments: pa.list_(pa.struct([("first_entry", pa.int64()), ("ensemble", _NAMES)])),
 }
-_SEGMENTS = pa.list_(pa.struct([("first_entry", pa.int64()), ("ensemble", _NAMES)]))
 
-SCHEMA = pa.schema(
-    (name, _SEGMENTS if name == "segments" else _TYPES[type(default)])
-    for name, default in DEFAULTS.items()
-)
+SCHEMA = pa.schema((name, _ARROW_TYPES[kind]) for name, kind in COLUMN_TYPES.items())
 """One row per event, with `Event`'s columns."""
 
 
 def to_table(events: Sequence[Event]) -> pa.Table:
-    columns: dict[str, list[Any]] = {
-        name: [getattr(event, name) for event in events] for name in Event._fields
+    columns = {
+        name: [_to_arrow(getattr(event, name), kind) for event in events]
+        for name, kind in COLUMN_TYPES.items()
     }
-    columns["segments"] = [
-        [{"first_entry": first, "ensemble": ensemble} for first, ensemble in segments]
-        for segments in columns["segments"]
-    ]
     return pa.table(columns, schema=SCHEMA)
 
 
@@ -45,11 +39,26 @@ def write_parquet(events: Sequence[Event], path: Path) -> None:
 
 
 def read_parquet(path: Path) -> list[Event]:
-    """Read a file that `write_parquet` has written."""
-    return [_event(row) for row in pq.read_table(path, schema=SCHEMA).to_pylist()]
+    """Read a file that `write_parquet` has written.
+
+    Columns that did not exist when the file was written contain their default values.
+    """
+    stored = pq.read_table(path)
+    table = stored.select([name for name in stored.column_names if name in COLUMN_TYPES])
+    return [_event(row) for row in table.to_pylist()]
+
+
+def _to_arrow(value: Any, kind: Any) -> Any:
+    if kind == Segments:
+        return [{"first_entry": first, "ensemble": ensemble} for first, ensemble in value]
+    return value
 
 
 def _event(row: dict[str, Any]) -> Event:
-    segments = ((each["first_entry"], tuple(each["ensemble"])) for each in row["segments"])
-    names = {name: tuple(row[name]) for name in ("ensemble", "bookies")}
-    return Event(**{**row, **names, "segments": tuple(segments)})
+    return Event(**{name: _from_arrow(value, COLUMN_TYPES[name]) for name, value in row.items()})
+
+
+def _from_arrow(value: Any, kind: Any) -> Any:
+    if kind == Segments:
+        return tuple((each["first_entry"], tuple(each["ensemble"])) for each in value)
+    return tuple(value) if kind == Names else value

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import ClassVar, Unpack
 
 from labkit.system.trace.events import Event, Fields
-from labkit.system.trace.kinds import check
+from labkit.system.trace.kinds import validate
 
 Sink = Callable[[list[Event]], None]
 
@@ -57,6 +57,6 @@ class Recorder:
     def _send(self, events: list[Event]) -> None:
         if self.is_strict:
             for event in events:
-                check(event)
+                validate(event)
         for sink in self._sinks:
             sink(events)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import COLUMN_TYPES, Event, Segments
 from labkit.system.trace.kinds import KINDS
 
 COPIES: dict[str, str] = {
@@ -41,9 +41,10 @@ def _is_absent(value: object) -> bool:
 
 
 def _text(name: str, value: Any) -> str:
-    if name == "segments":
+    if COLUMN_TYPES.get(name) == Segments:
         return " ".join(f"{first}:{','.join(ensemble)}" for first, ensemble in value)
     if isinstance(value, tuple):
+        # The order of an ensemble matters, that of other bookies does not.
         return (", " if name == "bookies" else ",").join(value)
     if isinstance(value, bool):
         return ""

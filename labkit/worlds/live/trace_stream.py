@@ -12,10 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from labkit.system.model.errors import LabkitError
-from labkit.system.trace.events import DEFAULTS, Event
+from labkit.system.trace.events import COLUMN_TYPES, DEFAULTS, Event, Names, Segments
 from labkit.system.trace.kinds import KINDS
 from labkit.system.trace.recorder import Recorder, Sink
 from labkit.worlds.live.host.ports import LOOPBACK
@@ -34,7 +35,15 @@ _DROPPED = "too many rows are queued: the listener is too slow; further rows are
 _REFUSED = f"this node already has {MAX_LISTENERS} listeners, the maximum"
 _VALUES = tuple(DEFAULTS.values())
 _TYPES = [*map(type, _VALUES)]
-_FIRST_LIST = Event._fields.index("ensemble")
+_FROM_JSON: dict[Any, Callable[[Any], Any]] = {
+    Names: tuple,
+    Segments: lambda value: tuple((first, tuple(ensemble)) for first, ensemble in value),
+    float: float,
+}
+"""The functions that convert the values whose type JSON does not preserve."""
+_CONVERTED = {name: _FROM_JSON[kind] for name, kind in COLUMN_TYPES.items() if kind in _FROM_JSON}
+_NAMES = [name for name, kind in COLUMN_TYPES.items() if kind == Names]
+_FIRST_CONVERTED = min(map(Event._fields.index, _CONVERTED))
 _log = logging.getLogger(__name__)
 
 
@@ -270,14 +279,10 @@ def decode_rows(line: bytes) -> list[Event]:
 def _event(values: list[Any]) -> Event:
     """Decode one row. Raises `TraceStreamError`, `ValueError` or `TypeError` if it is invalid."""
     event = Event(*values)
-    if len(values) > _FIRST_LIST:
-        event = event._replace(
-            ensemble=tuple(event.ensemble),
-            bookies=tuple(event.bookies),
-            segments=tuple((first, tuple(ensemble)) for first, ensemble in event.segments),
-            seconds=float(event.seconds),
-        )
-    names = (*event.ensemble, *event.bookies)
+    if len(values) > _FIRST_CONVERTED:
+        converted = {name: convert(getattr(event, name)) for name, convert in _CONVERTED.items()}
+        event = event._replace(**converted)
+    names = chain.from_iterable(getattr(event, name) for name in _NAMES)
     is_right = [*map(type, event)] == _TYPES and all(type(name) is str for name in names)
     if not is_right or event.kind not in KINDS:
         raise TraceStreamError(f"not a trace row: {str(event)[:200]}")

@@ -88,7 +88,7 @@ class Trace:
 
     def lineage(self, seq: int) -> list[Event]:
         """Return the event and all of its direct and indirect causes, earliest first."""
-        return lineage(self.events, self._number(seq))
+        return lineage({event.seq: event for event in self.events}, self._number(seq))
 
     def fork(self, seq: int, fault: str, node: str) -> "Trace":
         """Run the scenario again, with a fault just after that event.

@@ -86,7 +86,7 @@ PROMISE_CASES = [
         written().fence(B0, B1).end(1).deny(1, B0, B1, node=EPILOGUE).read(0, B0, node=EPILOGUE),
         ("entry 1", R, W, "ledger 7"),
         led=("recovery.covered", "lac.advanced", "add.acked", "journal.synced", "add.pushed"),
-        at=("recovery.ended", 0),
+        at=("ledger.closed", 0),
     ),
     Case(
         AcknowledgedIsDurable,
@@ -123,7 +123,7 @@ PROMISE_CASES = [
     Case(
         NothingBeyondLacIsRead,
         written().read(1, B0).fence(B0, B1).read(2, B0, node=R).end(1),
-        written().read(1, B0).fence(B0, B1).end(0),
+        written().read(1, B0).fence(B0, B1).close(0, R),
         Story(),
         ("entry 0", "reader", "entry 1"),
         led=("read.done", "read.sent"),

@@ -107,8 +107,8 @@ class Story:
         return self.tell(node, "recovery.covered", lac)
 
     def end(self, last: int, node: str = R) -> "Story":
-        """End the recovery and close the ledger."""
-        return self.tell(node, "recovery.ended", last).close(last, node)
+        """Close the ledger and end the recovery."""
+        return self.close(last, node).tell(node, "recovery.ended", last)
 
     def read(self, entry: int, *bookies: str, node: str = "reader", checksum: str = "") -> "Story":
         for bookie in bookies:

@@ -5,7 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.system.check import CHECKS, EPILOGUE, Outcome, broken, check_all
+from labkit.system.check.facts import Facts
+from labkit.system.check.judge import Judge
 from labkit.system.check.promise import Check
+from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 from labkit.system.trace.log import TraceLog
@@ -28,7 +31,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.check.
 def test_a_run_that_keeps_the_promise_is_valid(case: Case) -> None:
     verdict = case.valid.verdict(case.check)
     assert verdict.outcome is Outcome.VALID, verdict
-    assert verdict.judged > 0
+    assert verdict.tested_count > 0
     assert (verdict.reason, verdict.seq, verdict.lineage) == ("", -1, ())
 
 
@@ -36,6 +39,7 @@ def test_a_run_that_keeps_the_promise_is_valid(case: Case) -> None:
 def test_a_broken_promise_names_the_event_and_what_led_there(case: Case) -> None:
     verdict = case.broken.verdict(case.check)
     assert verdict.outcome is Outcome.INVALID, verdict
+    assert verdict.tested_count > 0
     event = case.broken.events[verdict.seq]
     if case.at is None:
         assert event == case.broken.events[-1]
@@ -93,6 +97,35 @@ def test_a_whole_run_keeps_every_promise() -> None:
 def test_verdicts_come_in_the_order_of_the_checks() -> None:
     names = [verdict.name for verdict in check_all(written().events)]
     assert names == [check.__name__ for check in CHECKS]
+
+
+def test_asking_twice_for_the_verdicts_changes_nothing() -> None:
+    for case in CASES:
+        story = case.valid
+        judge = Judge(story.events, [case.check], story.answers)
+        for event in story.events:
+            judge.handle(event)
+        assert judge.verdicts() == judge.verdicts()
+
+
+def test_only_the_first_violation_searches_the_trace_for_its_witnesses() -> None:
+    events = written().events
+    searches = list[int]()
+
+    def witness() -> Event:
+        searches.append(1)
+        return events[0]
+
+    check = AcknowledgedIsDurable(Facts(events))
+    for _ in range(3):
+        check.report_broken(events[-1], "it is lost", witness)
+    verdict = check.verdict()
+    assert (verdict.witnesses, verdict.tested_count, len(searches)) == ((0,), 3, 1)
+
+
+def test_a_ledger_without_confirmed_entries_does_not_test_their_durability() -> None:
+    verdict = Story().close(-1).verdict(AcknowledgedIsDurable)
+    assert (verdict.outcome, verdict.tested_count) == (Outcome.UNKNOWN, 0)
 
 
 def test_a_row_that_came_late_is_judged_at_its_time() -> None:

@@ -9,6 +9,7 @@ from labkit.system.check.promises.chain import OnlyOneLedgerOpenAtATime
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.check.promises.fencing import FenceIsDurableBeforeItsAnswer
 from labkit.system.check.promises.learning import ReadersLearnWhatIsConfirmed
+from labkit.system.check.promises.marks import MarkedLedgersAreRepaired
 from labkit.system.check.promises.outage import (
     BriefAbsenceIsNoLoss,
     RunningBookiesStayRegistered,
@@ -16,11 +17,17 @@ from labkit.system.check.promises.outage import (
 )
 from labkit.system.check.promises.reading import NothingBeyondLacIsRead
 from labkit.system.check.promises.specification import LedgerIsClosed, TypeOK
-from labkit.system.check.promises.writing import AckQuorumIsReached, WriteSetIsRight
+from labkit.system.check.promises.writing import (
+    AckFollowsSync,
+    AckQuorumIsReached,
+    WriteSetIsRight,
+)
+from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from tests.system.check.caller_cases import Answered
 from tests.system.check.cases import TOPIC, chain, written
 from tests.system.check.cluster_cases import gone, hung
-from tests.system.check.story import B0, B1, B2, B3, R, Story, W
+from tests.system.check.story import B0, B1, B2, B3, LEDGER, R, Story, W
 
 
 def back_too_late(events_before_the_loss: int) -> Story:
@@ -152,7 +159,7 @@ def test_reads_of_a_closed_ledger_need_no_fence_though_a_second_recovery_is_unde
 def test_an_end_whose_answer_was_lost_may_be_stored_and_one_that_was_tried_again_is_not() -> None:
     def unanswered() -> Story:
         story = written().fence(B0, B1, node=EPILOGUE)
-        return story.tell(EPILOGUE, "recovery.failed", error="MetadataUnavailableError")
+        return story.tell(EPILOGUE, "recovery.failed", error=MetadataUnavailableError.__name__)
 
     assert unanswered().verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
     again = unanswered().fence(B0, B1, node=EPILOGUE)
@@ -165,8 +172,8 @@ def test_a_deletion_whose_answer_was_lost_may_come_while_the_ledger_is_recovered
         if deleting:
             story.tell(W, "ledger.deleting")
         story.fence(B0, B1, node=EPILOGUE)
-        gone = "BKNoSuchLedgerExistsOnMetadataServerException"
-        story.tell(EPILOGUE, "recovery.failed", error=gone)
+        error = BKNoSuchLedgerExistsOnMetadataServerException.__name__
+        story.tell(EPILOGUE, "recovery.failed", error=error)
         return story.tell(EPILOGUE, "ledger.unreadable")
 
     assert not_there(deleting=True).verdict(LedgerIsClosed).outcome is Outcome.UNKNOWN
@@ -234,6 +241,27 @@ def test_a_node_that_recovers_again_sends_to_the_ensemble_that_is_left() -> None
     story.tell(R, "ensemble.set", 0, ensemble=(B0, B1, "b9")).push(0, R)
     story.send(0, B0, B1, "b9", node=R).confirm(0, R).send(0, B2, node=R)
     assert story.verdict(WriteSetIsRight).outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("bookie", "reason"),
+    [("b0", "b0 reported nothing after event 3."), ("B-0", "B-0 reported nothing after event 3.")],
+)
+def test_a_doubt_leaves_node_names_as_they_are(bookie: str, reason: str) -> None:
+    story = Story().push(0).ack(0, bookie)
+    verdict = story.verdict(AckFollowsSync)
+    assert (verdict.outcome, verdict.reason) == (Outcome.UNKNOWN, reason)
+
+
+@pytest.mark.parametrize(
+    ("killed", "outcome"), [("client", Outcome.INVALID), (B2, Outcome.UNKNOWN)]
+)
+def test_only_a_bookie_that_stays_down_may_leave_a_ledger_marked(
+    killed: str, outcome: Outcome
+) -> None:
+    story = Answered()
+    story.add(0).tell(B2, "bookie.registered").tell(killed, "node.killed")
+    assert story.finds_marks(LEDGER).verdict(MarkedLedgersAreRepaired).outcome is outcome
 
 
 def recovered_and_read(reader: str) -> Story:

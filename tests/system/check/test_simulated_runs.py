@@ -109,7 +109,7 @@ def test_a_repair_is_complete() -> None:
     verdicts = repair(Rules())
     assert broken(verdicts.values()) == []
     assert verdicts["RepairIsComplete"].outcome is Outcome.VALID
-    assert verdicts["RepairIsComplete"].judged > 13
+    assert verdicts["RepairIsComplete"].tested_count > 13
 
 
 def test_a_bookie_named_before_it_has_its_copies_is_found() -> None:

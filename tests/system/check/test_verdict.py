@@ -21,13 +21,13 @@ def test_a_broken_promise_reads_as_promise_reason_and_sequence() -> None:
     head, reason, *sequence = repr(verdict).splitlines()
     assert head == f"✘ AcknowledgedIsDurable: invalid. {AcknowledgedIsDurable.promise}"
     assert reason == (
-        f"At {verdict.seq + 1}.000 ms, event {verdict.seq}: recoverer recovered ledger 7"
+        f"At {verdict.seq + 1}.000 ms, event {verdict.seq}: recoverer closed ledger 7"
         " at entry 0, although entry 1 had been confirmed to writer."
     )
     assert sequence == verdict.sequence.splitlines()
     marked = [line for line in sequence if line.startswith("→")]
     [line] = marked
-    assert line.endswith("recoverer recovered ledger 7; its last entry is 0")
+    assert line.endswith("ledger 7 is closed; its last entry is 0")
     assert line.split()[1:4] == [f"{verdict.seq + 1}.000", "ms", str(verdict.seq)]
 
 

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.system.trace.events import Event, unnumbered_event
+from labkit.system.trace.events import Event, lineage, unnumbered_event
 from labkit.system.trace.kinds import KINDS
 from labkit.system.trace.log import TraceLog
 
@@ -68,8 +68,9 @@ def test_events_are_numbered_from_0_and_caused_by_earlier_ones(
     log.settle()
     assert [event.seq for event in log.events] == list(range(len(rows)))
     assert all(-1 <= event.cause < event.seq for event in log.events)
+    by_seq = dict(enumerate(log.events))
     for event in log.events:
-        path = log.lineage(event.seq)
+        path = lineage(by_seq, event.seq)
         assert path[-1] == event
         assert path[0].cause == -1
 
@@ -85,6 +86,90 @@ def test_a_read_is_linked_through_the_bookie_that_served_it() -> None:
         ]
     )
     assert [event.cause for event in log.events] == [-1, -1, 0, 2, 1]
+
+
+def test_of_two_readers_of_an_entry_each_gets_what_its_own_request_was_answered_with() -> None:
+    log = settled(
+        [
+            unnumbered_event(1, "one", "read.sent", 5, 0, peer=B1),
+            unnumbered_event(2, B1, "read.served", 5, 0),
+            unnumbered_event(3, "two", "read.sent", 5, 0, peer=B1),
+            unnumbered_event(4, B1, "read.served", 5, 0),
+            unnumbered_event(5, "one", "read.done", 5, 0, peer=B1),
+            unnumbered_event(6, "two", "read.done", 5, 0, peer=B1),
+        ]
+    )
+    assert [event.cause for event in log.events] == [-1, 0, -1, 2, 1, 3]
+
+
+def test_a_request_that_the_trace_lacks_does_not_hide_what_the_bookie_did() -> None:
+    rows = [
+        unnumbered_event(1, B1, "journal.synced", 5, 0),
+        unnumbered_event(2, W, "add.acked", 5, 0, peer=B1),
+    ]
+    assert settled(rows).events[1].cause == 0
+
+
+def test_a_sync_belongs_to_the_record_at_its_position() -> None:
+    log = settled(
+        [
+            unnumbered_event(1, B1, "journal.fence_appended", 5, file="1.txn", offset=512),
+            unnumbered_event(2, B1, "journal.lac_appended", 5, file="1.txn", offset=1024),
+            unnumbered_event(3, B1, "journal.synced", 5, file="1.txn", offset=1024),
+            unnumbered_event(4, B1, "journal.synced", 5, file="1.txn", offset=512),
+            unnumbered_event(5, B1, "journal.synced", 5, file="2.txn", offset=512),
+        ]
+    )
+    assert [event.cause for event in log.events] == [-1, -1, 1, 0, -1]
+
+
+def test_an_ensemble_change_follows_from_the_failure_of_a_bookie_that_it_replaces() -> None:
+    log = settled(
+        [
+            unnumbered_event(1, W, "add.failed", 5, 3, peer=B1),
+            unnumbered_event(2, W, "add.failed", 5, 4, peer=B2),
+            unnumbered_event(3, W, "ensemble.changing", 5, 2, bookies=(B1,)),
+            unnumbered_event(4, W, "ensemble.set", 5, 2, ensemble=("b2", B2)),
+        ]
+    )
+    assert [event.cause for event in log.events] == [-1, -1, 0, 2]
+
+
+def test_a_ledger_is_marked_because_one_of_its_bookies_was_lost() -> None:
+    log = settled(
+        [
+            unnumbered_event(1, "auditor", "bookie.lost", peer=B1),
+            unnumbered_event(2, "auditor", "bookie.lost", peer=B2),
+            unnumbered_event(3, "auditor", "ledger.underreplicated", 5, bookies=(B1,)),
+            unnumbered_event(4, "auditor", "ledger.underreplicated", 6, bookies=(B1, B2)),
+            unnumbered_event(5, "auditor", "ledger.underreplicated", 7),
+        ]
+    )
+    assert [event.cause for event in log.events] == [-1, -1, 0, 1, -1]
+
+
+def test_the_end_of_a_recovery_leads_back_to_its_start_whatever_it_has_found() -> None:
+    def kinds_from(*end: Event) -> list[str]:
+        rows = [
+            unnumbered_event(1, W, "recovery.started", 5),
+            unnumbered_event(2, W, "fence.sent", 5, peer=B1),
+            unnumbered_event(3, B1, "ledger.fenced", 5),
+            unnumbered_event(4, W, "fence.answered", 5, 2, peer=B1),
+            unnumbered_event(5, W, "recovery.covered", 5, 4),
+            *end,
+        ]
+        found = settled(rows).events
+        return [event.kind for event in lineage(dict(enumerate(found)), len(found) - 1)]
+
+    fenced = ["recovery.started", "fence.sent", "ledger.fenced", "fence.answered"]
+    closed = unnumbered_event(6, W, "ledger.closed", 5, 7)
+    ended = unnumbered_event(7, W, "recovery.ended", 5, 7)
+    assert kinds_from(closed) == [*fenced, "recovery.covered", "ledger.closed"]
+    assert kinds_from(closed, ended) == [
+        *(*fenced, "recovery.covered", "ledger.closed"),
+        "recovery.ended",
+    ]
+    assert kinds_from(ended) == [*fenced, "recovery.covered", "recovery.ended"]
 
 
 def test_without_the_first_rules_event_the_next_rule_counts() -> None:
@@ -136,8 +221,8 @@ def test_the_latest_of_several_possible_causes_counts() -> None:
 
 
 def test_lineage_is_the_chain_of_causes_first_cause_first() -> None:
-    kinds = [event.kind for event in settled(ONE_ADD).lineage(11)]
-    assert kinds == [
+    path = lineage(dict(enumerate(settled(ONE_ADD).events)), 11)
+    assert [event.kind for event in path] == [
         *("add.pushed", "add.sent", "memtable.put", "journal.appended"),
         *("journal.synced", "add.acked", "lac.advanced", "batch.stored"),
     ]

@@ -82,6 +82,27 @@ def test_an_add_leaves_when_it_is_synced_and_a_fence_when_that_is() -> None:
     assert {made.events[message.left].kind for message in answered} == {"journal.synced"}
 
 
+def test_the_sync_of_an_explicit_lac_is_not_shown_as_that_of_a_fence() -> None:
+    rows = [
+        ("r", "fence.sent", {"peer": "b0"}),
+        ("b0", "journal.lac_appended", {"file": "1.txn", "offset": 512}),
+        ("b0", "ledger.fenced", {}),
+        ("b0", "journal.fence_appended", {"file": "1.txn", "offset": 1024}),
+        ("b0", "journal.synced", {"file": "1.txn", "offset": 512}),
+        ("b0", "journal.synced", {"file": "1.txn", "offset": 1024}),
+        ("r", "fence.answered", {"peer": "b0"}),
+    ]
+    events = [
+        Event(seq, seq, node, kind, ledger=0, **columns)  # type: ignore[arg-type]
+        for seq, (node, kind, columns) in enumerate(rows)
+    ]
+    made = diagram_of(events)
+    synced = [event.seq for event in made.events if event.kind == "journal.synced"]
+    assert synced == [5]
+    [message] = made.messages
+    assert made.events[message.left].seq == 5
+
+
 def test_a_recovery_does_not_take_over_the_messages_of_a_paused_writer() -> None:
     pause = Pause("w", 20.0, On("lac.advanced", 4))
     made = diagram(ran(pause, steps=(Write(entries=8, window=2, every_ms=0.5), RECOVER)))

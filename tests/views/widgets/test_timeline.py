@@ -35,9 +35,27 @@ FENCED = [("b0", "node.started"), ("b0", "ledger.fenced", 7), ("b0", "ledger.fen
 LOST = ("b0", "node.killed", -1, -1, "", {"detail": "lost"})
 
 
+def record(kind: str, ledger: int, offset: int) -> tuple[object, ...]:
+    return "b0", kind, ledger, -1, "", {"file": "1.txn", "offset": offset}
+
+
+APPENDED = [
+    record("journal.lac_appended", 8, 512),
+    record("journal.fence_appended", 7, 1024),
+    record("journal.fence_appended", 8, 1536),
+]
+
+
 def test_a_fence_that_was_not_synced_dies_with_the_power() -> None:
-    told = events(*FENCED, ("b0", "journal.synced", 7, -1), LOST)
+    synced = record("journal.synced", 8, 512), record("journal.synced", 7, 1024)
+    told = events(*FENCED, *APPENDED, *synced, LOST)
     assert surroundings(told).nodes["b0"] == NodeState(fenced=(7,))
+
+
+def test_a_formatted_bookie_has_no_fences() -> None:
+    told = events(*FENCED, *APPENDED, record("journal.synced", 7, 1024), LOST)
+    told += [Event(len(told), len(told), "b0", "bookie.formatted")]
+    assert surroundings(told).nodes["b0"].fenced == ()
 
 
 def test_a_flush_makes_all_fences_durable() -> None:

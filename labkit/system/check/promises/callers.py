@@ -36,16 +36,20 @@ class ContentCheck(Check):
         pushed = _Pushed(event.size, event.checksum, event)
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
-    def is_as_pushed(self, ledger: int, content: Content) -> bool:
-        """Return whether a writer pushed this content.
+    def check_payload(self, ledger: int, content: Content) -> Event | None:
+        """Compare the content with what a writer pushed as this entry; return the event of the push
+        if they differ.
 
-        If the trace does not show that, report a doubt and return True.
+        If the trace does not show the push, report a doubt.
         """
         pushed = self.pushed[ledger].get(content.entry)
         if pushed is None:
-            self.doubt(f"the trace does not show who wrote entry {content.entry} of {ledger}")
-            return True
-        return (content.size, content.checksum) == (pushed.size, pushed.checksum)
+            self.report_doubt(
+                f"The trace does not show who wrote entry {content.entry} of {ledger}"
+            )
+            return None
+        is_same = (content.size, content.checksum) == (pushed.size, pushed.checksum)
+        return None if is_same else pushed.event
 
 
 class AddsAreAnsweredWhenConfirmed(ContentCheck):
@@ -63,23 +67,20 @@ class AddsAreAnsweredWhenConfirmed(ContentCheck):
 
     def finish(self) -> None:
         for answer in self.facts.answers_of(AddAnswered):
-            self.judged += 1
             self._judge(answer)
 
     def _judge(self, answer: AddAnswered) -> None:
         node, ledger, content = answer.node, answer.ledger, answer.content
         confirmed = self._confirmed.get((node, ledger, content.entry))
         result = f"an add of {node} returned entry {content.entry} of ledger {ledger}"
-        if not self.is_as_pushed(ledger, content):
-            pushed = self.pushed[ledger][content.entry].event
-            self.broke(
-                self.facts.before(answer), f"{result}, which has a different payload", pushed
-            )
+        before = self.facts.before(answer)
+        if (other := self.check_payload(ledger, content)) is not None:
+            self.report_broken(before, f"{result}, which has a different payload", other)
         elif confirmed is None or confirmed.seq >= answer.at:
             late = "never" if confirmed is None else "only later"
-            self.broke(
-                self.facts.before(answer), f"{result}, which was confirmed {late}", confirmed
-            )
+            self.report_broken(before, f"{result}, which was confirmed {late}", confirmed)
+        else:
+            self.report_kept()
 
 
 class ReadsReturnWhatWasWritten(ContentCheck):
@@ -89,7 +90,6 @@ class ReadsReturnWhatWasWritten(ContentCheck):
 
     def finish(self) -> None:
         for answer in self.facts.answers_of(EntriesRead):
-            self.judged += 1
             self._judge(answer)
 
     def _judge(self, answer: EntriesRead) -> None:
@@ -98,13 +98,20 @@ class ReadsReturnWhatWasWritten(ContentCheck):
         request = f"{answer.node} requested {entries} of ledger {answer.ledger}"
         if ids != list(range(answer.first, answer.last + 1)):
             got = ", ".join(map(str, ids)) or "none"
-            self.broke(self.facts.before(answer), f"{request}, but got, in this order: {got}")
+            self.report_broken(
+                self.facts.before(answer), f"{request}, but got, in this order: {got}"
+            )
             return
         for content in answer.contents:
-            if not self.is_as_pushed(answer.ledger, content):
-                pushed = self.pushed[answer.ledger][content.entry].event
-                wrong = f"{request}, but got entry {content.entry} with a payload"
-                self.broke(self.facts.before(answer), f"{wrong} other than the written one", pushed)
+            if (other := self.check_payload(answer.ledger, content)) is not None:
+                self.report_broken(
+                    self.facts.before(answer),
+                    f"{request}, but got entry {content.entry} with a payload other than the"
+                    " written one",
+                    other,
+                )
+                return
+        self.report_kept()
 
 
 class ClosedLengthIsRight(ContentCheck):
@@ -132,17 +139,18 @@ class ClosedLengthIsRight(ContentCheck):
         pushed = self.pushed[event.ledger]
         sizes = [pushed[entry].size for entry in range(event.entry + 1) if entry in pushed]
         if len(sizes) <= event.entry or -1 in sizes:
-            self.doubt(
-                f"the trace does not include the sizes of all entries of ledger {event.ledger}"
+            self.report_doubt(
+                f"The trace does not include the sizes of all entries of ledger {event.ledger}"
             )
             return
-        self.judged += 1
         if event.size == sum(sizes):
-            return
-        if (event.node, event.ledger, event.entry) in self._unreadable:
-            self.doubt(f"{event.node} could not read the last entry of ledger {event.ledger}")
+            self.report_kept()
+        elif (event.node, event.ledger, event.entry) in self._unreadable:
+            self.report_doubt(
+                f"{event.node} could not read the last entry of ledger {event.ledger}"
+            )
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} closed ledger {event.ledger} {end_words(event.entry)} with length"
                 f" {event.size}, but its payloads have {sum(sizes)} bytes",
@@ -170,16 +178,16 @@ class StepsEnd(Check):
 
     @on("step.ended")
     def ended(self, _: Event) -> None:
-        self.judged += 1
+        self.report_kept()
 
     def finish(self) -> None:
         for answer in self.facts.answers_of(StepOutlastedRun):
             if answer.has_ended:
-                self.judged += 1
+                self.report_kept()
             elif self._is_an_entry_lost():
-                self.doubt("failed disks may have lost all copies of an entry")
+                self.report_doubt("Failed disks may have lost all copies of an entry")
             else:
-                self.broke(
+                self.report_broken(
                     self.facts.before(answer),
                     f"{answer.node} has not completed its step ({answer.step})"
                     f" {answer.waited_s:g} s after the end of the run",

@@ -17,9 +17,10 @@ class MessageIdsGrow(Check):
     """In a topic partition, each batch is stored at a higher ledger id, or at a higher entry id of
     the same ledger, than the previous batch of the same producer.
 
-    The check compares the batches of each producer separately, because an owner that was replaced
-    may learn late that its last batches were stored. If brokers store the messages of producers, it
-    compares the batches of each broker, and the receipts of each producer across all brokers.
+    The check compares only batches that the same node reports as stored: a node that has lost the
+    topic to another one may learn late that its last batches were stored. This node is the producer
+    or, if producers send their messages to brokers, the broker. In the latter case, the check also
+    compares the MessageIDs in the receipts of each producer, whichever broker sent them.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -29,8 +30,10 @@ class MessageIdsGrow(Check):
     @on("batch.stored")
     def stored(self, event: Event) -> None:
         before = self._previous(event.topic, event)
-        if before is not None and (event.ledger, event.entry) <= (before.ledger, before.entry):
-            self.broke(
+        if before is None or (event.ledger, event.entry) > (before.ledger, before.entry):
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.topic} stored a batch as {event.ledger}:{event.entry} after one as"
                 f" {before.ledger}:{before.entry}",
@@ -39,12 +42,14 @@ class MessageIdsGrow(Check):
 
     @on("message.acked")
     def acked(self, event: Event) -> None:
-        # Messages of a batch share an entry.
         if event.ledger < 0:
             return  # The receipt for a duplicate has no MessageID.
         before = self._previous(f"{event.topic} {event.producer}", event)
-        if before is not None and (event.ledger, event.entry) < (before.ledger, before.entry):
-            self.broke(
+        # Messages of a batch share an entry, so their positions are equal.
+        if before is None or (event.ledger, event.entry) >= (before.ledger, before.entry):
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} got the receipt {event.ledger}:{event.entry} after"
                 f" {before.ledger}:{before.entry}",
@@ -54,7 +59,6 @@ class MessageIdsGrow(Check):
     def _previous(self, stream: str, event: Event) -> Event | None:
         before = self._last.get((stream, event.node))
         self._last[stream, event.node] = event
-        self.judged += 1
         return before
 
 
@@ -81,11 +85,11 @@ class AllNonEmptyLedgersInLedgerList(_ChainCheck):
     def stored(self, event: Event) -> None:
         chain = self.chains[event.topic]
         if event.ledger in chain:
-            self.judged += 1
+            self.report_kept()
         elif self.ledgers[event.ledger].created is None:
-            self.doubt_missing_creation(self.ledgers[event.ledger])
+            self.report_missing_creation(self.ledgers[event.ledger])
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.topic} stored a batch in ledger {event.ledger}, but its ledgers are"
                 f" {', '.join(map(str, chain)) or 'none'}",
@@ -97,8 +101,8 @@ class EntryOrderMaintained(_ChainCheck):
     """A partition's entries are stored in the order of its list of ledgers, and within a ledger in
     the order of their ids.
 
-    The specification reads the log back. The check sees only what is reported to each producer
-    (`batch.stored`), so it checks producers separately.
+    The specification compares all entries of the log. The check sees only when each node learns
+    that a batch is stored (`batch.stored`), so it compares only the batches of the same node.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -109,14 +113,17 @@ class EntryOrderMaintained(_ChainCheck):
     def stored(self, event: Event) -> None:
         chain = self.chains[event.topic]
         if event.ledger not in chain:
-            self.doubt(f"the trace does not show when {event.topic} started ledger {event.ledger}")
+            self.report_doubt(
+                f"The trace does not show when {event.topic} started ledger {event.ledger}"
+            )
             return
-        self.judged += 1
         position = chain.index(event.ledger), event.entry
         *last, before = self._last.get((event.topic, event.node), (-1, -1, None))
         self._last[event.topic, event.node] = *position, event
-        if list(position) <= last:
-            self.broke(
+        if list(position) > last:
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.topic} stored entry {event.entry} of ledger {event.ledger} after a batch"
                 " that should follow it",
@@ -127,10 +134,10 @@ class EntryOrderMaintained(_ChainCheck):
 class OnlyOneLedgerOpenAtATime(_ChainCheck):
     """A partition continues in a new ledger only after the previous ledger has been closed.
 
-    A node reports that it has closed a ledger when it receives the metadata store's response, but
-    another node may have read the change before that. So if the two events come from different
-    nodes, their order proves nothing. The same applies if another node was about to close the
-    ledger, because the response may have been lost.
+    A node reports that it has closed a ledger when it receives the metadata store's response.
+    Another node may have read the change earlier. So if two nodes close the previous ledger and
+    start the new one, the order of the two events proves nothing. Nor does it if another node was
+    about to close the ledger, because the response may have been lost.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -141,50 +148,52 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
         """
 
     @on("ledger.rolled")
-    def rolled(self, event: Event) -> None:
+    def continued(self, event: Event) -> None:
         chain = self.chains[event.topic]
-        chain.append(event.ledger)
         if len(chain) < 2:
             return
         before = self.ledgers[chain[-2]]
-        self.judged += 1
         if before.created is None:
-            self.doubt_missing_creation(before)
+            self.report_missing_creation(before)
         elif before.closed is None:
             # Only recoverers that have fenced the ledger may close it.
             others = before.covered.keys() - {event.node}
             self._early.append((event, before, others))
+        else:
+            self.report_kept()
 
     def finish(self) -> None:
         for event, before, others in self._early:
             if before.closed is not None and before.closed.node != event.node:
-                self.doubt(
-                    f"the trace does not show when ledger {before.ledger_id} was closed, only when"
+                self.report_doubt(
+                    f"The trace does not show when ledger {before.ledger_id} was closed, only when"
                     f" {before.closed.node} learned of it"
                 )
             elif event.ledger < before.ledger_id and event.node != before.writer:
-                self.doubt(
-                    f"the trace does not show when ledger {event.ledger} joined the list, only when"
+                self.report_doubt(
+                    f"The trace does not show when ledger {event.ledger} joined the list, only when"
                     f" {event.node} learned of it, after ledger {before.ledger_id} had joined"
                 )
             elif before.closed is None and before.writer in self.facts.killed:
-                self.doubt(
-                    f"{before.writer} was killed, and the run does not show whether it"
-                    f" had closed ledger {before.ledger_id} by then"
+                self.report_doubt(
+                    f"{before.writer} was killed, and the trace does not show whether it had closed"
+                    f" ledger {before.ledger_id} by then"
                 )
             elif before.closed is None and self.facts.is_simulated:
                 # The epilogue would have closed an open ledger, so a response was lost.
-                self.doubt(f"the run does not show who closed ledger {before.ledger_id}")
+                self.report_doubt(f"The trace does not show who closed ledger {before.ledger_id}")
             elif before.closed is None and event.detail == "opened":
                 # The connection may have broken before the response arrived.
-                self.doubt(f"the run does not show ledger {before.ledger_id} being closed")
+                self.report_doubt(
+                    f"The trace does not show whether ledger {before.ledger_id} was closed"
+                )
             elif before.closed is None and others:
-                self.doubt(
+                self.report_doubt(
                     f"{min(others)} may have closed ledger {before.ledger_id} without receiving a"
                     " response"
                 )
             else:
-                self.broke(
+                self.report_broken(
                     event,
                     f"{event.topic} continued in ledger {event.ledger} while ledger"
                     f" {before.ledger_id} was still open",

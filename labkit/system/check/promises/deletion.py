@@ -26,16 +26,19 @@ class OnlyDeletedLedgersAreCollected(Check):
         ledger = self.ledgers[event.ledger]
         if ledger.created is None:
             return
-        self.judged += 1
         if ledger.deleting is None:
             self._unrequested.append(event)
+        else:
+            self.report_kept()
 
     def finish(self) -> None:
         for event in self._unrequested:
             if not self.facts.is_simulated:
-                self.doubt(f"a client outside the trace may have deleted ledger {event.ledger}")
+                self.report_doubt(
+                    f"A client outside the trace may have deleted ledger {event.ledger}"
+                )
                 continue
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} collected ledger {event.ledger}, but no client had requested its"
                 " deletion",
@@ -68,13 +71,13 @@ class DeletedLedgerTakesNoAdd(Check):
     @on("add.sent")
     def sent(self, event: Event) -> None:
         if event.ledger in self._collected.get(event.peer, ()):
-            self.judged += 1
+            self.report_kept()
 
     @on("memtable.put")
     def put(self, event: Event) -> None:
         collected = self._collected.get(event.node, {}).get(event.ledger)
         if collected is not None:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} stored entry {event.entry} of ledger {event.ledger}, which it had"
                 " already collected because the ledger was deleted",

@@ -1,7 +1,8 @@
 """Promises to the consumers of a topic: messages arrive in order and without gaps, and are not
 redelivered once they have been acknowledged.
 
-The checks use the answers that the simulated consumers record.
+The checks use the answers that the simulated consumers record. A subscription starts over when it
+is reset to its first message: then all messages are delivered again.
 
 In Pulsar: `PersistentSubscription.java`, `ManagedCursorImpl.java`; Pulsar has no such checks.
 """
@@ -49,14 +50,15 @@ class _InOrder(Check):
         last: dict[Hashable, MessageDelivered] = {}
         seen: defaultdict[Hashable, set[tuple[int, int, int]]] = defaultdict(set)
         for answer in self.facts.answers_of(MessageDelivered):
-            stream, position = self.stream_of(answer), answer[-3:]
-            if stream is None or position in seen[stream]:
+            stream = self.stream_of(answer)
+            if stream is None or answer.position in seen[stream]:
                 continue
-            self.judged += 1
-            seen[stream].add(position)
+            seen[stream].add(answer.position)
             before = last.get(stream, answer)
-            if position < before[-3:]:
-                self.broke(
+            if answer.position >= before.position:
+                self.report_kept()
+            else:
+                self.report_broken(
                     self.facts.before(answer),
                     f"{answer.broker} delivered {message_in(answer)} to {answer.consumer}, stored"
                     f" as {answer.ledger}:{answer.entry}, after {message_in(before)}, stored as"
@@ -78,8 +80,9 @@ class KeysKeepTheirOrder(_InOrder):
     """A consumer of a Key_Shared subscription receives the messages of each key in topic order
     while it stays connected, not counting redeliveries.
 
-    A consumer gets a key only when no other consumer has unacknowledged messages of the key, so it
-    never receives a message that precedes one that it has already received.
+    A broker assigns a key to a consumer only when no other consumer has unacknowledged messages of
+    the key. So all earlier messages of the key have been acknowledged, or are sent to this consumer
+    first.
     """
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
@@ -104,11 +107,11 @@ class OwnersConsumersGetAllInOrder(Check):
         # `left` lists the messages that the consumer has yet to receive.
         message = message_in(got)
         if not left:
-            self.doubt(f"the trace does not show where {message} is stored")
-            return
-        self.judged += 1
-        if message != left[0]:
-            self.broke(
+            self.report_doubt(f"The trace does not show where {message} is stored")
+        elif message == left[0]:
+            self.report_kept()
+        else:
+            self.report_broken(
                 self.facts.before(got),
                 f"{got.consumer} got {message} from its own topic, stored as"
                 f" {got.ledger}:{got.entry}, but {left[0]} was next",
@@ -116,14 +119,14 @@ class OwnersConsumersGetAllInOrder(Check):
 
 
 class _Deliveries:
-    """Deliveries to each subscription since it was created or last reset."""
+    """Deliveries to each subscription since it was created or last started over."""
 
     def __init__(self) -> None:
         self.delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         self._since: dict[_Subscription, set[tuple[int, int]]] = {}
-        """Deliveries since a request to start over that may have been executed already."""
+        """Deliveries since a request to start over that has no response yet."""
         self._started: dict[_Subscription, int] = {}
-        """When each subscription last started over."""
+        """The number of events before the last response to a request to start over."""
         self.ever: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         """All deliveries since the subscription was created."""
         self.first: dict[_Subscription, tuple[int, int]] = {}
@@ -147,7 +150,7 @@ class _Deliveries:
             self.delivered[subscription] = self._since.pop(subscription)
             self._started[subscription] = answer.at
 
-    def can_judge(self, upto: AllAcknowledged) -> bool:
+    def is_since_start(self, upto: AllAcknowledged) -> bool:
         """Return whether the position was requested after the subscription last started over."""
         return upto.asked > self._started.get((upto.topic, upto.subscription), -1)
 
@@ -156,9 +159,9 @@ class NoMessageIsSkipped(Check):
     """Every message up to a subscription's mark-delete position was delivered to one of its
     consumers.
 
-    The same holds for messages in ledgers that the topic has trimmed. When a subscription starts
-    over, none of its messages counts as acknowledged. The check ignores positions that a broker
-    reports while another one already serves the topic, because they are out of date.
+    So was every message in a ledger that the topic has trimmed. When a subscription starts over,
+    none of its messages counts as delivered any more. The check ignores positions that a broker
+    reports after another one has begun to serve the topic, because they may be out of date.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -187,7 +190,7 @@ class NoMessageIsSkipped(Check):
             elif isinstance(answer, StartedOver):
                 deliveries.start_over(answer)
             elif isinstance(answer, AllAcknowledged):
-                if self._is_owners(answer) and deliveries.can_judge(answer):
+                if self._is_owners(answer) and deliveries.is_since_start(answer):
                     self._judge(answer, deliveries.delivered[answer.topic, answer.subscription])
             elif isinstance(answer, Trimmed):
                 self._judge_trim(answer, deliveries)
@@ -204,9 +207,10 @@ class NoMessageIsSkipped(Check):
                 position = event.ledger, event.entry
                 if event.ledger not in trimmed.ledgers or position < first:
                     continue
-                self.judged += 1
-                if position not in deliveries.ever[topic, name]:
-                    self.broke(
+                if position in deliveries.ever[topic, name]:
+                    self.report_kept()
+                else:
+                    self.report_broken(
                         event,
                         f"{message_of(event)}, stored as {event.ledger}:{event.entry}, was trimmed"
                         f" with its ledger, but was not delivered to {name}",
@@ -217,9 +221,10 @@ class NoMessageIsSkipped(Check):
             position = event.ledger, event.entry
             if position > (upto.ledger, upto.entry):
                 continue
-            self.judged += 1
-            if position not in delivered:
-                self.broke(
+            if position in delivered:
+                self.report_kept()
+            else:
+                self.report_broken(
                     event,
                     f"{message_of(event)}, stored as {event.ledger}:{event.entry}, was not"
                     f" delivered to {upto.subscription}, which has acknowledged everything up to"
@@ -228,20 +233,24 @@ class NoMessageIsSkipped(Check):
 
 
 class _Acknowledgements:
-    """Acknowledgements that brokers accepted, with their indices in the list of answers."""
+    """Acknowledgements that brokers accepted since the subscription last started over, with their
+    indices in the list of answers.
+    """
 
     def __init__(self) -> None:
         self._of: dict[_Subscription, dict[_AckKey, list[_Numbered]]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
         """How many requests to start over have no response yet."""
         self._started: dict[_Subscription, int] = {}
-        """When each subscription last started over."""
+        """The number of events before the last response to a request to start over."""
 
     def add(self, number: int, answer: EntryAcknowledged) -> None:
-        """Keep the acknowledgement, unless the subscription may have started over since then."""
+        """Keep the acknowledgement, unless the subscription may have started over after the
+        consumer had sent it.
+        """
         subscription = answer.topic, answer.subscription
-        is_of_this_start = answer.asked > self._started.get(subscription, -1)
-        if is_of_this_start and not self._starting_over[subscription]:
+        is_since_start = answer.asked > self._started.get(subscription, -1)
+        if is_since_start and not self._starting_over[subscription]:
             key = answer.consumer, answer.broker, answer.ledger, answer.entry, answer.batch_index
             accepted = self._of.setdefault(subscription, {})
             accepted.setdefault(key, []).append((number, answer))
@@ -269,9 +278,10 @@ class AcknowledgedIsNotDeliveredAgain(Check):
     does not redeliver that entry or message to the same consumer while it serves the topic, unless
     the subscription starts over.
 
-    Cursors are stored with a delay, so the next broker may redeliver the messages that were
-    acknowledged last. A broker may also have sent an entry to another consumer before the
-    acknowledgement, or have resent it before it accepted the acknowledgement.
+    Other redeliveries are allowed. Brokers store cursors with a delay, so the next broker may
+    redeliver the messages that were acknowledged last. And before a broker accepts an
+    acknowledgement, it may already have sent the entry to another consumer, or again to the same
+    one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -290,15 +300,15 @@ class AcknowledgedIsNotDeliveredAgain(Check):
             elif isinstance(answer, StartedOver):
                 acknowledged.start_over(answer)
             elif isinstance(answer, MessageDelivered):
-                self.judged += 1
-                if (before := acknowledged.find(answer)) is not None:
-                    self._judge(answer, before)
+                self._judge(answer, acknowledged.find(answer))
 
-    def _judge(self, delivery: MessageDelivered, before: EntryAcknowledged) -> None:
+    def _judge(self, delivery: MessageDelivered, before: EntryAcknowledged | None) -> None:
         opened = self._opened.get((delivery.broker, delivery.message.topic), [])
         # Do not start at `before.at`: the broker may have responded before it reopened the topic.
-        if not any(before.asked <= seq < delivery.at for seq in opened):
-            self.broke(
+        if before is None or any(before.asked <= seq < delivery.at for seq in opened):
+            self.report_kept()
+        else:
+            self.report_broken(
                 self.facts.before(delivery),
                 f"{delivery.broker} redelivered {message_in(delivery)}, stored as"
                 f" {delivery.ledger}:{delivery.entry}, to {delivery.consumer}, although it had"

@@ -5,13 +5,15 @@ In BookKeeper: `client/LedgerRecoveryOp.java`, `bookie/Journal.java`, `bookie/Sy
 """
 
 from collections import defaultdict
+from functools import partial
 
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.system.check.promise import Check, end_words
+from labkit.system.model.errors import BKReadException
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
-_CANNOT_READ = "BKReadException"
+_CANNOT_READ = BKReadException.__name__
 
 
 class AcknowledgedIsDurable(Check):
@@ -20,7 +22,8 @@ class AcknowledgedIsDurable(Check):
 
     The epilogue requests each entry from every bookie of its write set. If all of these bookies
     respond that they do not have the entry, it is lost. The result is unknown if no bookie returns
-    the entry and one of them could not be queried, or if a bookie that had the entry was formatted.
+    the entry and at least one of them did not respond, or if a bookie that had the entry was
+    formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -30,18 +33,18 @@ class AcknowledgedIsDurable(Check):
 
     @on("recovery.ended", "ledger.closed")
     def ended(self, event: Event) -> None:
-        ledger = self.ledgers[event.ledger]
-        self.judged += 1
-        if event.entry < ledger.confirmed:
-            if self._may_be_operators_fault(ledger, event.entry + 1):
-                return
+        ledger, lost = self.ledgers[event.ledger], event.entry + 1
+        if ledger.confirmed < 0:
+            return  # There is no entry that could be lost.
+        if event.entry >= ledger.confirmed:
+            self.report_kept()
+        elif not self._doubt_if_formatted(ledger, lost):
             did = "closed" if event.kind == "ledger.closed" else "recovered"
-            lost = event.entry + 1
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} {did} ledger {event.ledger} {end_words(event.entry)}, although"
                 f" entry {lost} had been confirmed to {ledger.writer}",
-                self.facts.first("lac.advanced", event.ledger, lost, ledger.writer),
+                self.first("lac.advanced", event.ledger, lost, ledger.writer),
             )
 
     @on("read.done", "read.failed")
@@ -54,11 +57,11 @@ class AcknowledgedIsDurable(Check):
         self._found[event.ledger][event.entry] = event
         written = self.ledgers[event.ledger].pushed.get(event.entry, "")
         if written and event.checksum and event.checksum != written:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.peer} returned entry {event.entry} of ledger {event.ledger} with checksum"
                 f" {event.checksum}, but {self.ledgers[event.ledger].writer} wrote {written}",
-                self.facts.first("add.pushed", event.ledger, event.entry),
+                self.first("add.pushed", event.ledger, event.entry),
             )
 
     def finish(self) -> None:
@@ -69,62 +72,66 @@ class AcknowledgedIsDurable(Check):
                 continue
             elif not self._found[ledger.ledger_id] and not self._failed[ledger.ledger_id]:
                 if ledger.confirmed >= 0:
-                    self.doubt(f"ledger {ledger.ledger_id} was not read at the end")
+                    self.report_doubt(f"Ledger {ledger.ledger_id} was not read at the end")
             else:
                 self._check_entries(ledger)
             if ledger.created is None:
-                self.doubt_missing_creation(ledger)
+                self.report_missing_creation(ledger)
 
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
-        number, lost = ledger.ledger_id, ledger.end + 1
-        event = self.facts.first("lac.advanced", number, lost, ledger.writer)
-        if self._may_be_operators_fault(ledger, lost):
+        ledger_id, lost = ledger.ledger_id, ledger.end + 1
+        event = self.facts.first("lac.advanced", ledger_id, lost, ledger.writer)
+        if self._doubt_if_formatted(ledger, lost):
             return
         if event is not None and ledger.closed is not None:
-            self.broke(
+            self.report_broken(
                 event,
-                f"entry {lost} of ledger {number} was confirmed to {ledger.writer}, although"
+                f"entry {lost} of ledger {ledger_id} was confirmed to {ledger.writer}, although"
                 f" {ledger.closed.node} had closed the ledger {end_words(ledger.end)}",
                 ledger.closed,
             )
 
     def _check_entries(self, ledger: LedgerFacts) -> None:
-        number = ledger.ledger_id
-        found, failed = self._found[number], self._failed[number]
+        ledger_id = ledger.ledger_id
+        found, failed = self._found[ledger_id], self._failed[ledger_id]
         for entry in range(ledger.confirmed + 1):
             if entry in found:
-                self.judged += 1
+                self.report_kept()
                 continue
             failures = failed.get(entry, [])
             denied = {event.peer for event in failures if proves_absence(event)}
             write_set = set(ledger.segments.write_set(entry))
-            if self._may_be_operators_fault(ledger, entry):
+            if self._doubt_if_formatted(ledger, entry):
                 continue
             if write_set and write_set <= denied:
-                self.broke(
+                self.report_broken(
                     failures[-1],
-                    f"entry {entry} of ledger {number} had been confirmed to {ledger.writer}, but"
-                    f" at the end none of {', '.join(sorted(denied))} has it",
-                    self.facts.first("lac.advanced", number, entry, ledger.writer),
+                    f"entry {entry} of ledger {ledger_id} had been confirmed to {ledger.writer},"
+                    f" but at the end none of {', '.join(sorted(denied))} has it",
+                    self.first("lac.advanced", ledger_id, entry, ledger.writer),
                 )
             else:
-                self.doubt(
-                    f"not every bookie could be asked for entry {entry} of {number} at the end"
+                self.report_doubt(
+                    f"At the end, not every bookie could be asked for entry {entry} of ledger"
+                    f" {ledger_id}"
                 )
 
-    def _may_be_operators_fault(self, ledger: LedgerFacts, entry: int) -> bool:
-        if is_formatted := ledger.was_formatted_away(entry):
-            number = ledger.ledger_id
-            self.doubt(f"bookies that had entry {entry} of ledger {number} were formatted")
+    def _doubt_if_formatted(self, ledger: LedgerFacts, entry: int) -> bool:
+        """Report a doubt and return True if formatting a bookie may have lost the entry."""
+        if is_formatted := ledger.may_be_lost_by_formatting(entry):
+            self.report_doubt(
+                f"Bookies that had entry {entry} of ledger {ledger.ledger_id} were formatted"
+            )
         return is_formatted
 
 
 class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
-    The epilogue requests each entry from every bookie of its write set. A bookie that cannot read
-    the entry has lost it (unless its disk has failed), even though other copies may still exist.
-    The check skips ledgers with deferred sync and the entries of bookies that were formatted.
+    The epilogue requests each entry from every bookie of its write set. If a bookie cannot read
+    such an entry, and its disk has not failed, it has lost the entry, even though other copies may
+    exist. The check skips ledgers with deferred sync and the entries of bookies that were
+    formatted.
     """
 
     @on("read.done", "read.failed")
@@ -132,18 +139,17 @@ class EveryCopyIsDurable(Check):
         ledger = self.ledgers[event.ledger]
         if event.node != EPILOGUE or event.entry not in ledger.acked[event.peer]:
             return
-        if event.entry in ledger.formatted.get(event.peer, ()):
+        if ledger.deferred_sync or event.entry in ledger.formatted.get(event.peer, ()):
             return
-        self.judged += 1
-        if event.kind == "read.done" or ledger.deferred_sync:
-            return
-        if proves_absence(event) or self._cannot_read(event):
+        if event.kind == "read.done":
+            self.report_kept()
+        elif proves_absence(event) or self._cannot_read(event):
             does = "does not have" if proves_absence(event) else "cannot read"
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.peer} {does} entry {event.entry} of ledger {event.ledger},"
                 " although it had acknowledged the entry",
-                self._acknowledgement(event),
+                partial(self._acknowledgement, event),
             )
 
     @on("fence.failed")
@@ -152,7 +158,7 @@ class EveryCopyIsDurable(Check):
         ledger = self.ledgers[event.ledger]
         has_copies = ledger.acked[event.peer] and not ledger.deferred_sync
         if event.node == EPILOGUE and has_copies and self._cannot_read(event):
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.peer} cannot read its last entry of ledger {event.ledger},"
                 " although it had acknowledged entries of it",

@@ -7,9 +7,9 @@ In BookKeeper: `bookie/LedgerDescriptorImpl.java#fenceAndLogInJournal`,
 
 from collections import defaultdict
 
-from labkit.system.check.facts import FENCE, Facts, proves_absence
+from labkit.system.check.facts import Facts, proves_absence
 from labkit.system.check.promise import Check, end_words
-from labkit.system.check.responses import ResponseCheck
+from labkit.system.check.response_check import ResponseCheck
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -49,27 +49,29 @@ class FenceIsDurableBeforeItsAnswer(ResponseCheck):
         if event.entry <= ledger.covered.get(event.node, event.entry):
             return
         is_conclusive = event.kind == "read.done" or proves_absence(event)
-        if not is_conclusive or event.node in self.facts.caretakers:
+        if not is_conclusive or event.node in self.facts.maintenance_nodes:
             return
         if ledger.recovers_and_reads(event.node):
-            self.doubt(f"{event.node} both recovers and reads ledger {event.ledger}")
+            self.report_doubt(f"{event.node} both recovers and reads ledger {event.ledger}")
             return
-        self.judge(event)
+        self.responded(event)
 
     @on("fence.answered")
-    def judge(self, event: Event) -> None:
+    def responded(self, event: Event) -> None:
         bookie = event.peer
         ledger = self.ledgers[event.ledger]
-        if FENCE in ledger.synced[bookie]:
-            self.judged += 1
+        if bookie in ledger.durable_fences:
+            self.report_kept()
         elif bookie in ledger.collected:
             return
         elif ledger.created is None:
-            self.doubt_missing_creation(ledger)
+            self.report_missing_creation(ledger)
         elif (bookie, event.node) in self._copied:
-            self.doubt(f"{bookie}'s responses to {event.node} may have arrived twice")
+            self.report_doubt(f"{bookie}'s responses to {event.node} may have arrived twice")
         elif bookie in self.facts.killed:
-            self.doubt(f"{bookie} may have fenced ledger {event.ledger} before it was killed")
+            self.report_doubt(
+                f"{bookie} may have fenced ledger {event.ledger} before it was killed"
+            )
         else:
             phase = f"for entry {event.entry} " if event.kind != "fence.answered" else ""
             self.suspect(
@@ -108,8 +110,8 @@ class FencedBookieRefusesTheWriter(Check):
     def killed(self, event: Event) -> None:
         bookie = event.node
         for ledger, fences in self._fences.items():
-            durable = FENCE in self.ledgers[ledger].synced[bookie]
-            survives = durable or (ledger, bookie) in self._answered
+            is_durable = bookie in self.ledgers[ledger].durable_fences
+            survives = is_durable or (ledger, bookie) in self._answered
             # The fence of a garbage-collected ledger exists only in the bookie's memory.
             if not survives or bookie in self.ledgers[ledger].collected:
                 fences.pop(bookie, None)
@@ -130,14 +132,15 @@ class FencedBookieRefusesTheWriter(Check):
         if event.ledger not in self._fences or event.node not in self._fences[event.ledger]:
             return
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.node
-        self.judged += 1
         by_writer = entry in ledger.pushed and ledger.writer not in ledger.recoverers
         is_allowed = (
             entry <= ledger.confirmed_by_any or (event.ledger, entry, bookie) in self._from_recovery
         )
-        if by_writer and not is_allowed:
+        if is_allowed or not by_writer:
+            self.report_kept()
+        else:
             fence = self._fences[event.ledger][bookie]
-            self.broke(
+            self.report_broken(
                 event,
                 f"{bookie} stored entry {entry} of ledger {event.ledger} for its writer"
                 f" {ledger.writer}, although it had already fenced the ledger",
@@ -156,10 +159,10 @@ class OneWriter(Check):
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        if ledger.closed is None:
-            self.judged += 1
-        elif event.entry > ledger.end and ledger.is_writer(event.node):
-            self.broke(
+        if ledger.closed is None or event.entry <= ledger.end:
+            self.report_kept()
+        elif ledger.is_writer(event.node):
+            self.report_broken(
                 event,
                 f"{event.node} confirmed entry {event.entry} of ledger {event.ledger}, which"
                 f" {ledger.closed.node} had closed {end_words(ledger.end)}",
@@ -170,11 +173,11 @@ class OneWriter(Check):
     def pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if event.node == ledger.writer or event.node in ledger.recoverers:
-            return
-        if ledger.created is None:
-            self.doubt_missing_creation(ledger)
+            self.report_kept()
+        elif ledger.created is None:
+            self.report_missing_creation(ledger)
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} pushed entry {event.entry} of ledger {event.ledger}, which belongs"
                 f" to {ledger.writer}",

@@ -1,32 +1,34 @@
 """The promise that nodes raise no uncaught exceptions and that crashes corrupt no files."""
 
 from labkit.system.check.promise import Check
+from labkit.system.model.errors import StorageDamagedException
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
-_DAMAGED = "StorageDamagedException"
+_DAMAGED = StorageDamagedException.__name__
 
 
 class EveryErrorIsExpected(Check):
     """No node raises an uncaught exception, and no bookie finds corrupt files if it has only been
     through crashes.
 
-    Only the simulated world reports such exceptions; a live node logs them. An exception that ends
-    a task is uncaught if nothing has retrieved it when the process or the run ends.
+    Only the simulated world reports uncaught exceptions as events; a live node writes them to its
+    log. The exception of a task is uncaught if no other task has retrieved it by the end of the
+    process or of the run.
     """
 
     @on("node.started")
     def started(self, _: Event) -> None:
-        self.judged += 1
+        self.report_kept()
 
     @on("node.failed")
     def failed(self, event: Event) -> None:
-        self.broke(event, f"{event.node} raised an uncaught exception: {event.explanation}")
+        self.report_broken(event, f"{event.node} raised an uncaught exception: {event.explanation}")
 
     @on("node.killed")
     def ended(self, event: Event) -> None:
         if event.error == _DAMAGED and event.node not in self.facts.bad_disks:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} found corrupt files although it had only crashed: {event.error}:"
                 f" {event.explanation}",

@@ -12,46 +12,53 @@ from labkit.system.trace.handlers import on
 
 
 class ReadersLearnWhatIsConfirmed(Check):
-    """A reader that asks for LastAddConfirmed gets a value that is at least the LastAddConfirmed in
+    """A reader that asks for LastAddConfirmed gets at least the LastAddConfirmed that is stored in
     any entry that was confirmed before the request.
 
-    The check applies only while the ledger exists and has a single segment, and only if the reader
-    asks that segment's bookies: a reader may not yet know about a second segment or a replacement
-    bookie. It skips readers that accept the first response; their `lac.read` events have a
-    `detail`. Responses of protocol version 2 carry no request number, so if one arrives twice or
-    overtakes another (which TCP prevents), the client mistakes an old response for the new one.
+    (Every entry contains the LastAddConfirmed that its writer knew when it pushed the entry.)
+
+    The check skips readers that accept the first response; their `lac.read` events have a `detail`.
+    The result is unknown if the ledger is deleted, if a bookie was formatted, or if the reader may
+    not know about a second segment or a replacement bookie. It is also unknown if responses to the
+    reader arrived twice or out of order, which TCP prevents: responses of protocol version 2 have
+    no request number, so the client takes an old response for the new one.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._carried: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        self._stored_lac: defaultdict[int, dict[int, int]] = defaultdict(dict)
+        """For each ledger and entry, the LastAddConfirmed that is stored in the entry."""
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-        """For each ledger, the minimum LastAddConfirmed that readers must get, and the entry that
-        carries it.
+        """For each ledger, the lowest LastAddConfirmed that a reader may get from now on, and the
+        entry in which it is stored.
         """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
+        """For each ledger and reader, the minimum at the time of the reader's request."""
         self._outside: dict[tuple[int, str], str] = {}
-        """For each ledger and reader, a bookie outside the last ensemble that the reader asked."""
-        self._out_of_order: dict[str, None] = {}
+        """For each ledger and reader, a bookie that the reader asked although it is not in the last
+        ensemble.
+        """
+        self._out_of_order: set[str] = set()
+        """Nodes that may have received a duplicate response, or responses in the wrong order."""
 
     @on("message.swapped", "message.copied")
     def out_of_order(self, event: Event) -> None:
-        # A duplicated request gets two responses.
-        self._out_of_order[event.node] = self._out_of_order[event.peer] = None
+        # Both ends are affected, because a request that is delivered twice gets two responses.
+        self._out_of_order.update((event.node, event.peer))
 
     @on("add.pushed")
     def pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.is_writer(event.node):
-            self._carried[event.ledger][event.entry] = ledger.confirmed
+            self._stored_lac[event.ledger][event.entry] = ledger.confirmed
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        # Qa bookies have the entry, so one of them responds to every reader. Entries written by a
-        # recoverer carry a lower LastAddConfirmed.
+        # Qa bookies have the entry, so every reader gets a response from one of them. The entries
+        # that a recoverer writes contain a lower LastAddConfirmed.
         if not self.ledgers[event.ledger].is_writer(event.node):
             return
-        lac = self._carried[event.ledger].get(event.entry, -1)
+        lac = self._stored_lac[event.ledger].get(event.entry, -1)
         self._minimum[event.ledger] = max(self._minimum[event.ledger], (lac, event.entry))
 
     @on("read.sent")
@@ -69,29 +76,34 @@ class ReadersLearnWhatIsConfirmed(Check):
         lac, entry = self._expected.pop(key, (-1, -1))
         outside = self._outside.pop(key, "")
         ledger = self.ledgers[event.ledger]
-        if entry < 0 or event.detail or ledger.deferred_sync or event.node in self.facts.caretakers:
+        if entry < 0 or event.detail or ledger.deferred_sync:
+            return
+        if event.node in self.facts.maintenance_nodes:
             return
         if ledger.deleting or ledger.deleted:
-            self.doubt(f"ledger {event.ledger} is deleted, so its bookies may have dropped it")
+            self.report_doubt(f"Bookies may have dropped ledger {event.ledger}, which is deleted")
             return
         if ledger.formatted:
-            self.doubt(f"bookies of ledger {event.ledger} were formatted")
+            self.report_doubt(f"Bookies of ledger {event.ledger} were formatted")
             return
         if event.node in self._out_of_order:
-            self.doubt(f"responses to {event.node} arrived out of order or twice")
+            self.report_doubt(f"Responses to {event.node} arrived out of order or twice")
             return
         if len(ledger.segments.firsts) != 1:
-            self.doubt(f"{event.node} may not have known all segments of ledger {event.ledger}")
+            self.report_doubt(
+                f"{event.node} may not have known all segments of ledger {event.ledger}"
+            )
             return
         if outside:
-            self.doubt(f"{event.node} did not know that {outside} had been replaced")
+            self.report_doubt(f"{event.node} did not know that {outside} had been replaced")
             return
-        self.judged += 1
-        if event.entry < lac:
-            self.broke(
+        if event.entry >= lac:
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} read LastAddConfirmed {event.entry} of ledger {event.ledger},"
                 f" but entry {entry}, confirmed earlier, carried {lac}",
-                self.facts.first("add.pushed", event.ledger, entry),
-                self.facts.first("lac.advanced", event.ledger, entry),
+                self.first("add.pushed", event.ledger, entry),
+                self.first("lac.advanced", event.ledger, entry),
             )

@@ -13,7 +13,9 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 _LISTED_FOR_US = 1_000_000
-"""An auditor reports a lost bookie less than this long after it has read the metadata."""
+"""An auditor reads the metadata of all ledgers less than this long before it declares a bookie
+lost.
+"""
 _MARKED_WITHIN_US = 5_000_000
 
 
@@ -22,9 +24,9 @@ class LostBookiesLedgersAreMarked(Check):
     lists the bookie is marked as under-replicated.
 
     The check covers only the first auditor of a run, because a later one may find marks that its
-    predecessor did not report, and only if nothing disturbs the auditor in the meantime. It skips
-    ledgers whose metadata has listed the bookie for less than a second, and deleted ledgers, which
-    the epilogue cannot read.
+    predecessor has written but not reported. The result is unknown if a fault disturbs the auditor
+    during the five seconds. The check skips ledgers whose metadata has listed the bookie for less
+    than a second, and ledgers that the epilogue does not read, such as deleted ones.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -45,14 +47,14 @@ class LostBookiesLedgersAreMarked(Check):
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
-        self._listed[event.ledger, max(event.entry, 0)] = event
+        self._listed[event.ledger, event.entry] = event
 
     @on("bookie.lost")
     def lost(self, event: Event) -> None:
         if len(self._auditors) != 1:
-            self.doubt(f"{event.node} was not the only auditor")
+            self.report_doubt(f"{event.node} was not the only auditor")
             return
-        for ledger in self.facts.kept:
+        for ledger in self.facts.existing:
             firsts = zip(ledger.segments.firsts, ledger.segments.ensembles, strict=True)
             since = [
                 self._listed[ledger.ledger_id, first].time_us
@@ -62,7 +64,7 @@ class LostBookiesLedgersAreMarked(Check):
             if not since or min(since) > event.time_us - _LISTED_FOR_US:
                 continue
             if event.peer in self._marked[ledger.ledger_id]:
-                self.judged += 1
+                self.report_kept()
             else:
                 self._due.setdefault((ledger.ledger_id, event.peer), event)
 
@@ -71,7 +73,7 @@ class LostBookiesLedgersAreMarked(Check):
         for bookie in event.bookies:
             self._marked[event.ledger].add(bookie)
             if self._due.pop((event.ledger, bookie), None) is not None:
-                self.judged += 1
+                self.report_kept()
 
     @on("replication.done")
     def repaired(self, event: Event) -> None:
@@ -84,22 +86,26 @@ class LostBookiesLedgersAreMarked(Check):
 
     @on("node.killed", "node.paused", "session.lost", "metadata.hung", "link.cut", "message.lost")
     def disturbed(self, event: Event) -> None:
+        self._note_overdue_marks(event.time_us)
         for (ledger, bookie), loss in [*self._due.items()]:
-            is_over = event.time_us > loss.time_us + _MARKED_WITHIN_US
-            if is_over:
-                self._unmarked.append((ledger, loss))
-            elif loss.node in (event.node, event.peer) or event.kind == "metadata.hung":
-                self.doubt(f"{loss.node} was disturbed while it marked the ledgers of {bookie}")
-            else:
-                continue
-            del self._due[ledger, bookie]
+            if loss.node in (event.node, event.peer) or event.kind == "metadata.hung":
+                self.report_doubt(
+                    f"{loss.node} was disturbed while it marked the ledgers of {bookie}"
+                )
+                del self._due[ledger, bookie]
+
+    def _note_overdue_marks(self, now_us: int) -> None:
+        for key, loss in [*self._due.items()]:
+            if now_us > loss.time_us + _MARKED_WITHIN_US:
+                self._unmarked.append((key[0], loss))
+                del self._due[key]
 
     def finish(self) -> None:
         if self._due:
-            self.disturbed(self.facts.events[-1])
+            self._note_overdue_marks(self.facts.events[-1].time_us)
         for ledger, loss in self._unmarked:
             if ledger in self._read:
-                self.broke(
+                self.report_broken(
                     loss,
                     f"{loss.node} declared {loss.peer} lost, but did not mark ledger {ledger},"
                     f" whose metadata lists {loss.peer}",
@@ -109,18 +115,23 @@ class LostBookiesLedgersAreMarked(Check):
 class MarkedLedgersAreRepaired(Check):
     """Once all faults are repaired, no ledger remains marked as under-replicated.
 
-    The result is unknown if a disk was damaged or formatted, or if a bookie does not start, because
-    copies may be lost for good.
+    The result is unknown if a disk was damaged or formatted, or if a bookie, auditor or replication
+    worker does not start again, because copies may be lost for good, or nobody may repair them.
     """
 
     def finish(self) -> None:
         for answer in self.facts.answers_of(MarksFound):
-            if answer.ledgers and (self.facts.bad_disks or self.facts.down):
-                self.doubt("a disk was damaged or a bookie did not start")
-                continue
-            self.judged += 1
-            if answer.ledgers:
-                self.broke(
+            down = self.facts.down.keys() & self.facts.maintenance_nodes.keys()
+            if not answer.ledgers:
+                self.report_kept()
+            elif self.facts.bad_disks:
+                self.report_doubt(
+                    f"The disk of {min(self.facts.bad_disks)} was damaged or formatted"
+                )
+            elif down:
+                self.report_doubt(f"{min(down)} did not start again")
+            else:
+                self.report_broken(
                     self.facts.before(answer),
                     f"ledger {answer.ledgers[0]} is still marked {answer.waited_s:g} s after all"
                     " faults were repaired",

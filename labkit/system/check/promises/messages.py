@@ -35,7 +35,8 @@ def message_of(event: Event) -> Message:
 
 
 def message_in(answer: MessageGiven | MessageRead | MessageReceived | MessageDelivered) -> Message:
-    return Message(*answer.message[:3])
+    content = answer.message
+    return Message(content.topic, content.producer, content.sequence_id)
 
 
 class _MessageCheck(Check):
@@ -47,12 +48,12 @@ class _MessageCheck(Check):
         self.found: defaultdict[Message, list[Event]] = defaultdict(list)
         self.read: dict[str, Event] = {}
         self._is_over = False
-        self.deduplicated: dict[str, None] = {}
+        self.deduplicated: set[str] = set()
         """Topics whose broker rejects duplicates."""
 
     @on("deduplication.rebuilt")
     def begins_to_deduplicate(self, event: Event) -> None:
-        self.deduplicated[event.topic] = None
+        self.deduplicated.add(event.topic)
 
     @on("epilogue.started")
     def over(self, _: Event) -> None:
@@ -78,9 +79,11 @@ class _MessageCheck(Check):
         for message, event in self.acked.items():
             gone = trimmed[message.topic]
             if message.topic not in self.read:
-                self.doubt(f"{message.topic} was not read after the receipt for {message}")
+                self.report_doubt(f"{message.topic} was not read after the receipt for {message}")
             elif event.ledger < 0 and gone and message not in self.found:
-                self.doubt(f"the receipt for {message}, which may be trimmed, has no MessageID")
+                self.report_doubt(
+                    f"The receipt for {message}, which may be trimmed, has no MessageID"
+                )
             elif event.ledger not in gone:
                 acked.append((message, event))
         return acked
@@ -100,9 +103,10 @@ class AcknowledgedMessagesAreKept(_MessageCheck):
 
     def finish(self) -> None:
         for message, event in self.acked_and_read():
-            self.judged += 1
-            if message not in self.found:
-                self.broke(
+            if message in self.found:
+                self.report_kept()
+            else:
+                self.report_broken(
                     event,
                     f"{message} has a receipt, but was not found when {message.topic} was read",
                     self.read[message.topic],
@@ -118,9 +122,10 @@ class MessagesAreStoredOnce(_MessageCheck):
         for message, (first, *others) in self.found.items():
             if message.topic not in self.deduplicated:
                 continue
-            self.judged += 1
+            if not others:
+                self.report_kept()
             for duplicate in others:
-                self.broke(
+                self.report_broken(
                     duplicate,
                     f"{message} is stored as {duplicate.ledger}:{duplicate.entry}, although it was"
                     f" already stored as {first.ledger}:{first.entry}",
@@ -136,10 +141,11 @@ class ProducersOrderIsKept(_MessageCheck):
     def finish(self) -> None:
         last: dict[tuple[str, str], tuple[Message, Event]] = {}
         for message, (event, *_) in self.found.items():
-            self.judged += 1
             key = message.topic, message.producer
             before, previous = last.get(key, (message, event))
-            if message.sequence_id < before.sequence_id:
+            if message.sequence_id >= before.sequence_id:
+                self.report_kept()
+            else:
                 self._out_of_order(message, event, before, previous)
             last[key] = message, event
 
@@ -147,9 +153,9 @@ class ProducersOrderIsKept(_MessageCheck):
         self, message: Message, event: Event, before: Message, previous: Event
     ) -> None:
         if self.trimmed()[message.topic] and message.topic not in self.deduplicated:
-            self.doubt(f"{message} may be a duplicate whose original was trimmed")
+            self.report_doubt(f"{message} may be a duplicate whose original was trimmed")
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{message} is stored as {event.ledger}:{event.entry}, after message"
                 f" {before.sequence_id} as {previous.ledger}:{previous.entry}",
@@ -182,22 +188,25 @@ class MessagesKeepTheirContent(Check):
                 self._judge_position(answer)
 
     def _judge(self, got: MessageRead | MessageReceived | MessageDelivered, how: str) -> None:
-        self.judged += 1
         message = message_in(got)
         given = self._given.get(message)
         where = f"{message} {how} as {got.ledger}:{got.entry}"
         if given is None:
-            self.broke(self.facts.before(got), f"{where}, but was not given to any producer")
+            self.report_broken(
+                self.facts.before(got), f"{where}, but was not given to any producer"
+            )
         elif given.message != got.message:
-            self.broke(
+            self.report_broken(
                 self.facts.before(got),
                 f"{where} with a payload other than the one given to its producer",
             )
+        else:
+            self.report_kept()
 
     def _judge_position(self, got: MessageReceived | MessageDelivered) -> None:
         message, stored = message_in(got), self._stored[got.ledger, got.entry]
         if stored and message not in stored:
-            self.broke(
+            self.report_broken(
                 self.facts.before(got),
                 f"{message} was delivered as {got.ledger}:{got.entry}, but that entry contains"
                 f" {' and '.join(map(str, sorted(stored)))}",
@@ -214,9 +223,10 @@ class ReceiptsNameTheirMessages(_MessageCheck):
             positions = [(each.ledger, each.entry) for each in self.found.get(message, ())]
             if event.ledger < 0 or not positions:
                 continue
-            self.judged += 1
-            if (event.ledger, event.entry) not in positions:
-                self.broke(
+            if (event.ledger, event.entry) in positions:
+                self.report_kept()
+            else:
+                self.report_broken(
                     event,
                     f"{message} got the receipt {event.ledger}:{event.entry}, but is stored as"
                     f" {positions[0][0]}:{positions[0][1]}",
@@ -228,8 +238,8 @@ class OneOwnerStores(Check):
     """Once a broker serves a topic, no entry that another broker pushes afterwards is stored.
 
     Entries that the previous broker pushed earlier may still be stored, and that broker may learn
-    of this late. A paused broker may report late that it serves the topic, so a broker does not
-    count as the owner if another one has started a newer ledger.
+    of this late. A broker that was paused may report that it serves the topic when it no longer
+    does, so its report does not count if another broker has started a newer ledger.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -259,10 +269,11 @@ class OneOwnerStores(Check):
         owner = self._owners.get(event.topic)
         if owner is None:
             return
-        self.judged += 1
         pushed = self._pushed.get((event.node, event.ledger, event.entry))
-        if event.node != owner.node and pushed is not None and pushed.seq > owner.seq:
-            self.broke(
+        if event.node == owner.node or pushed is None or pushed.seq < owner.seq:
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} stored a batch as {event.ledger}:{event.entry} that it pushed after"
                 f" {owner.node} had begun to serve {event.topic}",

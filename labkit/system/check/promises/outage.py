@@ -1,10 +1,10 @@
 """Promises about absent bookies, and about outages of the metadata store.
 
-In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`; BookKeeper makes only
-the first promise (`lostBookieRecoveryDelay`).
+In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`. BookKeeper itself keeps
+only the promise of `BriefAbsenceIsNoLoss` (`lostBookieRecoveryDelay`).
 """
 
-from labkit.system.check.attempts import NOTICE_DELAY_US
+from labkit.system.check.attempt_check import NOTICE_DELAY_US
 from labkit.system.check.facts import Facts
 from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
@@ -23,12 +23,13 @@ _RESPONSE_TIMEOUT_US = 17_000_000
 class BriefAbsenceIsNoLoss(Check):
     """A bookie that is absent for less than the lost-bookie recovery delay is not declared lost.
 
-    Breaking this promise loses no data, but all ledgers of the bookie are copied needlessly. The
-    check applies only while exactly one bookie is absent and nobody sets the delay: the auditor
-    does not wait if two bookies are absent, and setting the delay triggers an audit. The absence
-    begins with the first crash, pause or lost session since the bookie's last registration, so it
-    may be shorter than measured. The check ignores a registration that the auditor cannot have seen
-    in time.
+    If this promise is broken, no data is lost, but all ledgers of the bookie are copied needlessly.
+    The check applies only while exactly one bookie is absent and nobody changes the delay: the
+    auditor does not wait if two bookies are absent, and a new delay triggers an audit at once.
+
+    The check measures an absence from the first crash, pause or lost session since the bookie's
+    last registration. The auditor may notice the absence later. If the bookie registered again for
+    such a short time that the auditor may not have noticed it, the absence counts as one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -46,9 +47,10 @@ class BriefAbsenceIsNoLoss(Check):
     @on("node.killed", "node.paused", "session.lost")
     def absence_begins(self, event: Event) -> None:
         back, before = self._back.get(event.node), self._before.get(event.node)
-        if back and before and event.time_us - back.time_us < NOTICE_DELAY_US:
-            event = before
-        self._absent_since.setdefault(event.node, event)
+        is_still_absent = back and event.time_us - back.time_us < NOTICE_DELAY_US
+        # The auditor may not have noticed that the bookie was back in the meantime.
+        begun = before if before and is_still_absent else event
+        self._absent_since.setdefault(event.node, begun)
 
     @on("bookie.registered")
     def registered(self, event: Event) -> None:
@@ -60,13 +62,13 @@ class BriefAbsenceIsNoLoss(Check):
         bookie, auditor = event.peer, event.node
         absent, back = self._absent_since.get(bookie), self._back.get(bookie)
         if auditor not in self._delays or back is None:
-            self.doubt(f"the trace does not show when {bookie} left")
+            self.report_doubt(f"The trace does not show when {bookie} left")
             return
         if auditor in self.facts.skewed:
-            self.doubt(f"the clock of {auditor} was inaccurate")
+            self.report_doubt(f"The clock of {auditor} was inaccurate")
             return
         if absent is None and event.time_us - back.time_us < NOTICE_DELAY_US:
-            self.doubt(
+            self.report_doubt(
                 f"{bookie} had just registered, so {auditor} may not have known about it yet"
             )
             return
@@ -75,9 +77,10 @@ class BriefAbsenceIsNoLoss(Check):
         if read.seq > since.seq or self._is_another_absent(bookie, since):
             return
         absent_us = event.time_us - since.time_us
-        self.judged += 1
-        if absent_us + _CLOCK_ERROR_US < delay_s * 1e6:
-            self.broke(
+        if absent_us + _CLOCK_ERROR_US >= delay_s * 1e6:
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{auditor} declared {bookie} lost after at most {absent_us / 1e6:.3g} s,"
                 f" although bookies have {delay_s:g} s to come back",
@@ -97,9 +100,9 @@ class SilenceIsNoLoss(Check):
     bookie in its own process lost.
 
     The check skips auditors that started after the outage, because they cannot know about it.
-    Bookies contact the store three times per session timeout, so an outage of half the timeout is
-    long enough to expire sessions. The auditor measures the ten seconds, so its clock must be
-    accurate.
+    A bookie contacts the store three times per session timeout, so an outage that lasts for half
+    the timeout may expire its session. The auditor measures the ten seconds with its own clock, so
+    the result is unknown if that clock is inaccurate.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -130,26 +133,29 @@ class SilenceIsNoLoss(Check):
             return
         if event.time_us - hung.time_us > self._session_us / 2 + _IN_FLIGHT_US:
             self._resumed = event
-            self.judged += self._has_auditor
+            if self._has_auditor:
+                self.report_kept()
 
     @on("bookie.lost")
     def lost(self, event: Event) -> None:
         auditor, bookie, resumed = event.node, event.peer, self._resumed
         if auditor == bookie:
-            self.broke(event, f"{auditor} declared {bookie} lost, the bookie in its own process")
+            self.report_broken(
+                event, f"{auditor} declared {bookie} lost, the bookie in its own process"
+            )
         if resumed is None or event.time_us - resumed.time_us > _GRACE_US:
             return  # Outside the grace period.
         if bookie in self.facts.down:
             return
         started = self._started.get(auditor)
         if started is not None and started.seq > resumed.seq:
-            self.doubt(f"{auditor} was started after the outage of the metadata store")
+            self.report_doubt(f"{auditor} was started after the outage of the metadata store")
             return
         if auditor in self.facts.skewed:
-            self.doubt(f"the clock of {auditor} was inaccurate")
+            self.report_doubt(f"The clock of {auditor} was inaccurate")
             return
         since_s = (event.time_us - resumed.time_us) / 1e6
-        self.broke(
+        self.report_broken(
             event,
             f"{auditor} declared {bookie} lost {since_s:.3g} s after the metadata store resumed,"
             " although bookies have 10 s to register again",
@@ -167,7 +173,7 @@ class RunningBookiesStayRegistered(Check):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._runs: dict[str, None] = {}
+        self._running: set[str] = set()
         """Running bookies that have registered since they started."""
         self._gone: dict[str, Event] = {}
         """For each running bookie, the event with which it lost its registration."""
@@ -179,18 +185,18 @@ class RunningBookiesStayRegistered(Check):
 
     @on("bookie.unregistered")
     def unregistered(self, event: Event) -> None:
-        if event.node in self._runs:
+        if event.node in self._running:
             self._gone[event.node] = event
 
     @on("bookie.registered")
     def registered(self, event: Event) -> None:
-        self._runs[event.node] = None
+        self._running.add(event.node)
         if self._gone.pop(event.node, None) is not None:
-            self.judged += 1
+            self.report_kept()
 
     @on("node.killed", "node.paused", "clock.skewed")
     def stopped(self, event: Event) -> None:
-        self._runs.pop(event.node, None)
+        self._running.discard(event.node)
         self._gone.pop(event.node, None)
 
     @on("link.cut", "link.healed", "metadata.hung", "metadata.resumed", "session.lost")
@@ -214,7 +220,7 @@ class RunningBookiesStayRegistered(Check):
             )
             if not self._links_cut and event.time_us > due_us:
                 since_s = (event.time_us - gone.time_us) / 1e6
-                self.broke(
+                self.report_broken(
                     event,
                     f"{bookie} is running but has not been registered for {since_s:.3g} s",
                     gone,

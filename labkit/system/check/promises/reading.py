@@ -21,27 +21,26 @@ class ReadersAgree(Check):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._content: dict[tuple[int, int], str] = {}
+        self._first: dict[tuple[int, int], Event] = {}
+        """For each ledger and entry, the first event that reports the content."""
 
     @on("add.pushed", "read.done")
     def content_reported(self, event: Event) -> None:
         if event.entry < 0:
             return
-        content = event.checksum
-        if not content:
-            self.doubt("the trace does not include the checksums of the entries written and read")
+        if not event.checksum:
+            self.report_doubt("The trace does not include the checksums of all entries")
             return
-        first = self._content.setdefault((event.ledger, event.entry), content)
-        if content == first:
-            self.judged += 1
+        first = self._first.setdefault((event.ledger, event.entry), event)
+        if event.checksum == first.checksum:
+            self.report_kept()
             return
         source = f" from {event.peer}" if event.peer else ""
-        self.broke(
+        self.report_broken(
             event,
             f"{event.node} has entry {event.entry} of ledger {event.ledger}{source} with"
-            f" checksum {content}, but earlier the checksum was {first}",
-            self.facts.first("add.pushed", event.ledger, event.entry)
-            or self.facts.first("read.done", event.ledger, event.entry),
+            f" checksum {event.checksum}, but earlier the checksum was {first.checksum}",
+            first,
         )
 
 
@@ -72,36 +71,40 @@ class NothingBeyondLacIsRead(Check):
     @on("read.done")
     def read(self, event: Event) -> None:
         ledger, entry = self.ledgers[event.ledger], event.entry
-        if entry < 0 or event.node in self.facts.caretakers:
+        if entry < 0 or event.node in self.facts.maintenance_nodes:
             return
         if (event.ledger, entry, event.node, event.peer) in self._of_recovery:
             return
         readable = ledger.confirmed_by_any if ledger.closed is None else ledger.end
         if ledger.recovers_and_reads(event.node):
             if entry <= readable:
-                self.judged += 1
+                self.report_kept()
             else:
-                self.doubt(f"{event.node} both recovers and reads ledger {event.ledger}")
+                self.report_doubt(f"{event.node} both recovers and reads ledger {event.ledger}")
             return
         if event.ledger not in self._highest or entry > self._highest[event.ledger].entry:
             self._highest[event.ledger] = event
         if entry <= readable:
-            self.judged += 1
+            self.report_kept()
         elif ledger.created is None:
-            self.doubt_missing_creation(ledger)
+            self.report_missing_creation(ledger)
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} received entry {entry} of ledger {event.ledger} from {event.peer},"
                 f" although only entries up to {readable} were readable",
-                self.facts.first("add.pushed", event.ledger, entry),
+                self.first("add.pushed", event.ledger, entry),
             )
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
-        read = self._highest.get(event.ledger)
-        if read is not None and read.entry > event.entry:
-            self.broke(
+        ledger, read = self.ledgers[event.ledger], self._highest.get(event.ledger)
+        if read is None or read.entry <= event.entry:
+            return
+        if ledger.created is None:
+            self.report_missing_creation(ledger)
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} closed ledger {event.ledger} {end_words(event.entry)}, although"
                 f" {read.node} had received entry {read.entry}",
@@ -125,10 +128,10 @@ class ClosedLedgerNeverChanges(Check):
     def closed(self, event: Event) -> None:
         before = self._closed.setdefault(event.ledger, event)
         if (before.entry, before.size) == (event.entry, event.size):
-            self.judged += 1
+            self.report_kept()
             self._firsts[event.ledger] = list(self.ledgers[event.ledger].segments.firsts)
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} closed ledger {event.ledger} {end_words(event.entry)}, length"
                 f" {event.size}, but {before.node} had closed it {end_words(before.entry)}, length"
@@ -139,8 +142,12 @@ class ClosedLedgerNeverChanges(Check):
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
         before = self._closed.get(event.ledger)
-        if before is not None and max(event.entry, 0) not in self._firsts[event.ledger]:
-            self.broke(
+        if before is None or event.entry in self._firsts[event.ledger]:
+            return
+        if self.ledgers[event.ledger].created is None:
+            self.report_missing_creation(self.ledgers[event.ledger])
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} added a segment that starts at entry {event.entry} to ledger"
                 f" {event.ledger}, which was already closed",
@@ -151,7 +158,7 @@ class ClosedLedgerNeverChanges(Check):
     def lac_read(self, event: Event) -> None:
         before = self._closed.get(event.ledger)
         if before is not None and event.entry > before.entry:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} read LastAddConfirmed {event.entry} of ledger"
                 f" {event.ledger}, which was closed {end_words(before.entry)}",

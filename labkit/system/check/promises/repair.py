@@ -6,7 +6,7 @@ In BookKeeper: `client/LedgerFragmentReplicator.java`, `replication/ReplicationW
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from labkit.system.check.attempts import AttemptCheck
+from labkit.system.check.attempt_check import AttemptCheck
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
@@ -40,10 +40,10 @@ class RepairIsComplete(AttemptCheck):
     an entry.
 
     A repair tests only the first and the last entry of a fragment, as in BookKeeper, so it may
-    overlook other entries that a kept bookie has lost. A dead bookie may remain listed for a
-    segment of which it has no entry to store, and for the segment that a writer is adding to: until
-    the bookie's session expires, no node knows that it is dead. After that, the rules of
-    `AttemptCheck` apply.
+    overlook other entries that one of the remaining bookies has lost. A dead bookie may remain
+    listed for a segment of which it has no entry to store, and for the segment that a writer is
+    adding to: until the bookie's session expires, no node knows that it is dead. After that, the
+    rules of `AttemptCheck` apply.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -70,7 +70,7 @@ class RepairIsComplete(AttemptCheck):
     @on("ensemble.deferred")
     def ensemble_deferred(self, event: Event) -> None:
         deferred = self._repairs[event.ledger].deferred.setdefault(event.node, [])
-        deferred.append((max(event.entry, 0), event.ensemble))
+        deferred.append((event.entry, event.ensemble))
 
     @on("recovery.ended")
     def recovery_ended(self, event: Event) -> None:
@@ -81,7 +81,9 @@ class RepairIsComplete(AttemptCheck):
     def ensemble_set(self, event: Event) -> None:
         self._stop_copying(event)
         ledger = self.ledgers[event.ledger]
-        is_repair = event.node in self.facts.caretakers and event.node not in ledger.recovering
+        is_repair = (
+            event.node in self.facts.maintenance_nodes and event.node not in ledger.recovering
+        )
         if is_repair and ledger.replaced_ensemble:
             new = [bookie for bookie in event.ensemble if bookie not in ledger.replaced_ensemble]
             self._check_listed(event, ledger, new)
@@ -98,17 +100,18 @@ class RepairIsComplete(AttemptCheck):
         self._repairs[event.ledger].copying.discard(event.node)
 
     def _check_listed(self, event: Event, ledger: LedgerFacts, new: list[str]) -> None:
-        first, last = max(event.entry, 0), self._last_certain_entry(ledger)
+        first, last = event.entry, self._last_certain_entry(ledger)
         for bookie in new:
             for entry in ledger.segments.entry_ids(first, last):
                 if bookie not in ledger.segments.write_set(entry):
                     continue
-                if self._may_be_listed(ledger, bookie, first, entry):
+                if self._may_be_listed_by_recoverer(ledger, bookie, first, entry):
                     continue
                 self._repairs[event.ledger].listed.setdefault((bookie, entry), event)
-                self.judged += 1
-                if not ledger.has_copy(bookie, entry):
-                    self.broke(
+                if ledger.has_copy(bookie, entry):
+                    self.report_kept()
+                else:
+                    self.report_broken(
                         event,
                         f"{event.node} listed {bookie} in the metadata of ledger {event.ledger},"
                         f" but {bookie} does not have entry {entry}",
@@ -122,8 +125,15 @@ class RepairIsComplete(AttemptCheck):
         found = self._repairs[ledger.ledger_id].found_end
         return ledger.confirmed if found is None else found
 
-    def _may_be_listed(self, ledger: LedgerFacts, bookie: str, first: int, entry: int) -> bool:
-        """Return whether a recoverer may have listed the bookie without reporting it."""
+    def _may_be_listed_by_recoverer(
+        self, ledger: LedgerFacts, bookie: str, first: int, entry: int
+    ) -> bool:
+        """Return whether a recoverer may have listed the bookie for the entry, or another bookie.
+
+        This is the case if a recoverer has deferred a segment that contains the entry, and has not
+        reported the end of its recovery. That segment may list the bookie. If it begins after the
+        segment that the repair has changed, the entry may not belong to the changed segment at all.
+        """
         return any(
             start <= entry and (bookie in ensemble or first < start)
             for deferred in self._repairs[ledger.ledger_id].deferred.values()
@@ -138,33 +148,34 @@ class RepairIsComplete(AttemptCheck):
         repairs.copying.discard(event.node)
         unreported = (*repairs.begun, *sorted(repairs.died_copying))
         if unreported:
-            self.doubt(
+            self.report_doubt(
                 f"{unreported[0]} may have changed ledger {event.ledger} without reporting it"
             )
             return
         if ledger.deleted is not None:
             return
-        for bookie in _holders(ledger, begun):
-            killed = self.facts.down.get(bookie)
+        down = {bookie: self.facts.down.get(bookie) for bookie in _holders(ledger, begun)}
+        for bookie, killed in down.items():
             # A bookie that died during the repair may have died after the worker last checked it.
             if killed is not None and (begun is None or killed.seq < begun.seq):
-                self.broke(
+                self.report_broken(
                     event,
                     f"{event.node} considered ledger {event.ledger} repaired, but its metadata"
                     f" lists {bookie}, which was already down",
                     killed,
                 )
+                return
         if ledger.closed is None:
-            self.doubt(f"ledger {event.ledger} is never closed in this trace")
+            self.report_doubt(f"Ledger {event.ledger} is not closed when {event.node} repairs it")
             return
         for entry in range(ledger.end + 1):
             for bookie in ledger.segments.write_set(entry):
                 if not ledger.has_copy(bookie, entry):
-                    self.doubt(
+                    self.report_doubt(
                         f"{bookie} never had entry {entry} of ledger {event.ledger}, which a repair"
                         " that tests only first and last entries need not notice"
                     )
-        self.judged += 1
+        self.report_kept()
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
@@ -175,7 +186,7 @@ class RepairIsComplete(AttemptCheck):
         ledger = self.ledgers[event.ledger]
         is_listed = event.peer in ledger.segments.write_set(event.entry)
         if is_listed and event.entry <= ledger.end and proves_absence(event):
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.peer} does not have entry {event.entry} of ledger {event.ledger},"
                 f" although {repaired.node} had listed it in a repair",

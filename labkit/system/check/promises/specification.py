@@ -14,11 +14,12 @@ from collections import defaultdict
 
 from labkit.system.check.facts import EPILOGUE, Facts, LedgerFacts, proves_absence
 from labkit.system.check.promise import Check, end_words, entry_words
+from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 _NO_RESPONSE = "MetadataUnavailableError"
-_NO_LEDGER = "BKNoSuchLedgerExistsOnMetadataServerException"
+_NO_LEDGER = BKNoSuchLedgerExistsOnMetadataServerException.__name__
 
 
 class TypeOK(Check):
@@ -31,29 +32,36 @@ class TypeOK(Check):
     @on("ledger.created")
     def created(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        self.judged += 1
-        if not ledger.ensemble_size >= ledger.write_quorum >= ledger.ack_quorum >= 1:
+        if ledger.ensemble_size >= ledger.write_quorum >= ledger.ack_quorum >= 1:
+            self.report_kept()
+        else:
             sizes = f"E={event.ensemble_size} Qw={event.write_quorum} Qa={event.ack_quorum}"
-            self.broke(event, f"ledger {event.ledger} was created with {sizes}")
+            self.report_broken(event, f"ledger {event.ledger} was created with {sizes}")
 
     @on("ensemble.set", "ensemble.deferred")
     def ensemble_set(self, event: Event) -> None:
         ledger, ensemble = self.ledgers[event.ledger], event.ensemble
         if ledger.created is None:
-            self.doubt_missing_creation(ledger)
+            self.report_missing_creation(ledger)
         elif len(ensemble) != len(set(ensemble)) or len(ensemble) != ledger.ensemble_size:
-            self.broke(
+            self.report_broken(
                 event,
                 f"the ensemble of ledger {event.ledger} that starts at entry {event.entry} is"
                 f" {', '.join(ensemble)}, expected {ledger.ensemble_size} different bookies",
                 ledger.created,
             )
+        else:
+            self.report_kept()
 
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        if ledger.created is not None and not -1 <= event.entry <= ledger.last_pushed:
-            self.broke(
+        if ledger.created is None:
+            self.report_missing_creation(ledger)
+        elif -1 <= event.entry <= ledger.last_pushed:
+            self.report_kept()
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} closed ledger {event.ledger} {end_words(event.entry)}, but the last"
                 f" entry that {ledger.writer} pushed is {entry_words(ledger.last_pushed)}",
@@ -70,11 +78,14 @@ class NoDivergenceBetweenClientAndMetaData(Check):
     @on("ledger.closed")
     def closed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        self.judged += 1
         if ledger.closed is not event:
-            self.broke(event, f"ledger {event.ledger} was closed a second time", ledger.closed)
+            self.report_broken(
+                event, f"ledger {event.ledger} was closed a second time", ledger.closed
+            )
         elif ledger.confirmed > event.entry:
             self._diverged(event, ledger)
+        else:
+            self.report_kept()
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
@@ -84,10 +95,12 @@ class NoDivergenceBetweenClientAndMetaData(Check):
 
     def _diverged(self, event: Event, ledger: LedgerFacts) -> None:
         lost = ledger.end + 1
-        if ledger.was_formatted_away(lost):
-            self.doubt(f"bookies that had entry {lost} of ledger {event.ledger} were formatted")
+        if ledger.may_be_lost_by_formatting(lost):
+            self.report_doubt(
+                f"Bookies that had entry {lost} of ledger {event.ledger} were formatted"
+            )
             return
-        self.broke(
+        self.report_broken(
             event,
             f"{ledger.writer} has confirmed entry {ledger.confirmed} of ledger {event.ledger}, but"
             f" the last entry in the metadata is {entry_words(ledger.end)}",
@@ -107,19 +120,20 @@ class AllCommittedEntriesReachAckQuorum(Check):
         if ledger.closed is None:
             return
         if ledger.created is None:
-            self.doubt_missing_creation(ledger)
+            self.report_missing_creation(ledger)
             return
         for entry in range(ledger.end + 1):
-            self.judged += 1
             copies = ledger.copy_count(entry)
-            if copies < ledger.ack_quorum:
-                self.broke(
+            if copies >= ledger.ack_quorum:
+                self.report_kept()
+            else:
+                self.report_broken(
                     event,
                     f"entry {entry} of the closed ledger {event.ledger} is stored on {copies} of"
                     f" {', '.join(ledger.segments.write_set(entry))},"
                     f" expected at least {ledger.ack_quorum}",
                     ledger.closed,
-                    self.facts.first("add.pushed", event.ledger, entry),
+                    self.first("add.pushed", event.ledger, entry),
                 )
                 return
 
@@ -133,15 +147,19 @@ class OnlyValidFragments(Check):
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        first, highest = max(event.entry, 0), ledger.segments.firsts[-1]
-        self.judged += 1
-        is_late = ledger.closed is not None and event.node not in self.facts.caretakers
-        if first < highest and not ledger.replaced_ensemble and not is_late:
-            self.broke(
+        if ledger.closed is not None and event.node not in self.facts.maintenance_nodes:
+            return  # This node has learned late of a change that was made before the close.
+        highest = ledger.segments.firsts[-1]
+        if event.entry == highest or ledger.replaced_ensemble:
+            self.report_kept()
+        elif ledger.created is None:
+            self.report_missing_creation(ledger)
+        else:
+            self.report_broken(
                 event,
-                f"{event.node} added a segment that starts at entry {first} to ledger"
+                f"{event.node} added a segment that starts at entry {event.entry} to ledger"
                 f" {event.ledger}, which already has one that starts at entry {highest}",
-                self.facts.first("ensemble.set", event.ledger, highest),
+                self.first("ensemble.set", event.ledger, highest),
             )
 
 
@@ -155,16 +173,16 @@ class NoDirtyReads(Check):
     def lac_reported(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.created is None:
-            self.doubt_missing_creation(ledger)
+            self.report_missing_creation(ledger)
         elif event.entry <= max(ledger.confirmed_by_any, ledger.end):
-            self.judged += 1
+            self.report_kept()
         else:
             source = f" from {event.peer}" if event.peer else ""
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} learned{source} that ledger {event.ledger} is confirmed up to entry"
                 f" {event.entry}, but it is confirmed only up to {ledger.confirmed_by_any}",
-                self.facts.first("add.pushed", event.ledger, event.entry),
+                self.first("add.pushed", event.ledger, event.entry),
             )
 
 
@@ -215,29 +233,34 @@ class LedgerIsClosed(Check):
             self._unasked[event.ledger] = event
 
     def finish(self) -> None:
-        for ledger in self.facts.kept:
-            number = ledger.ledger_id
+        for ledger in self.facts.existing:
+            ledger_id = ledger.ledger_id
             if ledger.closed is not None:
-                self.judged += 1
-            elif number in self._unasked:
-                unasked = self._unasked[number]
-                self.doubt(f"{unasked.peer} could not be asked for ledger {number} at the end")
-            elif number in self._no_response:
-                self.doubt(f"the metadata store did not say whether ledger {number} is closed")
-            elif number in self._gone and (request := ledger.deleting):
-                self.doubt(
-                    f"{request.node} may have deleted ledger {number} without receiving a response"
+                self.report_kept()
+            elif ledger_id in self._unasked:
+                bookie = self._unasked[ledger_id].peer
+                self.report_doubt(f"At the end, {bookie} could not be asked for ledger {ledger_id}")
+            elif ledger_id in self._no_response:
+                self.report_doubt(
+                    f"The metadata store did not say whether ledger {ledger_id} is closed"
+                )
+            elif ledger_id in self._gone and (request := ledger.deleting):
+                self.report_doubt(
+                    f"{request.node} may have deleted ledger {ledger_id} without receiving a"
+                    " response"
                 )
             elif EPILOGUE in ledger.recoverers:
-                self._judge(number, ledger.recoverers[EPILOGUE])
+                self._judge(ledger_id, ledger.recoverers[EPILOGUE])
             elif ledger.created is not None:
-                self.doubt(f"ledger {number} was not opened with recovery at the end")
+                self.report_doubt(f"At the end, ledger {ledger_id} was not opened with recovery")
 
-    def _judge(self, number: int, start: Event) -> None:
-        unfinished = self._begun[number]
+    def _judge(self, ledger_id: int, start: Event) -> None:
+        unfinished = self._begun[ledger_id]
         if unfinished and EPILOGUE not in unfinished:
-            self.doubt(
-                f"{min(unfinished)} may have closed ledger {number} without receiving a response"
+            self.report_doubt(
+                f"{min(unfinished)} may have closed ledger {ledger_id} without receiving a response"
             )
         else:
-            self.broke(start, f"ledger {number} was opened with recovery, but it is not closed")
+            self.report_broken(
+                start, f"ledger {ledger_id} was opened with recovery, but it is not closed"
+            )

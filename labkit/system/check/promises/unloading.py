@@ -33,11 +33,13 @@ class UnloadedTopicsAreClosed(Check):
         for answer in self.facts.answers_of(TopicUnloaded):
             changes = self._changes.get((answer.broker, answer.topic), [])
             before = [event for event in changes if event.seq < answer.at]
-            if before:
-                self.judged += 1
-                if before[-1].kind == "topic.opened":
-                    self.broke(
-                        self.facts.before(answer),
-                        f"{answer.broker} reported that {answer.topic} is unloaded, but still"
-                        " serves it",
-                    )
+            if not before:
+                continue
+            if before[-1].kind != "topic.opened":
+                self.report_kept()
+            else:
+                self.report_broken(
+                    self.facts.before(answer),
+                    f"{answer.broker} reported that {answer.topic} is unloaded, but still"
+                    " serves it",
+                )

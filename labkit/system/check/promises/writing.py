@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from labkit.system.check.facts import Facts, LedgerFacts
 from labkit.system.check.promise import Check, entry_words
-from labkit.system.check.responses import ResponseCheck
+from labkit.system.check.response_check import ResponseCheck
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
@@ -49,28 +49,32 @@ class WriteSetIsRight(Check):
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.peer
         write_set = ledger.write_set_of(event.node, entry)
         if bookie in write_set:
-            self.judged += 1
+            self.report_kept()
             self._sent[event.ledger, bookie].add(entry)
         elif not write_set:
-            self.doubt_missing_creation(ledger)
-        elif not self._is_excused(ledger, event):
-            self.broke(
+            self.report_missing_creation(ledger)
+        elif self._has_stopped_or_changes_ensemble(ledger, event):
+            return
+        elif self._may_use_another_view(ledger, event):
+            self.report_doubt(two_views(event))
+        else:
+            self.report_broken(
                 event,
                 f"{event.node} sent entry {entry} of ledger {event.ledger} to {bookie},"
                 f" but its write set is {', '.join(write_set)}",
             )
 
-    def _is_excused(self, ledger: LedgerFacts, event: Event) -> bool:
-        """Return whether the sender has stopped, or may still use an older ensemble."""
-        if event.node != ledger.writer and event.node not in ledger.recovering:
-            return True
-        key, bookie = (event.ledger, event.node), event.peer
-        if any(bookie in each for each in self._replaced[key]):
-            return True
-        is_doubtful = ledger.has_two_views(event.node) and bookie in self._ever_listed[key]
-        if is_doubtful:
-            self.doubt(two_views(event))
-        return is_doubtful
+    def _has_stopped_or_changes_ensemble(self, ledger: LedgerFacts, event: Event) -> bool:
+        """Return whether the sender no longer recovers the ledger, or has just replaced an ensemble
+        with this bookie.
+        """
+        is_active = event.node == ledger.writer or event.node in ledger.recovering
+        replaced = self._replaced[event.ledger, event.node]
+        return not is_active or any(event.peer in ensemble for ensemble in replaced)
+
+    def _may_use_another_view(self, ledger: LedgerFacts, event: Event) -> bool:
+        listed = self._ever_listed[event.ledger, event.node]
+        return ledger.has_two_views(event.node) and event.peer in listed
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
@@ -81,9 +85,9 @@ class WriteSetIsRight(Check):
             if entry in self._sent[ledger, bookie]:
                 continue
             if self.ledgers[ledger].has_two_views(event.node):
-                self.doubt(two_views(event))
+                self.report_doubt(two_views(event))
             else:
-                self.broke(
+                self.report_broken(
                     event,
                     f"entry {entry} of ledger {ledger} was confirmed,"
                     f" although it had not been sent to {bookie} of its write set",
@@ -102,7 +106,9 @@ class AckFollowsSync(ResponseCheck):
     def acked(self, event: Event) -> None:
         ledger, entry, bookie = self.ledgers[event.ledger], event.entry, event.peer
         if entry in ledger.synced[bookie]:
-            self.judged += 1
+            self.report_kept()
+        elif ledger.created is None:
+            self.report_missing_creation(ledger)
         elif not ledger.deferred_sync:
             self.suspect(
                 event,
@@ -126,18 +132,18 @@ class AckQuorumIsReached(Check):
         write_set = ledger.write_set_of(event.node, entry)
         acked_by = [bookie for bookie in write_set if entry in ledger.acked[bookie]]
         if not write_set:
-            self.doubt_missing_creation(ledger)
+            self.report_missing_creation(ledger)
         elif len(acked_by) >= ledger.ack_quorum:
-            self.judged += 1
+            self.report_kept()
         elif ledger.has_two_views(event.node):
-            self.doubt(two_views(event))
+            self.report_doubt(two_views(event))
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} confirmed entry {entry} of ledger {event.ledger} with the"
                 f" acknowledgement of {', '.join(acked_by) or 'none'}, but the ack quorum is"
                 f" {ledger.ack_quorum} of {', '.join(write_set)}",
-                self.facts.first("add.pushed", event.ledger, entry),
+                self.first("add.pushed", event.ledger, entry),
             )
 
 
@@ -165,15 +171,15 @@ class LacAdvancesInOrder(Check):
         last = self._last.get(key, -1 if event.node == ledger.writer else None)
         self._last[key] = entry
         if last is None:
-            self.doubt_missing_creation(ledger)
+            self.report_missing_creation(ledger)
         elif entry == last + 1:
-            self.judged += 1
+            self.report_kept()
         elif ledger.has_two_views(event.node):
-            self.doubt(two_views(event))
+            self.report_doubt(two_views(event))
         else:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} confirmed entry {entry} of ledger {event.ledger},"
                 f" but the last entry that it had confirmed was {entry_words(last)}",
-                self.facts.first("lac.advanced", event.ledger, last, event.node),
+                self.first("lac.advanced", event.ledger, last, event.node),
             )

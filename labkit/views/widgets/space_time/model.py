@@ -107,6 +107,8 @@ def diagram_of(
     of_ledger = [e for e in events if e.kind in SHOWN_KINDS or e.kind in _REQUESTS]
     of_ledger = [e for e in of_ledger if e.ledger in (ledger, -1)]
     names = tuple(lanes or _lanes_of([e for e in of_ledger if e.ledger == ledger]))
+    lacs = {_record_of(event) for event in events if event.kind == "journal.lac_appended"}
+    of_ledger = [e for e in of_ledger if e.kind != "journal.synced" or _record_of(e) not in lacs]
     kept = _relinked([e for e in of_ledger if _is_shown(e, names)], events)
     kept = _without_first_starts(kept)
     words, messages = _words_of(kept), _messages_of(kept, names)
@@ -119,6 +121,11 @@ def diagram_of(
         tuple(messages),
         tuple(_breaks_of(kept, names)),
     )
+
+
+def _record_of(event: Event) -> tuple[str, str, int]:
+    """Return the position of the event's journal record."""
+    return event.node, event.file, event.offset
 
 
 def _is_shown(event: Event, lanes: Sequence[str]) -> bool:

@@ -43,6 +43,8 @@ class RunState:
         self.nodes: dict[str, NodeState] = {}
         self.cuts: dict[str, None] = {}
         self._cluster = cluster
+        self._fence_records: set[tuple[str, int, str, int]] = set()
+        """The bookie, ledger, file and offset of each fence in a journal."""
         self._durable_fences: set[tuple[str, int]] = set()
         self._handlers = {kind: getattr(self, name) for kind, name in _HANDLERS}
 
@@ -114,15 +116,24 @@ class RunState:
         if event.ledger not in fenced:
             self._change(event.node, fenced=(*fenced, event.ledger))
 
+    @on("journal.fence_appended")
+    def _fence_appended(self, event: Event) -> None:
+        self._fence_records.add((event.node, event.ledger, event.file, event.offset))
+
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
-        if event.entry < 0:
+        if (event.node, event.ledger, event.file, event.offset) in self._fence_records:
             self._durable_fences.add((event.node, event.ledger))
 
     @on("memtable.flushed")
     def _flushed(self, event: Event) -> None:
         fenced = self.nodes[event.node].fenced
         self._durable_fences |= {(event.node, ledger) for ledger in fenced}
+
+    @on("bookie.formatted")
+    def _formatted(self, event: Event) -> None:
+        self._durable_fences = {each for each in self._durable_fences if each[0] != event.node}
+        self._change(event.node, fenced=())
 
     @on("node.killed")
     def _killed(self, event: Event) -> None:

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import Event, lineage
 from labkit.system.trace.sentence import describe
 from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, path, rect, text
@@ -37,6 +37,7 @@ class EventList:
         self.runs, self.steps, self.positions = runs, steps, positions
         self._names = {FIRST: names[0], OTHER: names[1]}
         self.listed: Sequence[int] = range(len(steps))
+        self._by_seq = [{event.seq: event for event in run.events} for run in runs]
         self._rows = [{event.seq: row for row, event in enumerate(r.events, 1)} for r in runs]
         self._step_of = [dict[int, int]() for _ in runs]
         for number, step in enumerate(steps):
@@ -66,14 +67,10 @@ class EventList:
         this.
         """
         which, event = self.event(number)
-        broke = next((each for each in self.runs[which].broken if each.seq == event.seq), None)
-        found = {self.step_of(which, seq) for seq in broke.lineage} if broke else set()
-        found.add(number)
-        while (cause := self.step_of(which, event.cause)) >= 0:
-            found.add(cause)
-            # Use this run's own event, because `event` returns the event of the first run for a
-            # step that both runs share.
-            event = self.runs[which].events[self._rows[which][event.cause] - 1]
+        seq = event.seq
+        broke = next((each for each in self.runs[which].broken if each.seq == seq), None)
+        found = {self.step_of(which, each) for each in broke.lineage} if broke else set()
+        found.update(self.step_of(which, each.seq) for each in lineage(self._by_seq[which], seq))
         return sorted(found - {-1})
 
     def marks(self, number: int, y: float, narrow_y: float) -> Mark:

@@ -11,7 +11,7 @@ import pytest
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.placement.placement import in_name_order
 from labkit.system.model.errors import BKException, BKIncorrectParameterException
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import Event, lineage
 from labkit.worlds.live.host.exit_codes import EXIT_OK
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.processes.node_process import NodeNotStartedError, NodeStateError
@@ -240,8 +240,8 @@ async def test_lineage_of_an_acked_entry_reaches_back_to_its_push(
     await cluster.settled()
     confirmed = [e for e in events_of(cluster, "lac.advanced") if e.ledger == ledger_id]
     assert [event.entry for event in confirmed] == [0]
-    lineage = cluster.trace.lineage(confirmed[0].seq)
-    assert [event.kind for event in lineage] == [
+    path = lineage(dict(enumerate(cluster.trace.events)), confirmed[0].seq)
+    assert [event.kind for event in path] == [
         "add.pushed",
         "add.sent",
         "memtable.put",
@@ -250,11 +250,11 @@ async def test_lineage_of_an_acked_entry_reaches_back_to_its_push(
         "add.acked",
         "lac.advanced",
     ]
-    assert {event.ledger for event in lineage} == {ledger_id}
-    bookie = lineage[2].node
-    assert [event.node for event in lineage] == [*["client"] * 2, *[bookie] * 3, *["client"] * 2]
-    assert lineage[1].peer == lineage[5].peer == bookie
-    assert (lineage[3].file, lineage[3].offset) == (lineage[4].file, lineage[4].offset)
+    assert {event.ledger for event in path} == {ledger_id}
+    bookie = path[2].node
+    assert [event.node for event in path] == [*["client"] * 2, *[bookie] * 3, *["client"] * 2]
+    assert path[1].peer == path[5].peer == bookie
+    assert (path[3].file, path[3].offset) == (path[4].file, path[4].offset)
 
 
 async def test_trace_has_the_events_of_every_node(

@@ -17,7 +17,7 @@ from labkit.worlds.sim.explore.situations.situations_reached import (
 # Activities
 
 _RECOVERY = Activity(("recovery.started",), ("recovery.ended", "recovery.failed"))
-_CLOSING = Activity(("recovery.ended",), ("ledger.closed",))
+_CLOSING = Activity(("recovery.covered",), ("ledger.closed", "recovery.ended", "recovery.failed"))
 _FENCING = Activity(("fence.sent",), ("recovery.covered", "recovery.failed"))
 _REREADING = Activity(("recovery.covered",), ("recovery.ended", "recovery.failed"))
 _FENCED = Activity(("ledger.fenced",), ("ledger.collected",))
@@ -26,7 +26,9 @@ _ADD = Activity(("add.pushed",), ("lac.advanced",), ("node", "ledger", "entry"))
 _READ = Activity(("read.sent",), ("read.done", "read.failed"), ("node", "ledger", "entry", "peer"))
 
 _UNSYNCED_ADD = Activity(("journal.appended",), ("journal.synced",), ("node", "ledger", "entry"))
-_UNSYNCED_FENCE = Activity(("journal.fence_appended",), ("journal.synced",))
+_UNSYNCED_FENCE = Activity(
+    ("journal.fence_appended",), ("journal.synced",), ("node", "ledger", "file", "offset")
+)
 _FLUSH = Activity(call=("flush",))
 _COMPACTION = Activity(call=("compact",))
 _COLLECTION = Activity(call=("collect",))
@@ -163,7 +165,6 @@ _RECOVERING = (
         other_node,
     ),
     Situation("the recoverer dies while fencing", _KILLED, _FENCING, here),
-    Situation("the recoverer dies while writing entries back", _KILLED, _REREADING, here),
     Situation("the recoverer loses its session during recovery", _LOST_SESSION, _RECOVERY, here),
     Situation("the recoverer is paused during recovery", ("node.paused",), _RECOVERY, here),
     Situation("the metadata store hangs during recovery", ("metadata.hung",), _RECOVERY),

@@ -11,7 +11,9 @@ from labkit.worlds.sim.explore.situations.situations_reached import Meetings
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
-from labkit.worlds.sim.workload.steps import Write
+from labkit.worlds.sim.settings.triggers import On
+from labkit.worlds.sim.workload.steps import Recover, Write
+from tests.worlds.sim.explore.situations.test_situations_reached import Run
 
 
 def test_a_name_stands_for_one_situation() -> None:
@@ -50,3 +52,25 @@ def test_a_calm_run_gets_into_no_trouble() -> None:
 def test_the_page_says_how_many_there_are() -> None:
     page = Path(__file__).parents[5] / "tools" / "search" / "results.md"
     assert f"lists {len(SITUATIONS)} of them" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("last", "is_reached"), [("recovery.covered", True), ("ledger.closed", False)]
+)
+def test_a_recoverer_that_dies_after_it_has_closed_the_ledger_does_not_die_before(
+    last: str, is_reached: bool
+) -> None:
+    recovery = ("recovery.started", "recovery.covered", "ledger.closed")
+    steps = [("x", kind, 1) for kind in recovery[: recovery.index(last) + 1]]
+    run = Run((*steps, ("x", "node.killed", -1)))
+    reached = Meetings(SITUATIONS).reached(run)
+    assert ("the recoverer dies before it closes the ledger" in reached) is is_reached
+
+
+def test_a_recoverer_closes_the_ledger_before_it_reports_the_end_of_the_recovery() -> None:
+    """`covered_situations` relies on this order."""
+    scenario = Scenario(
+        Cluster(3), (Write(entries=2, close=False), Recover(client="x", when=On("lac.advanced")))
+    )
+    kinds = [event.kind for event in run(scenario).events if event.node == "x"]
+    assert kinds.index("ledger.closed") < kinds.index("recovery.ended")

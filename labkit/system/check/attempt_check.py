@@ -92,7 +92,7 @@ class AttemptCheck(Check):
             return
         self._judge_open(event, attempt, "considered it repaired")
         if is_alone and attempt.marked is not None and attempt.has_read_since:
-            self.broke(
+            self.report_broken(
                 event,
                 f"{event.node} removed the mark of ledger {event.ledger}, although"
                 f" {attempt.marked.node} had written it during the repair",
@@ -124,6 +124,6 @@ class AttemptCheck(Check):
     def finish(self) -> None:
         for event, wrong, lost in self._left_open:
             if self.facts.is_simulated:
-                self.broke(event, wrong, lost)
+                self.report_broken(event, wrong, lost)
             else:
-                self.doubt(f"{event.node} may not have known that {lost.peer} was lost")
+                self.report_doubt(f"{event.node} may not have known that {lost.peer} was lost")

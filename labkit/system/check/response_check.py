@@ -1,0 +1,44 @@
+"""Base class of checks that require an event on a bookie before the bookie's response.
+
+The bookie reports the required event itself. If it was killed after the response, and reported
+nothing in between, the report of the required event may have been lost, too (see the package's
+docstring). Then the check reports a doubt.
+"""
+
+from labkit.system.check.facts import Facts
+from labkit.system.check.promise import Check
+from labkit.system.trace.events import Event
+
+_REPORTED_BY_CLUSTER = ("node.paused", "node.resumed", "node.started")
+"""Kinds of events about a bookie that the cluster reports, instead of the bookie."""
+
+
+class ResponseCheck(Check):
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._suspects: list[tuple[Event, str, str]] = []
+
+    def suspect(self, event: Event, bookie: str, reason: str) -> None:
+        """Report this response in `finish`, unless the required event may have been lost."""
+        self._suspects.append((event, bookie, reason))
+
+    def finish(self) -> None:
+        following = self._following()
+        for event, bookie, reason in self._suspects:
+            later = following[event.seq]
+            if later is None or later.kind == "node.killed":
+                self.report_doubt(f"{bookie} reported nothing after event {event.seq}")
+            else:
+                self.report_broken(event, reason, later)
+
+    def _following(self) -> dict[int, Event | None]:
+        """Return the bookie's next event after each suspect response, by the response's `seq`."""
+        bookies = {event.seq: bookie for event, bookie, _ in self._suspects}
+        found: dict[int, Event | None] = {}
+        latest: dict[str, Event] = {}
+        for event in reversed(self.facts.events if bookies else ()):
+            if event.seq in bookies:
+                found[event.seq] = latest.get(bookies[event.seq])
+            if event.kind not in _REPORTED_BY_CLUSTER:
+                latest[event.node] = event
+        return found
