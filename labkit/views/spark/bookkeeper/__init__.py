@@ -18,6 +18,7 @@ and writes rows to topics through a broker.
     backlog      counts the entries that a stream has not read yet
     progress     returns a stream's backlog from its progress
     following    decides how far each batch of a stream reads
+    subscription keeps a stream's position as a subscription, so that retention respects it
     source, stream    the classes that Spark calls
 
     write_options     parses and checks the options and columns of a write query
@@ -72,6 +73,12 @@ Options for reading (not case-sensitive):
                          write_set, uuid, chunk_id and chunks; default true
     failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
                          if the query refers to one
+    predefinedSubscription
+                         keep this subscription at the position of the stream, so that retention
+                         does not delete what a restarted query needs; only for streams over topics
+    admin.url            HTTP address of a broker, such as "http://host:8080"; required with
+                         predefinedSubscription
+    token                the token with which to log in to that broker
 
 If you pass a schema with some of the columns, such as `.schema("ledger long, entry long")`, only
 those columns are read. An encrypted topic can be read without its key if the schema omits the

@@ -71,7 +71,7 @@ class Options:
 _SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
 """Exactly one of these options is required."""
 
-_NAMES = (
+NAMES = (
     *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
     *("rowsPerBatch", "splitSize", "minPartitions", "password", "retrySeconds", "decodeValues"),
     *("storageColumns", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
@@ -171,14 +171,14 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 
 def _check_names(values: Mapping[str, str]) -> None:
-    valid_names = {name.lower() for name in _NAMES}
+    valid_names = {name.lower() for name in NAMES}
     for name in values:
         if name in _OF_OTHER_CONNECTORS:
             raise OptionError(
                 f"option '{name}' belongs to another connector; {_OF_OTHER_CONNECTORS[name]}"
             )
         if name not in valid_names:
-            raise OptionError(f"unknown option '{name}'; valid options: {', '.join(_NAMES)}")
+            raise OptionError(f"unknown option '{name}'; valid options: {', '.join(NAMES)}")
     if not values.get("zookeeper"):
         raise OptionError(
             "option 'zookeeper' is missing: expected the address of the cluster's ZooKeeper,"

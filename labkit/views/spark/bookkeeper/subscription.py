@@ -33,7 +33,7 @@ _RETRIED = {
 }
 _HINTS: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "; set option 'token'",
-    HTTPStatus.FORBIDDEN: "; use the token of an administrator of the tenant",
+    HTTPStatus.FORBIDDEN: "; use the token of a role that may administer the topic",
 }
 
 

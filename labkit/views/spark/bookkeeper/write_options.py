@@ -38,7 +38,7 @@ class WriteOptions:
     retry_s: int = 120
 
 
-_NAMES = "service.url", "topic", "token", "tlsTrustCertsFilePath", "exactlyOnce", "retrySeconds"
+NAMES = "service.url", "topic", "token", "tlsTrustCertsFilePath", "exactlyOnce", "retrySeconds"
 _OF_SPARK = ("checkpointlocation", "queryname")
 """Options of every streaming query, which Spark passes on."""
 
@@ -74,10 +74,10 @@ def read_write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOpt
             raise OptionError(f"option '{name}' is not an option for writing; {advice}")
         if name.startswith(("kafka.", "pulsar.")):
             raise OptionError(f"option '{name}': settings of the client cannot be changed; omit it")
-        valid_names = [valid.lower() for valid in _NAMES]
+        valid_names = [valid.lower() for valid in NAMES]
         if name not in valid_names and not (is_stream and name in _OF_SPARK):
             raise OptionError(
-                f"unknown option '{name}'; valid options for writing: {', '.join(_NAMES)}"
+                f"unknown option '{name}'; valid options for writing: {', '.join(NAMES)}"
             )
     service_url = values.get("service.url", "")
     if not service_url.startswith(("pulsar://", "pulsar+ssl://")):

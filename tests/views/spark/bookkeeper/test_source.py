@@ -419,6 +419,10 @@ def test_a_query_has_the_number_of_tasks_that_was_asked_for(
         ({"topic": "orders", "password": "x"}, "option 'password': ledger"),
         ({"topic": "orders", "maxRowsPerTrigger": "5"}, "option 'maxRowsPerTrigger' is only for"),
         ({"topic": "orders", "maxBytesPerTrigger": "5"}, "option 'maxBytesPerTrigger' is only for"),
+        (
+            {"topic": "orders", "predefinedSubscription": "s", "admin.url": "http://h:8080"},
+            "option 'predefinedSubscription' is only for spark.readStream",
+        ),
         ({"topics": "orders,ordres"}, "topic persistent://public/default/ordres"),
         (
             {"topicsPattern": "ordres"},

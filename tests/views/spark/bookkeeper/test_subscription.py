@@ -8,7 +8,13 @@ import pulsar
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StructType
 
+from labkit.views.spark.bookkeeper.stream import LedgerStreamReader
+from labkit.views.spark.bookkeeper.subscription import SubscriptionError
+from labkit.worlds.live.tokens import make_token
+from tests.system.broker import test_security
 from tests.system.broker.admin import done, topic_path
 from tests.system.broker.client import make_partitions, send_all
 from tests.until import until_true
@@ -88,7 +94,7 @@ def test_retention_keeps_the_ledgers_that_a_restarted_stream_needs(
     wait_for_trimming(stage, name, fourth)
 
 
-def test_a_restarted_stream_moves_its_subscription_to_the_position_in_the_checkpoint(
+def test_a_restarted_stream_moves_its_subscription_to_its_own_position(
     stage: Stage, client: pulsar.Client, name: str, follow: Following
 ) -> None:
     def skip_all() -> None:
@@ -110,18 +116,19 @@ def test_a_restarted_stream_moves_its_subscription_to_the_position_in_the_checkp
     assert follow.sink.ids() == sent
 
 
-@pytest.mark.parametrize("broker", ["broker-1", "broker-2"])
-def test_any_broker_can_be_asked_about_the_partitions_of_every_broker(
-    stage: Stage, client: pulsar.Client, name: str, follow: Following, broker: str
+def test_any_broker_can_be_asked_about_every_partition_also_after_a_restart(
+    stage: Stage, client: pulsar.Client, name: str, follow: Following
 ) -> None:
     make_partitions(stage.cluster, name, 2)
-    follow.options["admin.url"] = stage.cluster.web_url_of(broker)
     sent = publish(stage, client, name, 0, 4)
-    follow.read_now()
+    paths = [topic_path(f"{name}-partition-{partition}") for partition in range(2)]
+    for broker in stage.cluster.broker_names:
+        follow.options["admin.url"] = stage.cluster.web_url_of(broker)
+        follow.read_now()
+        for path in paths:
+            assert done(stage.cluster, "GET", f"{path}/subscriptions") == [NAME]
+            done(stage.cluster, "DELETE", f"{path}{PATH}")
     assert sorted(follow.sink.ids()) == sorted(sent)
-    for partition in range(2):
-        path = topic_path(f"{name}-partition-{partition}", "/subscriptions")
-        assert done(stage.cluster, "GET", path) == [NAME]
 
 
 def test_a_stream_fails_if_no_broker_moves_its_subscription(
@@ -134,3 +141,33 @@ def test_a_stream_fails_if_no_broker_moves_its_subscription(
     said = f"cannot move subscription '{NAME}' of persistent://public/default/{name} through"
     assert f"{said} the broker at http://127.0.0.1:9" in str(told.value)
     assert "is it running?" in str(told.value)
+
+
+keys = test_security.keys
+
+
+@pytest.mark.java
+def test_a_broker_that_asks_for_a_token_gets_the_one_of_a_restarted_query(
+    keys: dict[str, object], name: str
+) -> None:
+    conf = {**keys, "authorizationEnabled": "true", "superUserRoles": "root,other"}
+    with Stage(bookies=3, brokers=1, broker_conf=conf) as stage:
+        url = stage.cluster.web_url_of("broker-1")
+        options = {"zookeeper": stage.cluster.zookeeper, "topic": name, "admin.url": url}
+        options["predefinedSubscription"] = NAME
+        stage.run(stage.topic(name, 0).close())
+
+        def move(**token: str) -> None:
+            reader = LedgerStreamReader({**options, **token}, StructType().add("ledger", "long"))
+            try:
+                offset = reader.initialOffset()
+                reader.commit(reader.latestOffset(offset, ReadAllAvailable()))
+            finally:
+                reader.stop()
+
+        for role in ("root", "other"):
+            move(token=make_token(test_security.SECRET, role))
+        with pytest.raises(SubscriptionError, match=r"401 Unauthorized .*; set option 'token'"):
+            move()
+        with pytest.raises(SubscriptionError, match=r"403 Forbidden .* may administer the topic"):
+            move(token=make_token(test_security.SECRET, "alice"))
