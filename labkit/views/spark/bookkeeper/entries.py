@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from functools import partial
 
-from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException
@@ -23,18 +22,14 @@ _MAX_AHEAD = 4
 
 
 async def read_span(
-    client: BookKeeper, span: EntrySpan, retry_s: float
+    reader: LedgerReader, span: EntrySpan, retry_s: float
 ) -> AsyncGenerator[list[Entry], None]:
-    """Yield the span's entries in order, in chunks.
+    """Yield the span's entries in order, in chunks; the reader is one of `open_reader`.
 
     Retries for up to `retry_s` while no bookie that stores an entry is reachable. Raises the
     errors of `LedgerReader.read_entry`.
     """
-    ledger = span.ledger
-    reader = LedgerReader(ledger.ledger_id, ledger.metadata, client.context)
-    # These entries were confirmed when the query was planned, and confirmed entries stay confirmed.
-    reader.last_add_confirmed = ledger.last_entry_id
-    chunks = deque(_chunks(span))
+    chunks = deque(_chunks(span, reader.metadata.ensemble_size))
     ahead: deque[tuple[tuple[int, int], asyncio.Task[list[Entry]]]] = deque()
     try:
         while chunks or ahead:
@@ -56,12 +51,11 @@ async def read_span(
             task.cancel()
 
 
-def _chunks(span: EntrySpan) -> list[tuple[int, int]]:
-    size = span.ledger.metadata.ensemble_size
+def _chunks(span: EntrySpan, ensemble_size: int) -> list[tuple[int, int]]:
     count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
     # Start each chunk with the bookie after the one that the previous chunk started with, to spread
     # the load evenly.
-    count += (1 - count) % size
+    count += (1 - count) % ensemble_size
     return [
         (first, min(first + count - 1, span.last))
         for first in range(span.first, span.last + 1, count)

@@ -21,7 +21,6 @@ from labkit.system.topic.messages import decode_metadata
 from labkit.views.spark.bookkeeper.backlog import Backlog, backlog
 from labkit.views.spark.bookkeeper.bounds import named_ids
 from labkit.views.spark.bookkeeper.directory import (
-    MAX_CONCURRENT_LOOKUPS,
     Chains,
     LedgerDirectory,
     LedgerGoneError,
@@ -36,6 +35,7 @@ from labkit.views.spark.bookkeeper.offsets import (
     just_before,
     later,
 )
+from labkit.views.spark.bookkeeper.opening import open_reader
 from labkit.views.spark.bookkeeper.options import Options
 from labkit.views.spark.bookkeeper.spans import (
     LATEST,
@@ -182,20 +182,14 @@ class StreamFollower:
     async def _lane_spans(
         self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId
     ) -> AsyncGenerator[EntrySpan, None]:
-        """Yield the spans between two offsets of a lane.
-
-        Ledgers are looked up a few at a time, because a batch of limited size may need only the
-        first of thousands.
-        """
         first, last = starting_after(begin), ending_with(end)
         begin_index = bisect_left(chain, first.ledger_id, key=_ledger_id)
         end_index = bisect_right(chain, last.ledger_id, key=_ledger_id)
-        for at in range(begin_index, end_index, MAX_CONCURRENT_LOOKUPS):
-            some = chain[at : min(at + MAX_CONCURRENT_LOOKUPS, end_index)]
-            for ledger in await asyncio.gather(*map(self._directory.lookup, some)):
-                span = ledger and span_between(_extended_to(ledger, end), lane, first, last)
-                if span:
-                    yield span
+        for info in chain[begin_index:end_index]:
+            ledger = await self._directory.lookup(info)
+            span = ledger and span_between(_extended_to(ledger, end), lane, first, last)
+            if span:
+                yield span
 
     # Limiting a batch to a number of rows or bytes
 
@@ -288,8 +282,8 @@ class StreamFollower:
         if self._options.ledgers:
             return [1] * (span.last - span.first + 1)
         sizes: list[int] = []
-        client = self._directory.client
-        async with aclosing(read_span(client, span, self._options.retry_s)) as chunks:
+        reader = await open_reader(self._directory.client, span.ledger, self._options)
+        async with aclosing(read_span(reader, span, self._options.retry_s)) as chunks:
             async for entries in chunks:
                 sizes += (decode_metadata(e.payload).num_messages_in_batch for e in entries)
                 if sum(sizes) - span.skip >= max_rows:

@@ -14,6 +14,7 @@ from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.messages import decode_metadata
 from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.opening import open_reader
 from labkit.views.spark.bookkeeper.options import Options
 from labkit.views.spark.bookkeeper.spans import (
     LATEST,
@@ -34,7 +35,8 @@ async def first_published_from(
 
     async def is_new(ledger: LedgerSnapshot, entry_id: int) -> bool:
         span = EntrySpan(ledger, lane, entry_id, entry_id)
-        async with aclosing(read_span(directory.client, span, options.retry_s)) as chunks:
+        reader = await open_reader(directory.client, ledger, options)
+        async with aclosing(read_span(reader, span, options.retry_s)) as chunks:
             [entry] = await anext(chunks)
         return decode_metadata(entry.payload).publish_time >= time_ms
 

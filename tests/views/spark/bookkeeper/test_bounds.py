@@ -2,7 +2,6 @@
 
 import pytest
 
-from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
 from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
@@ -29,8 +28,7 @@ def of_ledgers(ledgers: str = "5-", **given: str) -> Options:
 
 
 def snapshot(ledger_id: int, last_entry_id: int) -> LedgerSnapshot:
-    metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.OPEN)
-    return LedgerSnapshot(ledger_id, metadata, last_entry_id, 100)
+    return LedgerSnapshot(ledger_id, last_entry_id, 100)
 
 
 def test_a_bound_counts_for_its_own_partition() -> None:

@@ -9,7 +9,6 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import OnChange
-from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import read_chain
@@ -18,6 +17,7 @@ from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, Led
 from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.following import StreamFollower
 from labkit.views.spark.bookkeeper.offsets import Offset, encode_offset
+from labkit.views.spark.bookkeeper.opening import open_reader
 from labkit.views.spark.bookkeeper.options import Options, read_options
 from labkit.views.spark.bookkeeper.rows import SpanRows
 from labkit.views.spark.bookkeeper.spans import Lane, LedgerSnapshot
@@ -39,8 +39,9 @@ def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[b
     async def read() -> list[bytes | None]:
         payloads: list[bytes | None] = []
         for span in await follower(stage, topic=topic).spans(start, end):
-            rows = SpanRows(span, ["payload"])
-            async for entries in read_span(stage.client, span, 10):
+            reader = await open_reader(stage.client, span.ledger, options(stage, topic=topic))
+            rows = SpanRows(span, reader.metadata, ["payload"])
+            async for entries in read_span(reader, span, 10):
                 for entry in entries:
                     rows.add(entry)
             payloads += rows.payloads
@@ -109,8 +110,7 @@ class _LongChain:
 
     async def lookup(self, info: LedgerInfo) -> LedgerSnapshot:
         self.look_ups += 1
-        metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.CLOSED)
-        return LedgerSnapshot(info.ledger_id, metadata, 9, 100)
+        return LedgerSnapshot(info.ledger_id, 9, 100)
 
 
 async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import Entry
 from labkit.views.spark.bookkeeper import times
 from labkit.views.spark.bookkeeper.directory import LedgerDirectory
@@ -52,9 +52,9 @@ def test_only_a_few_entries_are_read(
         stage.send_at(time_ms, topic, numbered(0, 10))
     read: list[int] = []
 
-    def counted(client: BookKeeper, span: EntrySpan, retry_s: float) -> Chunks:
+    def counted(reader: LedgerReader, span: EntrySpan, retry_s: float) -> Chunks:
         read.append(span.first)
-        return read_span(client, span, retry_s)
+        return read_span(reader, span, retry_s)
 
     monkeypatch.setattr(times, "read_span", counted)
     assert first_from(stage, name, 1017)
