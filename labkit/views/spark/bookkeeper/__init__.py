@@ -9,12 +9,14 @@ and writes rows to topics through a broker.
     bounds       turns the options for start and end into positions in each lane
     times        finds the first entry that was published at or after a given time
     spans        divides the entries into tasks
-    entries      reads ahead the entries of a task, from another replica if one fails
+    entries      reads the entries of a span, from another replica if one fails
     rows         unpacks entries into rows
     values       decodes payloads with the topic's schema
     columns      turns rows into Arrow columns
     batches      runs a task in a worker and yields Arrow record batches
+    opening      opens ledgers, and reports those that were deleted
     offsets      the offset that a stream stores in its checkpoint
+    counting     counts the messages of entries, for limits in rows
     backlog      counts the entries that a stream has not read yet
     progress     returns a stream's backlog from its progress
     following    decides how far each batch of a stream reads

@@ -18,9 +18,8 @@ from labkit.system.client.reader import LedgerReader
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.views.spark.bookkeeper.columns import make_column
-from labkit.views.spark.bookkeeper.directory import LedgerGoneError, ledger_gone_message
 from labkit.views.spark.bookkeeper.entries import read_span
-from labkit.views.spark.bookkeeper.opening import open_reader
+from labkit.views.spark.bookkeeper.opening import open_reader, report_loss
 from labkit.views.spark.bookkeeper.options import MIB, Options
 from labkit.views.spark.bookkeeper.rows import SpanRows
 from labkit.views.spark.bookkeeper.spans import EntrySpan
@@ -89,8 +88,7 @@ async def _batches(
                     async for batch in each:
                         yield batch
             except BKNoSuchLedgerExistsOnMetadataServerException:
-                if options.fail_on_data_loss:
-                    raise LedgerGoneError(ledger_gone_message(span.ledger.ledger_id)) from None
+                report_loss(span.ledger.ledger_id, options)
 
 
 async def _span_batches(

@@ -13,7 +13,6 @@ from labkit.system.metadata.store import NoNodeError
 from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     BKReadException,
-    LabkitError,
 )
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.system.topic.chain.chain_store import read_chain
@@ -26,7 +25,7 @@ from labkit.system.topic.names import (
 )
 from labkit.system.topic.topic import NoTopicError, partition_count
 from labkit.views.spark.bookkeeper.cluster import UNREACHABLE, retry_read
-from labkit.views.spark.bookkeeper.opening import read_metadata
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError, read_metadata, report_loss
 from labkit.views.spark.bookkeeper.options import NO_END, OptionError, Options
 from labkit.views.spark.bookkeeper.spans import Lane, LedgerSnapshot
 
@@ -37,10 +36,6 @@ _PARTITION = re.compile(r"-partition-\d+$")
 _MAX_CONCURRENT_LOOKUPS = 64
 """How many ledgers are looked up concurrently."""
 _MAX_SUGGESTIONS = 5
-
-
-class LedgerGoneError(LabkitError):
-    """A ledger that the query needs was deleted, or trimmed from its topic."""
 
 
 def find_ledger(chain: Sequence[LedgerInfo], ledger_id: int) -> int | None:
@@ -104,9 +99,8 @@ class LedgerDirectory:
         try:
             metadata = await read_metadata(self.client, ledger_id, self._options)
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            if not self._options.fail_on_data_loss:
-                return None
-            raise LedgerGoneError(ledger_gone_message(ledger_id)) from None
+            report_loss(ledger_id, self._options)
+            return None
         reader = LedgerReader(ledger_id, metadata, self.client.context)
         if reader.is_closed:
             closed = LedgerSnapshot(ledger_id, metadata.last_entry_id, metadata.length)
@@ -229,12 +223,3 @@ def _some(topic: str, names: list[str]) -> str:
     near = get_close_matches(topic.rpartition("/")[2], names) or names[:_MAX_SUGGESTIONS]
     shown = ", ".join(near or ["none"])
     return f"{shown} and others" if len(names) > len(near) else shown
-
-
-def ledger_gone_message(ledger_id: int) -> str:
-    return (
-        f"ledger {ledger_id} was deleted or trimmed from its topic, so this query cannot read its"
-        " messages. Keep ledgers longer (with retention or a subscription). To read the remaining"
-        " ledgers, call load() again, because a DataFrame keeps its plan, or set option"
-        " 'failOnDataLoss' to 'false'"
-    )

@@ -1,4 +1,4 @@
-"""Reads ahead in a span, so that entries arrive while earlier ones are being converted to rows.
+"""Reads the entries of a span in chunks.
 
 If every bookie of the ensemble stores every entry, one request reads many entries. `LedgerReader`
 checks each digest, and tries another bookie if one fails.
@@ -7,7 +7,6 @@ checks each digest, and tries another bookie if one fails.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
-from functools import partial
 
 from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import Entry
@@ -26,6 +25,8 @@ async def read_span(
 ) -> AsyncGenerator[list[Entry], None]:
     """Yield the span's entries in order, in chunks; the reader is one of `open_reader`.
 
+    Chunks are read ahead, so that entries arrive while earlier ones are being converted to rows.
+
     Retries for up to `retry_s` while no bookie that stores an entry is reachable. Raises the
     errors of `LedgerReader.read_entry`.
     """
@@ -42,13 +43,23 @@ async def read_span(
             except UNREACHABLE:
                 # The responses may have timed out while Spark consumed rows and the event loop was
                 # not running, so count `retry_s` from now.
-                read_chunk = partial(_read, reader, *chunk)
-                entries = await retry_read(read_chunk, UNREACHABLE, retry_s)
+                entries = await _retry(reader, chunk, retry_s)
             yield entries
     finally:
         for _, task in ahead:
             # The consumer stopped early and does not need the entries read ahead.
             task.cancel()
+
+
+async def read_chunk(reader: LedgerReader, span: EntrySpan, retry_s: float) -> list[Entry]:
+    """Return the first entries of the span, about half a megabyte. Retries and raises the same
+    errors as `read_span`.
+    """
+    return await _retry(reader, _chunks(span, reader.metadata.ensemble_size)[0], retry_s)
+
+
+async def _retry(reader: LedgerReader, chunk: tuple[int, int], retry_s: float) -> list[Entry]:
+    return await retry_read(lambda: _read(reader, *chunk), UNREACHABLE, retry_s)
 
 
 def _chunks(span: EntrySpan, ensemble_size: int) -> list[tuple[int, int]]:

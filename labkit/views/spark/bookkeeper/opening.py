@@ -1,4 +1,4 @@
-"""Opens ledgers with the password of the query, and without recovering them.
+"""Opens ledgers with the password of the query, and without recovering them; reports lost ledgers.
 
 The client's own methods would query bookies, and might use a different password.
 """
@@ -7,9 +7,27 @@ from dataclasses import replace
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reader import LedgerReader
+from labkit.system.model.errors import LabkitError
 from labkit.system.model.ledger import LedgerMetadata
 from labkit.views.spark.bookkeeper.options import OptionError, Options
 from labkit.views.spark.bookkeeper.spans import LedgerSnapshot
+
+
+class LedgerGoneError(LabkitError):
+    """A ledger that the query needs was deleted, or trimmed from its topic."""
+
+
+def report_loss(ledger_id: int, options: Options) -> None:
+    """Raise `LedgerGoneError`, unless option `failOnDataLoss` is false. Call this if a ledger does
+    not exist.
+    """
+    if options.fail_on_data_loss:
+        raise LedgerGoneError(
+            f"ledger {ledger_id} was deleted or trimmed from its topic, so this query cannot read"
+            " its messages. Keep ledgers longer (with retention or a subscription). To read the"
+            " remaining ledgers, call load() again, because a DataFrame keeps its plan, or set"
+            " option 'failOnDataLoss' to 'false'"
+        ) from None
 
 
 async def read_metadata(client: BookKeeper, ledger_id: int, options: Options) -> LedgerMetadata:

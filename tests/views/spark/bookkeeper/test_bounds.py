@@ -4,7 +4,8 @@ import pytest
 
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
-from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import Chains
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.views.spark.bookkeeper.spans import (
     EARLIEST,

@@ -8,7 +8,8 @@ import pytest
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.topic.chain.chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import check_ranges
-from labkit.views.spark.bookkeeper.directory import LedgerDirectory, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError
 from labkit.views.spark.bookkeeper.options import read_options
 from labkit.views.spark.bookkeeper.spans import LedgerSnapshot
 
