@@ -5,6 +5,7 @@ and writes rows to topics through a broker.
 
     options      parses and checks the options of a query
     cluster      connects to the cluster, and retries while ZooKeeper or bookies are unreachable
+    opening      opens ledgers, and reports those that were deleted
     directory    looks up the ledgers of each lane (a partition of a topic, or one ledger)
     bounds       turns the options for start and end into positions in each lane
     times        finds the first entry that was published at or after a given time
@@ -14,7 +15,6 @@ and writes rows to topics through a broker.
     values       decodes payloads with the topic's schema
     columns      turns rows into Arrow columns
     batches      runs a task in a worker and yields Arrow record batches
-    opening      opens ledgers, and reports those that were deleted
     offsets      the offset that a stream stores in its checkpoint
     counting     counts the messages of entries, for limits in rows
     backlog      counts the entries that a stream has not read yet

@@ -83,6 +83,7 @@ _NO_GROUP = (
     " use 'predefinedSubscription'"
 )
 _NOT_BY_BROKER = "use 'zookeeper': the source does not read from a broker"
+_NO_MINIMUM = "omit it: every trigger reads what is new"
 _OF_OTHER_CONNECTORS = {
     "kafka.bootstrap.servers": _NOT_BY_BROKER,
     "service.url": _NOT_BY_BROKER,
@@ -96,8 +97,12 @@ _OF_OTHER_CONNECTORS = {
     "startingoffsetsbytimestamp": "use 'startingTime', which applies to all partitions",
     "endingoffsetsbytimestamp": "use 'endingTime', which applies to all partitions",
     "maxoffsetspertrigger": "use 'maxRowsPerTrigger', which counts messages",
-    "minoffsetspertrigger": "omit it: every trigger reads what is new",
+    "minoffsetspertrigger": _NO_MINIMUM,
+    "maxtriggerdelay": _NO_MINIMUM,
     "maxrecordsperpartition": "use 'splitSize', in bytes",
+    "allowdifferenttopicschemas": (
+        "use 'decodeValues': each message is decoded with its own version of the schema"
+    ),
     "includeheaders": "omit it: the column 'properties' is always available",
     "polltimeoutms": "use 'retrySeconds'",
     "kafkaconsumer.polltimeoutms": "use 'retrySeconds'",
@@ -173,10 +178,12 @@ def read_options(given: Mapping[str, str]) -> Options:
 def _check_names(values: Mapping[str, str]) -> None:
     valid_names = {name.lower() for name in NAMES}
     for name in values:
-        if name in _OF_OTHER_CONNECTORS:
-            raise OptionError(
-                f"option '{name}' belongs to another connector; {_OF_OTHER_CONNECTORS[name]}"
+        is_client_setting = name.startswith(("kafka.", "pulsar."))
+        if name in _OF_OTHER_CONNECTORS or is_client_setting:
+            advice = _OF_OTHER_CONNECTORS.get(
+                name, "omit it: the source does not read from a broker"
             )
+            raise OptionError(f"option '{name}' belongs to another connector; {advice}")
         if name not in valid_names:
             raise OptionError(f"unknown option '{name}'; valid options: {', '.join(NAMES)}")
     if not values.get("zookeeper"):

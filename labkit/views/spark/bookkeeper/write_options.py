@@ -54,6 +54,13 @@ _OF_READERS_AND_OTHER_CONNECTORS = {
     "pulsar.client.authparams": "use 'token'",
     "pulsar.client.tlstrustcertsfilepath": "use 'tlsTrustCertsFilePath'",
 }
+_OF_CLIENTS = {
+    "kafka.sasl.": "use 'token'",
+    "kafka.ssl.": "use 'tlsTrustCertsFilePath', with a 'service.url' that starts with pulsar+ssl://",
+    "kafka.": "omit it: settings of the client cannot be changed",
+    "pulsar.": "omit it: settings of the client cannot be changed",
+}
+"""The beginnings of other options, the longest first, and what to do instead."""
 _OTHER_COLUMNS = {
     "payload": "value",
     "headers": "properties",
@@ -72,8 +79,9 @@ def read_write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOpt
         if name in _OF_READERS_AND_OTHER_CONNECTORS:
             advice = _OF_READERS_AND_OTHER_CONNECTORS[name]
             raise OptionError(f"option '{name}' is not an option for writing; {advice}")
-        if name.startswith(("kafka.", "pulsar.")):
-            raise OptionError(f"option '{name}': settings of the client cannot be changed; omit it")
+        for prefix, advice in _OF_CLIENTS.items():
+            if name.startswith(prefix):
+                raise OptionError(f"option '{name}' is not available; {advice}")
         valid_names = [valid.lower() for valid in NAMES]
         if name not in valid_names and not (is_stream and name in _OF_SPARK):
             raise OptionError(
