@@ -37,6 +37,7 @@ from labkit.system.topic.topic import Topic
 from labkit.views.spark.bookkeeper.cluster import connected
 from labkit.views.spark.bookkeeper.directory import LedgerDirectory
 from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.opening import open_reader
 from labkit.views.spark.bookkeeper.options import MIB, read_options
 from labkit.views.spark.bookkeeper.source import LedgersReader
 from labkit.views.spark.bookkeeper.spans import EARLIEST, LATEST, span_between
@@ -211,7 +212,8 @@ async def _read_plainly(zookeeper: str, shape: Shape) -> None:
                 span = span_between(ledger, lane, EARLIEST, LATEST)
                 if span is None:
                     continue
-                async with aclosing(read_span(client, span, options.retry_s)) as chunks:
+                reader = await open_reader(client, ledger, options)
+                async with aclosing(read_span(reader, span, options.retry_s)) as chunks:
                     async for entries in chunks:
                         for entry in entries:
                             ids = entry.ledger_id, entry.entry_id, lane.partition

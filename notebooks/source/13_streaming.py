@@ -394,8 +394,8 @@ print(await error_of(wrong, flights.folder))
 # | `explicit_lac_interval_ms` | `explicitLacInterval` of BookKeeper's client: 0 (off) by default |
 #
 # - **Retention does not know about checkpoints.** A cursor prevents ledgers from being deleted, but a query
-#   that reads ledgers has no cursor. If it is down for longer than the retention time, the ledgers will have
-#   been deleted.
+#   that reads ledgers has no cursor, unless you set the option `predefinedSubscription`. Without it, the
+#   ledgers will have been deleted if the query is down for longer than the retention time.
 # - **An entry id of -1** is a valid position: it is before the first entry of a ledger (Pulsar #1277). It is
 #   the offset of a partition that has no messages yet.
 # - **Ids that seem to decrease** (#20094): after a failure, a topic continues in a new ledger, whose entry

@@ -15,11 +15,16 @@ Spark's RocksDB state store (the setting in `STATE_STORE`).
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 Position = tuple[int, int]
 """Ledger and entry."""
+Runs = npt.NDArray[np.int64]
+"""Consecutive entries of a ledger: an array with a first entry and an end (exclusive) per row."""
+_NO_RUNS = np.empty((0, 2), np.int64)
 StepFunction = Callable[[Position | None, Position], tuple[Position, int]]
 
 STATE = "last"
@@ -48,8 +53,10 @@ def step(last: Position | None, entry: Position) -> tuple[Position, int]:
 class GapDetector(StatefulProcessor):
     """Counts the new and the missing entries of each partition in each micro-batch.
 
-    Input rows need columns `ledger` and `entry`. Spark delivers the rows of a micro-batch in no
-    particular order, so they are sorted by id first.
+    Input rows need columns `ledger` and `entry`. Spark delivers the rows of a micro-batch in chunks
+    and in no particular order, so the entries are collected and sorted before the first step.
+    Consecutive entries are stored as one run, so the memory that is needed depends on the number of
+    gaps, and not on the number of entries.
     """
 
     def __init__(self, step: StepFunction = step) -> None:
@@ -68,13 +75,10 @@ class GapDetector(StatefulProcessor):
         if (stored := self._last.get()) is not None:
             ledger, entry = stored
             last = ledger, entry
-        # The messages of a batch share their entry, so only a few of many rows are kept.
-        chunks = [chunk[["ledger", "entry"]].drop_duplicates() for chunk in rows]
-        entries = pd.concat(chunks).drop_duplicates()
         new = missing = 0
-        for ledger, entry in entries.sort_values(["ledger", "entry"]).itertuples(index=False):
+        for entry in _sorted_entries(rows):
             before = last
-            last, skipped = self._step(before, (int(ledger), int(entry)))
+            last, skipped = self._step(before, entry)
             # An entry whose messages span several micro-batches is new only in the first.
             new += last != before
             missing += skipped
@@ -84,3 +88,27 @@ class GapDetector(StatefulProcessor):
         yield pd.DataFrame({name: [value] for name, value in counts.items()})
 
     def close(self) -> None: ...
+
+
+def _sorted_entries(rows: Iterator[pd.DataFrame]) -> Iterator[Position]:
+    """Yield each entry once, in order."""
+    runs = dict[int, Runs]()
+    for chunk in rows:
+        # The messages of a batch share their entry.
+        entries = np.unique(chunk[["ledger", "entry"]].to_numpy(np.int64), axis=0)
+        ledgers, begins = np.unique(entries[:, 0], return_index=True)
+        for ledger, ids in zip(ledgers.tolist(), np.split(entries[:, 1], begins[1:]), strict=True):
+            found = np.column_stack([ids, ids + 1])
+            runs[ledger] = _merged(np.concatenate([runs.get(ledger, _NO_RUNS), found]))
+    for ledger in sorted(runs):
+        for first, end in runs[ledger].tolist():
+            for entry in range(first, end):
+                yield ledger, entry
+
+
+def _merged(runs: Runs) -> Runs:
+    """Sort the runs, and merge those that touch or overlap."""
+    firsts, ends = runs[runs[:, 0].argsort()].T
+    begins = np.flatnonzero(firsts[1:] > np.maximum.accumulate(ends)[:-1]) + 1
+    begins = np.concatenate([[0], begins])
+    return np.column_stack([firsts[begins], np.maximum.reduceat(ends, begins)])

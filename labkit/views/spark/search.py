@@ -63,9 +63,14 @@ SCHEMA = pa.schema(
 """
 
 FIRST_ROUND = 64
-_SEEDS_PER_TASK = 32
-"""Spark needs about as much time for a task as for one seed."""
-_ROUND_S = 60.0
+_SEEDS_PER_TASK = 16
+"""Spark's overhead for a task is about a quarter of the time for a seed. At the end of a round,
+processors are idle until the last task ends, so tasks should not be long.
+"""
+ROUND_S = 60.0
+"""Spark needs about two seconds for a round, so rounds should not be short."""
+_MAX_GROWTH = 8
+"""How many times more seeds than before a round may have."""
 _AIMED_EVERY = 3
 _EARLY_SEEDS = 10_000
 _AIMED_EVERY_LATER = 10
@@ -73,6 +78,8 @@ _AIMED_EVERY_LATER = 10
 situations, and an aimed run takes 1.6 times as long as a run with a seed.
 """
 _MEETINGS = Meetings(SITUATIONS)
+_ANY = "any"
+"""Stands for all runs in a query for the runs of each situation."""
 
 
 class Trial(NamedTuple):
@@ -124,14 +131,13 @@ def search(
         started_at = time.monotonic()
         ran = run_trials(spark, [*some, *_aimed(aim, len(some))], folder, variant)
         broken += record(aim, ran)
+        ran.unpersist()
         done += len(some)
         report(done, broken)
         if 0 < seconds <= time.monotonic() - began:
             break
-        # At the end of a round, processors are idle until the last task ends, so rounds should not
-        # be short.
-        if time.monotonic() - started_at < _ROUND_S:
-            size *= 2
+        elapsed_s = time.monotonic() - started_at
+        size = max(int(size * min(ROUND_S / elapsed_s, _MAX_GROWTH)), 1)
     return table().where(asked)
 
 
@@ -148,7 +154,10 @@ def rows_of(spark: "SparkSession", folder: str, variant: str = "") -> "DataFrame
 def run_trials(
     spark: "SparkSession", trials: Sequence[Trial], folder: str, variant: str
 ) -> "DataFrame":
-    """Run the trials, append them to the table in `folder`, and return their rows."""
+    """Run the trials, append their rows to the table in `folder`, and return these rows.
+
+    Spark caches the rows until `unpersist` is called.
+    """
     from pyspark.sql.pandas.types import from_arrow_schema
 
     now = datetime.now(UTC)
@@ -157,9 +166,9 @@ def run_trials(
     work = partial(judge, variant, code_version(), now)
     ran = given.mapInArrow(work, from_arrow_schema(SCHEMA))
     # Write one file per round instead of one per task.
-    ran.repartition(1).write.mode("append").parquet(folder)
-    rows = rows_of(spark, folder, variant)
-    return rows.where(rows["round"] == now)
+    rows = ran.repartition(1).cache()
+    rows.write.mode("append").parquet(folder)
+    return rows
 
 
 def _aimed(aim: Aim, seed_count: int) -> list[Trial]:
@@ -174,39 +183,34 @@ def record(aim: Aim, rows: "DataFrame") -> int:
     from pyspark.sql import functions as fn
 
     runs = rows.select(
-        fn.explode("situations").alias("situation"),
+        # Let each run also count for `_ANY`, because a query for the totals would take as long.
+        fn.explode(fn.array_append("situations", fn.lit(_ANY))).alias("situation"),
         "seed",
         "scenario",
+        (fn.size("broken") > 0).alias("is_broken"),
         fn.struct("round", "scenario").alias("age"),
-        # Spark can find the latest scenario of a group, but not the latest four.
-        fn.pmod(fn.xxhash64("scenario"), fn.lit(LATEST)).alias("part"),
     )
-    parts = runs.groupBy("situation", "part").agg(
+    found = runs.groupBy("situation").agg(
         fn.count("seed").alias("by_seeds"),
         fn.count_if(fn.isnull("seed")).alias("by_aimed"),
         fn.min("seed").alias("first_seed"),
-        fn.max_by("scenario", "age").alias("latest"),
+        fn.max_by("scenario", "age", LATEST).alias("latest"),
+        fn.count_if("is_broken").alias("broken"),
     )
-    found = parts.groupBy("situation").agg(
-        fn.sum("by_seeds").alias("by_seeds"),
-        fn.sum("by_aimed").alias("by_aimed"),
-        fn.min("first_seed").alias("first_seed"),
-        fn.sort_array(fn.collect_list("latest")).alias("latest"),
-    )
+    by_situation = {row["situation"]: row for row in found.collect()}
+    if (total := by_situation.pop(_ANY, None)) is None:
+        return 0
     reached = {
-        row["situation"]: Reached(
+        situation: Reached(
             row["by_seeds"],
             row["by_aimed"],
             row["first_seed"],
-            tuple(map(from_json, row["latest"])),
+            tuple(map(from_json, reversed(row["latest"]))),
         )
-        for row in found.collect()
+        for situation, row in by_situation.items()
     }
-    counts = rows.agg(
-        fn.count("seed").alias("seeds"), fn.count_if(fn.size("broken") > 0).alias("broken")
-    ).collect()[0]
-    aim.add(counts["seeds"], reached)
-    broken: int = counts["broken"]
+    aim.add(total["by_seeds"], reached)
+    broken: int = total["broken"]
     return broken
 
 

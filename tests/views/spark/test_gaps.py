@@ -1,14 +1,20 @@
 """Tests that a running stream finds missing entries, despite restarts and repeated data."""
 
 import os
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.streaming.stateful_processor import TimerValues
+from pyspark.sql.streaming.tws_tester import TwsTester
 
 from labkit.views.spark import flights, gaps
 from labkit.views.spark.faults import plant_faults
@@ -88,3 +94,51 @@ def test_gaps_are_counted_over_batches_a_restart_and_a_replay(
         .apply(lambda rows: max(rows.itertuples(index=False, name=None)))
     )
     assert {row.partition: (row.ledger, row.entry) for row in places.collect()} == last.to_dict()
+
+
+Chunks = list[list[gaps.Position]]
+
+
+def detected(chunks: Iterator[pd.DataFrame]) -> list[object]:
+    """Process one micro-batch of partition 0; return the new state, and the numbers of new and
+    missing entries.
+    """
+    tester = TwsTester(gaps.GapDetector())
+    tester.handle.setGroupingKey(0)
+    [counts] = tester.processor.handleInputRows((0,), chunks, TimerValues())
+    state = tester.peekValueState(gaps.STATE, 0)
+    return [state, *counts[["entries", "missing"]].to_numpy().ravel().tolist()]
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=9),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_every_entry_is_counted_once_in_whatever_chunks_the_rows_arrive(chunks: Chunks) -> None:
+    entries = sorted({entry for chunk in chunks for entry in chunk})
+    last, missing = entries[0], 0
+    for entry in entries[1:]:
+        last, skipped = gaps.step(last, entry)
+        missing += skipped
+    frames = (pd.DataFrame(chunk, columns=["ledger", "entry"]) for chunk in chunks)
+    assert detected(frames) == [last, len(entries), missing]
+
+
+def test_memory_does_not_grow_with_the_number_of_rows_in_a_micro_batch() -> None:
+    def peak_bytes(chunk_count: int) -> int:
+        firsts = range(0, 500 * chunk_count, 500)
+        chunks = (
+            pd.DataFrame({"ledger": 1, "entry": range(first, first + 500)}) for first in firsts
+        )
+        tracemalloc.start()
+        try:
+            assert detected(chunks) == [(1, 500 * chunk_count - 1), 500 * chunk_count, 0]
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak_bytes(1)  # The first call also imports modules.
+    assert peak_bytes(100) < 3 * peak_bytes(10)

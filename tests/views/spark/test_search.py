@@ -3,6 +3,7 @@ at what few rows contain.
 """
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -105,6 +106,21 @@ def test_a_round_that_fails_adds_no_rows(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(PySparkException, match="Expecting value"):
         run_trials(spark, [Trial(1), Trial(None, "not JSON")], str(tmp_path), "")
     assert rows_of(spark, str(tmp_path)).count() == 0
+
+
+@pytest.mark.parametrize(("round_s", "sizes"), [(1e9, [1, 8, 3]), (1e-9, [1] * 4)])
+def test_rounds_grow_and_shrink_until_they_have_the_wanted_length(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    round_s: float,
+    sizes: list[int],
+) -> None:
+    monkeypatch.setattr(searching, "FIRST_ROUND", 1)
+    monkeypatch.setattr(searching, "ROUND_S", round_s)
+    done = [0]
+    search(spark, range(sum(sizes)), str(tmp_path), on_progress=lambda seeds, _: done.append(seeds))
+    assert [after - before for before, after in pairwise(done)] == sizes
 
 
 def test_a_search_ends_with_the_round_in_which_its_time_is_over(

@@ -5,19 +5,22 @@ and writes rows to topics through a broker.
 
     options      parses and checks the options of a query
     cluster      connects to the cluster, and retries while ZooKeeper or bookies are unreachable
+    opening      opens ledgers, and reports those that were deleted
     directory    looks up the ledgers of each lane (a partition of a topic, or one ledger)
     bounds       turns the options for start and end into positions in each lane
     times        finds the first entry that was published at or after a given time
     spans        divides the entries into tasks
-    entries      reads ahead the entries of a task, from another replica if one fails
+    entries      reads the entries of a span, from another replica if one fails
     rows         unpacks entries into rows
     values       decodes payloads with the topic's schema
     columns      turns rows into Arrow columns
     batches      runs a task in a worker and yields Arrow record batches
     offsets      the offset that a stream stores in its checkpoint
+    counting     counts the messages of entries, for limits in rows
     backlog      counts the entries that a stream has not read yet
     progress     returns a stream's backlog from its progress
     following    decides how far each batch of a stream reads
+    subscription keeps a stream's position as a subscription, so that retention respects it
     source, stream    the classes that Spark calls
 
     write_options     parses and checks the options and columns of a write query
@@ -72,6 +75,12 @@ Options for reading (not case-sensitive):
                          write_set, uuid, chunk_id and chunks; default true
     failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
                          if the query refers to one
+    predefinedSubscription
+                         keep this subscription at the position of the stream, so that retention
+                         does not delete what a restarted query needs; only for streams over topics
+    admin.url            HTTP address of a broker, such as "http://host:8080"; required with
+                         predefinedSubscription
+    token                the token with which to log in to that broker
 
 If you pass a schema with some of the columns, such as `.schema("ledger long, entry long")`, only
 those columns are read. An encrypted topic can be read without its key if the schema omits the

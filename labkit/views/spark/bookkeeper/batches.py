@@ -14,16 +14,16 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reader import LedgerReader
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.views.spark.bookkeeper.cluster import connected, without_traceback
 from labkit.views.spark.bookkeeper.columns import make_column
-from labkit.views.spark.bookkeeper.directory import LedgerGoneError, ledger_gone_message
 from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.opening import open_reader, report_loss
 from labkit.views.spark.bookkeeper.options import MIB, Options
 from labkit.views.spark.bookkeeper.rows import SpanRows
 from labkit.views.spark.bookkeeper.spans import EntrySpan
-from labkit.views.spark.bookkeeper.values import read_value_decoder
+from labkit.views.spark.bookkeeper.values import ValueDecoder, read_value_decoder
 
 _BATCH_BYTES = 16 * MIB
 
@@ -72,28 +72,37 @@ async def _batches(
     task: Task, options: Options, schema: pa.Schema
 ) -> AsyncGenerator[pa.RecordBatch, None]:
     async with connected(options) as client:
-        for span in task.spans:
+        # All spans of a task belong to the same topic.
+        decoder = None
+        if "value" in schema.names:
+            decoder = await read_value_decoder(client, task.spans[0].lane.topic)
+        # Open all ledgers at the same time, so that small ones do not wait for ZooKeeper in turn.
+        opened = (open_reader(client, span.ledger, options) for span in task.spans)
+        readers = await asyncio.gather(*opened, return_exceptions=True)
+        for span, reader in zip(task.spans, readers, strict=True):
             try:
-                async with aclosing(_span_batches(client, span, options, schema)) as each:
+                if isinstance(reader, BaseException):
+                    raise reader
+                batches = _span_batches(reader, span, options, schema, decoder)
+                async with aclosing(batches) as each:
                     async for batch in each:
                         yield batch
             except BKNoSuchLedgerExistsOnMetadataServerException:
-                if options.fail_on_data_loss:
-                    raise LedgerGoneError(ledger_gone_message(span.ledger.ledger_id)) from None
+                report_loss(span.ledger.ledger_id, options)
 
 
 async def _span_batches(
-    client: BookKeeper, span: EntrySpan, options: Options, schema: pa.Schema
+    reader: LedgerReader,
+    span: EntrySpan,
+    options: Options,
+    schema: pa.Schema,
+    decoder: ValueDecoder | None,
 ) -> AsyncGenerator[pa.RecordBatch, None]:
-    decoder = None
-    if "value" in schema.names:
-        decoder = await read_value_decoder(client, span.lane.topic)
-
     def new_rows() -> SpanRows:
-        return SpanRows(span, schema.names, decoder)
+        return SpanRows(span, reader.metadata, schema.names, decoder)
 
     rows = new_rows()
-    async with aclosing(read_span(client, span, options.retry_s)) as chunks:
+    async with aclosing(read_span(reader, span, options.retry_s)) as chunks:
         async for entries in chunks:
             for entry in entries:
                 rows.add(entry)

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from labkit.system.model.message_id import MessageId
-from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError
 from labkit.views.spark.bookkeeper.options import NO_END, Bound, OptionError, Options
 from labkit.views.spark.bookkeeper.spans import (
     EARLIEST,

@@ -193,13 +193,14 @@ def _values(rows: SpanRows) -> pa.Array:
 
 
 def _ensembles(rows: SpanRows) -> pa.Array:
-    return pa.array([rows.ensemble()], _STRING_LIST).take(pa.array(np.zeros(rows.count, np.int64)))
+    return pa.array(rows.ensembles(), _STRING_LIST).take(pa.array(rows.segments()))
 
 
 def _write_sets(rows: SpanRows) -> pa.Array:
-    # Entries whose ids are congruent modulo the ensemble size have the same write set.
     write_sets = pa.array(rows.write_sets(), _STRING_LIST)
-    return write_sets.take(pa.array(rows.entry_ids() % len(write_sets)))
+    # Entries whose ids are congruent modulo the ensemble size have the same write set.
+    size = len(write_sets) // len(rows.ensembles())
+    return write_sets.take(pa.array(rows.segments() * size + rows.entry_ids() % size))
 
 
 _MAKERS: dict[str, Callable[[SpanRows], pa.Array]] = {

@@ -4,7 +4,7 @@ import asyncio
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from labkit.system.client.bookkeeper import BookKeeper
@@ -13,9 +13,7 @@ from labkit.system.metadata.store import NoNodeError
 from labkit.system.model.errors import (
     BKNoSuchLedgerExistsOnMetadataServerException,
     BKReadException,
-    LabkitError,
 )
-from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.system.topic.names import (
@@ -27,6 +25,7 @@ from labkit.system.topic.names import (
 )
 from labkit.system.topic.topic import NoTopicError, partition_count
 from labkit.views.spark.bookkeeper.cluster import UNREACHABLE, retry_read
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError, read_metadata, report_loss
 from labkit.views.spark.bookkeeper.options import NO_END, OptionError, Options
 from labkit.views.spark.bookkeeper.spans import Lane, LedgerSnapshot
 
@@ -34,13 +33,9 @@ Chains = dict[Lane, list[LedgerInfo]]
 """The ledgers of each lane, oldest first, so their ids increase."""
 
 _PARTITION = re.compile(r"-partition-\d+$")
-MAX_CONCURRENT_LOOKUPS = 64
+_MAX_CONCURRENT_LOOKUPS = 64
 """How many ledgers are looked up concurrently."""
 _MAX_SUGGESTIONS = 5
-
-
-class LedgerGoneError(LabkitError):
-    """A ledger that the query needs was deleted, or trimmed from its topic."""
 
 
 def find_ledger(chain: Sequence[LedgerInfo], ledger_id: int) -> int | None:
@@ -59,6 +54,9 @@ class _CachedChain:
 class LedgerDirectory:
     """Looks up ledgers. Closed ledgers are cached, because they never change, and the chain of a
     topic is cached until its node changes.
+
+    The chain of a topic contains the number of entries and the size of each closed ledger, so only
+    the metadata of the last ledger is needed.
     """
 
     def __init__(self, client: BookKeeper, options: Options) -> None:
@@ -66,7 +64,7 @@ class LedgerDirectory:
         self._options = options
         self._closed: dict[int, LedgerSnapshot] = {}
         self._chains: dict[str, _CachedChain] = {}
-        self._lookups = asyncio.Semaphore(MAX_CONCURRENT_LOOKUPS)
+        self._lookups = asyncio.Semaphore(_MAX_CONCURRENT_LOOKUPS)
 
     async def chains(self) -> Chains:
         """Return the ledgers of each lane.
@@ -85,36 +83,31 @@ class LedgerDirectory:
         """Return the ledger's current state, or None if it no longer exists and `failOnDataLoss` is
         false.
 
-        Raises `LedgerGoneError`, and `BKReadException` if too few bookies report an open ledger's
-        LastAddConfirmed.
+        A ledger that is closed according to the chain may have been deleted; the task that reads it
+        notices that. Raises `LedgerGoneError`, and `BKReadException` if too few bookies report an
+        open ledger's LastAddConfirmed.
         """
-        found = self._closed.get(info.ledger_id)
-        if found is None:
-            # A range may contain thousands of ledgers, and looking up an open one queries its
-            # bookies.
-            async with self._lookups:
-                found = await self._look_up(info.ledger_id)
-        if found is None:
-            return None
-        if found.metadata.state is LedgerState.CLOSED:
-            self._closed[info.ledger_id] = found
-        return found
+        if info.closed_at_ms:
+            return LedgerSnapshot(info.ledger_id, info.entry_count - 1, info.size_bytes)
+        if closed := self._closed.get(info.ledger_id):
+            return closed
+        # A range may contain thousands of ledgers, and looking up an open one queries its bookies.
+        async with self._lookups:
+            return await self._look_up(info.ledger_id)
 
     async def _look_up(self, ledger_id: int) -> LedgerSnapshot | None:
         try:
-            metadata = await self.client.ledger_metadata(ledger_id)
+            metadata = await read_metadata(self.client, ledger_id, self._options)
         except BKNoSuchLedgerExistsOnMetadataServerException:
-            if not self._options.fail_on_data_loss:
-                return None
-            raise LedgerGoneError(ledger_gone_message(ledger_id)) from None
-        metadata = self._with_password(ledger_id, metadata)
-        # Opening the ledger with the client would query bookies, and might use a different
-        # password.
+            report_loss(ledger_id, self._options)
+            return None
         reader = LedgerReader(ledger_id, metadata, self.client.context)
         if reader.is_closed:
-            return LedgerSnapshot(ledger_id, metadata, metadata.last_entry_id, metadata.length)
+            closed = LedgerSnapshot(ledger_id, metadata.last_entry_id, metadata.length)
+            self._closed[ledger_id] = closed
+            return closed
         if self._options.closed_only:
-            return LedgerSnapshot(ledger_id, metadata, -1, 0)
+            return LedgerSnapshot(ledger_id, -1, 0)
 
         async def read_last_entry() -> tuple[int, int]:
             last = await reader.read_explicit_last_add_confirmed()
@@ -123,15 +116,7 @@ class LedgerDirectory:
         # Reading LastAddConfirmed raises BKReadException if too few bookies respond.
         errors = (*UNREACHABLE, BKReadException)
         last, length = await retry_read(read_last_entry, errors, self._options.retry_s)
-        return LedgerSnapshot(ledger_id, reader.metadata, last, length)
-
-    def _with_password(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerMetadata:
-        """Raise `OptionError` if the password is wrong, because no digest would match."""
-        password = self._options.password
-        if metadata.has_password and metadata.password != password:
-            problem = "has a different password" if password else "requires a password"
-            raise OptionError(f"option 'password': ledger {ledger_id} {problem}")
-        return replace(metadata, password=password)
+        return LedgerSnapshot(ledger_id, last, length)
 
     async def _chains_of_topic(self, topic: str) -> Chains:
         try:
@@ -238,12 +223,3 @@ def _some(topic: str, names: list[str]) -> str:
     near = get_close_matches(topic.rpartition("/")[2], names) or names[:_MAX_SUGGESTIONS]
     shown = ", ".join(near or ["none"])
     return f"{shown} and others" if len(names) > len(near) else shown
-
-
-def ledger_gone_message(ledger_id: int) -> str:
-    return (
-        f"ledger {ledger_id} was deleted or trimmed from its topic, so this query cannot read its"
-        " messages. Keep ledgers longer (with retention or a subscription). To read the remaining"
-        " ledgers, call load() again, because a DataFrame keeps its plan, or set option"
-        " 'failOnDataLoss' to 'false'"
-    )

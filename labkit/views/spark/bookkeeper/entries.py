@@ -1,4 +1,4 @@
-"""Reads ahead in a span, so that entries arrive while earlier ones are being converted to rows.
+"""Reads the entries of a span in chunks.
 
 If every bookie of the ensemble stores every entry, one request reads many entries. `LedgerReader`
 checks each digest, and tries another bookie if one fails.
@@ -7,9 +7,7 @@ checks each digest, and tries another bookie if one fails.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
-from functools import partial
 
-from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException
@@ -23,18 +21,16 @@ _MAX_AHEAD = 4
 
 
 async def read_span(
-    client: BookKeeper, span: EntrySpan, retry_s: float
+    reader: LedgerReader, span: EntrySpan, retry_s: float
 ) -> AsyncGenerator[list[Entry], None]:
-    """Yield the span's entries in order, in chunks.
+    """Yield the span's entries in order, in chunks; the reader is one of `open_reader`.
+
+    Chunks are read ahead, so that entries arrive while earlier ones are being converted to rows.
 
     Retries for up to `retry_s` while no bookie that stores an entry is reachable. Raises the
     errors of `LedgerReader.read_entry`.
     """
-    ledger = span.ledger
-    reader = LedgerReader(ledger.ledger_id, ledger.metadata, client.context)
-    # These entries were confirmed when the query was planned, and confirmed entries stay confirmed.
-    reader.last_add_confirmed = ledger.last_entry_id
-    chunks = deque(_chunks(span))
+    chunks = deque(_chunks(span, reader.metadata.ensemble_size))
     ahead: deque[tuple[tuple[int, int], asyncio.Task[list[Entry]]]] = deque()
     try:
         while chunks or ahead:
@@ -47,8 +43,7 @@ async def read_span(
             except UNREACHABLE:
                 # The responses may have timed out while Spark consumed rows and the event loop was
                 # not running, so count `retry_s` from now.
-                read_chunk = partial(_read, reader, *chunk)
-                entries = await retry_read(read_chunk, UNREACHABLE, retry_s)
+                entries = await _retry(reader, chunk, retry_s)
             yield entries
     finally:
         for _, task in ahead:
@@ -56,12 +51,22 @@ async def read_span(
             task.cancel()
 
 
-def _chunks(span: EntrySpan) -> list[tuple[int, int]]:
-    size = span.ledger.metadata.ensemble_size
+async def read_chunk(reader: LedgerReader, span: EntrySpan, retry_s: float) -> list[Entry]:
+    """Return the first entries of the span, about half a megabyte. Retries and raises the same
+    errors as `read_span`.
+    """
+    return await _retry(reader, _chunks(span, reader.metadata.ensemble_size)[0], retry_s)
+
+
+async def _retry(reader: LedgerReader, chunk: tuple[int, int], retry_s: float) -> list[Entry]:
+    return await retry_read(lambda: _read(reader, *chunk), UNREACHABLE, retry_s)
+
+
+def _chunks(span: EntrySpan, ensemble_size: int) -> list[tuple[int, int]]:
     count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
     # Start each chunk with the bookie after the one that the previous chunk started with, to spread
     # the load evenly.
-    count += (1 - count) % size
+    count += (1 - count) % ensemble_size
     return [
         (first, min(first + count - 1, span.last))
         for first in range(span.first, span.last + 1, count)

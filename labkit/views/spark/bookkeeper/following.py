@@ -17,17 +17,14 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, ReadMaxRow
 
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.ledger_chain import LedgerInfo
-from labkit.system.topic.messages import decode_metadata
 from labkit.views.spark.bookkeeper.backlog import Backlog, backlog
 from labkit.views.spark.bookkeeper.bounds import named_ids
+from labkit.views.spark.bookkeeper.counting import MessageCounter
 from labkit.views.spark.bookkeeper.directory import (
-    MAX_CONCURRENT_LOOKUPS,
     Chains,
     LedgerDirectory,
-    LedgerGoneError,
     find_ledger,
 )
-from labkit.views.spark.bookkeeper.entries import read_span
 from labkit.views.spark.bookkeeper.offsets import (
     Offset,
     after_rows,
@@ -36,6 +33,7 @@ from labkit.views.spark.bookkeeper.offsets import (
     just_before,
     later,
 )
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError
 from labkit.views.spark.bookkeeper.options import Options
 from labkit.views.spark.bookkeeper.spans import (
     LATEST,
@@ -55,6 +53,7 @@ class StreamFollower:
     def __init__(self, directory: LedgerDirectory, options: Options) -> None:
         self._directory = directory
         self._options = options
+        self._counter = MessageCounter(directory, options)
         self._successors: dict[tuple[Lane, MessageId], int] = {}
         """The ledger that follows each lane's last read id, if that id ended its ledger."""
         self.seen: Offset = {}
@@ -182,20 +181,14 @@ class StreamFollower:
     async def _lane_spans(
         self, lane: Lane, chain: list[LedgerInfo], begin: MessageId, end: MessageId
     ) -> AsyncGenerator[EntrySpan, None]:
-        """Yield the spans between two offsets of a lane.
-
-        Ledgers are looked up a few at a time, because a batch of limited size may need only the
-        first of thousands.
-        """
         first, last = starting_after(begin), ending_with(end)
         begin_index = bisect_left(chain, first.ledger_id, key=_ledger_id)
         end_index = bisect_right(chain, last.ledger_id, key=_ledger_id)
-        for at in range(begin_index, end_index, MAX_CONCURRENT_LOOKUPS):
-            some = chain[at : min(at + MAX_CONCURRENT_LOOKUPS, end_index)]
-            for ledger in await asyncio.gather(*map(self._directory.lookup, some)):
-                span = ledger and span_between(_extended_to(ledger, end), lane, first, last)
-                if span:
-                    yield span
+        for info in chain[begin_index:end_index]:
+            ledger = await self._directory.lookup(info)
+            span = ledger and span_between(_extended_to(ledger, end), lane, first, last)
+            if span:
+                yield span
 
     # Limiting a batch to a number of rows or bytes
 
@@ -209,11 +202,12 @@ class StreamFollower:
         behind = [lane for lane in sorted(ends) if offset[lane] != ends[lane]]
         while rows_left and behind:
             share = max(rows_left // len(behind), 1)
-            finished = set()
-            for lane in behind[:rows_left]:
-                at, row_count = await self._advance_rows(
-                    lane, chains[lane], offset[lane], ends[lane], share
-                )
+            lanes, finished = behind[:rows_left], set()
+            steps = (
+                self._advance_rows(lane, chains[lane], offset[lane], ends[lane], share)
+                for lane in lanes
+            )
+            for lane, (at, row_count) in zip(lanes, await asyncio.gather(*steps), strict=True):
                 if at == ends[lane] or not row_count:
                     finished.add(lane)
                 offset[lane], rows_left = at, rows_left - row_count
@@ -274,27 +268,14 @@ class StreamFollower:
                     return before_first_entry(begin.partition, span.ledger.ledger_id), row_count
                 # Every entry contains at least one message, so `max_rows` entries are enough.
                 part = span.part(span.first, span.first + max_rows - row_count - 1)
-                sizes = await self._sizes(part, max_rows - row_count)
+                sizes = await self._counter.counts(part, max_rows - row_count)
+                if not sizes:
+                    continue
                 begin, count = after_rows(part, sizes, max_rows - row_count)
                 row_count += count
                 if begin.entry_id < span.last or begin.batch_index >= 0:
                     return begin, row_count
         return end if row_count < max_rows else begin, row_count
-
-    async def _sizes(self, span: EntrySpan, max_rows: int) -> list[int]:
-        """Return the number of messages in each entry, reading only until they add up to
-        `max_rows`.
-        """
-        if self._options.ledgers:
-            return [1] * (span.last - span.first + 1)
-        sizes: list[int] = []
-        client = self._directory.client
-        async with aclosing(read_span(client, span, self._options.retry_s)) as chunks:
-            async for entries in chunks:
-                sizes += (decode_metadata(e.payload).num_messages_in_batch for e in entries)
-                if sum(sizes) - span.skip >= max_rows:
-                    break
-        return sizes
 
     # Lost entries
 

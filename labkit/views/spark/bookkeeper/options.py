@@ -12,7 +12,7 @@ from typing import Literal
 from labkit.system.metadata.location import MetadataLocation, parse_location
 from labkit.system.model.errors import BKIncorrectParameterException, LabkitError
 from labkit.system.model.message_id import EARLIEST, LATEST, MessageId
-from labkit.system.topic.names import full_name, partition_of
+from labkit.system.topic.names import check_name, full_name, partition_of
 from labkit.views.spark.bookkeeper.spans import starting_after, starting_at
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -36,7 +36,8 @@ class Options:
 
     Exactly one of `topics`, `topics_pattern` and `ledgers` is set; `ledgers` contains ranges of
     ids, (first, last). `starting_ms` and `ending_ms` are -1 if the bound is not a time. If
-    `max_rows_per_trigger` and `max_bytes_per_trigger` are 0, batches of a stream are unlimited.
+    `max_rows_per_trigger` and `max_bytes_per_trigger` are 0, batches of a stream are unlimited. If
+    `subscription` is "", the progress of a stream is not stored in a subscription.
     """
 
     metadata: MetadataLocation
@@ -58,6 +59,9 @@ class Options:
     retry_s: int = 120
     max_rows_per_trigger: int = 0
     max_bytes_per_trigger: int = 0
+    subscription: str = ""
+    admin_url: str = ""
+    token: str = ""
 
     @property
     def has_several_topics(self) -> bool:
@@ -67,18 +71,22 @@ class Options:
 _SUBJECTS = ("topic", "topics", "topicsPattern", "ledgers")
 """Exactly one of these options is required."""
 
-_NAMES = (
+NAMES = (
     *("zookeeper", *_SUBJECTS, "start", "end", "startingTime", "endingTime", "closedOnly"),
     *("rowsPerBatch", "splitSize", "minPartitions", "password", "retrySeconds", "decodeValues"),
     *("storageColumns", "maxRowsPerTrigger", "maxBytesPerTrigger", "failOnDataLoss"),
+    *("predefinedSubscription", "admin.url", "token"),
 )
 
-_NO_SUBSCRIPTION = "omit it: the source has no subscription, because it does not read from a broker"
+_NO_GROUP = (
+    "omit it: the source does not read from a broker. To keep unread messages from being deleted,"
+    " use 'predefinedSubscription'"
+)
 _NOT_BY_BROKER = "use 'zookeeper': the source does not read from a broker"
+_NO_MINIMUM = "omit it: every trigger reads what is new"
 _OF_OTHER_CONNECTORS = {
     "kafka.bootstrap.servers": _NOT_BY_BROKER,
     "service.url": _NOT_BY_BROKER,
-    "admin.url": _NOT_BY_BROKER,
     "subscribe": "use 'topic' or 'topics'",
     "subscribepattern": "use 'topicsPattern'",
     "assign": "use 'topics', where a partition can be named as a topic, such as orders-partition-1",
@@ -89,17 +97,20 @@ _OF_OTHER_CONNECTORS = {
     "startingoffsetsbytimestamp": "use 'startingTime', which applies to all partitions",
     "endingoffsetsbytimestamp": "use 'endingTime', which applies to all partitions",
     "maxoffsetspertrigger": "use 'maxRowsPerTrigger', which counts messages",
-    "minoffsetspertrigger": "omit it: every trigger reads what is new",
+    "minoffsetspertrigger": _NO_MINIMUM,
+    "maxtriggerdelay": _NO_MINIMUM,
     "maxrecordsperpartition": "use 'splitSize', in bytes",
+    "allowdifferenttopicschemas": (
+        "use 'decodeValues': each message is decoded with its own version of the schema"
+    ),
     "includeheaders": "omit it: the column 'properties' is always available",
     "polltimeoutms": "use 'retrySeconds'",
     "kafkaconsumer.polltimeoutms": "use 'retrySeconds'",
     "fetchoffset.numretries": "use 'retrySeconds'",
     "fetchoffset.retryintervalms": "use 'retrySeconds'",
-    "groupidprefix": _NO_SUBSCRIPTION,
-    "kafka.group.id": _NO_SUBSCRIPTION,
-    "predefinedsubscription": _NO_SUBSCRIPTION,
-    "subscriptionprefix": _NO_SUBSCRIPTION,
+    "groupidprefix": _NO_GROUP,
+    "kafka.group.id": _NO_GROUP,
+    "subscriptionprefix": _NO_GROUP,
 }
 """Options of Spark's Kafka connector and of Pulsar's connector, in lower case, and what to do
 instead. Options with the same meaning have the same name here.
@@ -148,9 +159,13 @@ def read_options(given: Mapping[str, str]) -> Options:
             if "maxbytespertrigger" in values
             else 0
         ),
+        subscription=values.get("predefinedsubscription", ""),
+        admin_url=values.get("admin.url", "").rstrip("/"),
+        token=values.get("token", ""),
     )
     _check_bounds(options)
     _check_times(options)
+    _check_subscription(options)
     if options.decode_values and options.ledgers:
         raise OptionError("option 'decodeValues' is only for topics; other ledgers have no schema")
     if options.max_rows_per_trigger and options.max_bytes_per_trigger:
@@ -161,14 +176,16 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 
 def _check_names(values: Mapping[str, str]) -> None:
-    valid_names = {name.lower() for name in _NAMES}
+    valid_names = {name.lower() for name in NAMES}
     for name in values:
-        if name in _OF_OTHER_CONNECTORS:
-            raise OptionError(
-                f"option '{name}' belongs to another connector; {_OF_OTHER_CONNECTORS[name]}"
+        is_client_setting = name.startswith(("kafka.", "pulsar."))
+        if name in _OF_OTHER_CONNECTORS or is_client_setting:
+            advice = _OF_OTHER_CONNECTORS.get(
+                name, "omit it: the source does not read from a broker"
             )
+            raise OptionError(f"option '{name}' belongs to another connector; {advice}")
         if name not in valid_names:
-            raise OptionError(f"unknown option '{name}'; valid options: {', '.join(_NAMES)}")
+            raise OptionError(f"unknown option '{name}'; valid options: {', '.join(NAMES)}")
     if not values.get("zookeeper"):
         raise OptionError(
             "option 'zookeeper' is missing: expected the address of the cluster's ZooKeeper,"
@@ -335,3 +352,25 @@ def _check_times(options: Options) -> None:
             )
     if 0 <= options.ending_ms < options.starting_ms:
         raise OptionError("option 'startingTime' comes after option 'endingTime'")
+
+
+def _check_subscription(options: Options) -> None:
+    if not options.subscription:
+        for name, text in (("admin.url", options.admin_url), ("token", options.token)):
+            if text:
+                raise OptionError(
+                    f"option '{name}' is only used with 'predefinedSubscription'; the source reads"
+                    " from the bookies, not from a broker"
+                )
+        return
+    try:
+        check_name(options.subscription, "subscription")
+    except BKIncorrectParameterException as error:
+        raise OptionError(f"option 'predefinedSubscription': {error}") from None
+    if options.ledgers:
+        raise OptionError("option 'predefinedSubscription' is only for topics")
+    if not options.admin_url.startswith(("http://", "https://")):
+        raise OptionError(
+            f"option 'admin.url' is {options.admin_url!r}; 'predefinedSubscription' needs the HTTP"
+            " address of a broker, such as 'http://host:8080'"
+        )

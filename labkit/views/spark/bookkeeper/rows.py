@@ -12,6 +12,7 @@ import numpy.typing as npt
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import LabkitError
+from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.proto.pulsar_pb2 import (
     CompressionType,
     MessageMetadata,
@@ -44,7 +45,11 @@ class SpanRows:
     """The rows of a span that have been read since the last record batch."""
 
     def __init__(
-        self, span: EntrySpan, columns: Collection[str], decoder: ValueDecoder | None = None
+        self,
+        span: EntrySpan,
+        metadata: LedgerMetadata,
+        columns: Collection[str],
+        decoder: ValueDecoder | None = None,
     ) -> None:
         """If the span's lane does not belong to a topic, each row is an entry.
 
@@ -52,6 +57,7 @@ class SpanRows:
         encrypted topic can be read without its key.
         """
         self.span = span
+        self._ledger = metadata
         self.decoder = decoder or ValueDecoder({})
         # Payloads make up most of the bytes, so copy them only if a column needs them.
         self._with_payloads = not _PAYLOADS.isdisjoint(columns)
@@ -149,16 +155,21 @@ class SpanRows:
         firsts = self.repeated(self._first_slots)
         return np.where(firsts < 0, _NOT_BATCHED, np.arange(self.count) - starts + firsts)
 
-    def ensemble(self) -> tuple[str, ...]:
-        return self.span.ledger.metadata.ensemble_at(self.span.first)
+    def segments(self) -> Numbers:
+        """Return the index of the ensemble on which each row is stored."""
+        firsts = [segment.first_entry_id for segment in self._ledger.segments]
+        return np.searchsorted(firsts, self.entry_ids(), side="right") - 1
+
+    def ensembles(self) -> list[tuple[str, ...]]:
+        return [segment.ensemble for segment in self._ledger.segments]
 
     def write_sets(self) -> list[list[str]]:
-        """Return the write sets of entries 0 to E - 1, after which the write sets repeat."""
-        metadata, ensemble = self.span.ledger.metadata, self.ensemble()
-        sizes = metadata.ensemble_size, metadata.write_quorum
+        """Return the write sets of entries 0 to E - 1 for each ensemble; then they repeat."""
+        sizes = self._ledger.ensemble_size, self._ledger.write_quorum
         return [
             [ensemble[index] for index in write_set(entry_id, *sizes)]
-            for entry_id in range(metadata.ensemble_size)
+            for ensemble in self.ensembles()
+            for entry_id in range(self._ledger.ensemble_size)
         ]
 
 

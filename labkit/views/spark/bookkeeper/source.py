@@ -76,12 +76,17 @@ class BookKeeperSource(DataSource):
 class LedgersReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         """Raise `OptionError` if an option is valid only for streams."""
-        if options.max_rows_per_trigger or options.max_bytes_per_trigger:
-            name = "maxRowsPerTrigger" if options.max_rows_per_trigger else "maxBytesPerTrigger"
-            raise OptionError(
-                f"option '{name}' is only for spark.readStream; a batch query reads all rows from"
-                " 'start' to 'end'"
-            )
+        of_streams = {
+            "maxRowsPerTrigger": options.max_rows_per_trigger,
+            "maxBytesPerTrigger": options.max_bytes_per_trigger,
+            "predefinedSubscription": options.subscription,
+        }
+        for name, value in of_streams.items():
+            if value:
+                raise OptionError(
+                    f"option '{name}' is only for spark.readStream; a batch query reads all rows"
+                    " from 'start' to 'end'"
+                )
         self._options = options
         self._schema = schema
 

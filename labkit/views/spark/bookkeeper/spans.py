@@ -4,28 +4,26 @@
     position  a ledger id, an entry id, and a slot (the index of a message in its batch)
     span      consecutive entries of a ledger, perhaps without all messages of the first and the
               last entry
-    segment   a range of entries that is stored on the same ensemble
-    task      the spans that a Spark task reads: part of a large segment, or several small segments
+    task      the spans that a Spark task reads: part of a large ledger, or several small ledgers
 
-A task takes about 50 ms before it reads its first entry, so small segments share a task. Each
-segment adds some fixed cost, so the number of segments in a task is limited.
+A task takes about 50 ms before it reads its first entry, so small ledgers share a task. Each
+ledger adds some fixed cost, so the number of ledgers in a task is limited.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.message_id import MessageId
 
 WHOLE = -1
 """The slot at which to stop in order to read the whole entry."""
 
 _SMALL = 8
-"""Another segment is added to a task only if the task is below 1/8 of its size limit."""
+"""Another ledger is added to a task only if the task is below 1/8 of its size limit."""
 
 OPEN_COST = 96 << 10
-"""The fixed cost of a segment, as the number of bytes that could be read in the same time: 0.9 ms
+"""The fixed cost of a ledger, as the number of bytes that could be read in the same time: 0.9 ms
 at 100 MB/s. It corresponds to Spark's `spark.sql.files.openCostInBytes` for files.
 """
 
@@ -88,7 +86,6 @@ class LedgerSnapshot:
     """
 
     ledger_id: int
-    metadata: LedgerMetadata
     last_entry_id: int
     length: int
 
@@ -144,14 +141,6 @@ def span_between(
     return None if is_empty else span
 
 
-def by_segment(span: EntrySpan) -> Iterator[EntrySpan]:
-    firsts = [segment.first_entry_id for segment in span.ledger.metadata.segments]
-    lasts = [first - 1 for first in firsts[1:]] + [span.last]
-    for first, last in zip(firsts, lasts, strict=True):
-        if first <= span.last and last >= span.first:
-            yield span.part(first, last)
-
-
 def tasks(
     spans: Sequence[EntrySpan], split_bytes: int, min_count: int = 1
 ) -> list[tuple[EntrySpan, ...]]:
@@ -165,15 +154,14 @@ def tasks(
     task_spans: list[list[EntrySpan]] = []
     cost = 0
     for span in spans:
-        for segment in by_segment(span):
-            for piece in _split(segment, split_bytes):
-                fits = cost < split_bytes // _SMALL and cost + piece.size_bytes <= split_bytes
-                if task_spans and fits and _is_same_partition(task_spans[-1][-1], piece):
-                    task_spans[-1].append(piece)
-                else:
-                    task_spans.append([piece])
-                    cost = 0
-                cost += piece.size_bytes + OPEN_COST
+        for piece in _split(span, split_bytes):
+            fits = cost < split_bytes // _SMALL and cost + piece.size_bytes <= split_bytes
+            if task_spans and fits and _is_same_partition(task_spans[-1][-1], piece):
+                task_spans[-1].append(piece)
+            else:
+                task_spans.append([piece])
+                cost = 0
+            cost += piece.size_bytes + OPEN_COST
     return [tuple(task) for task in task_spans]
 
 

@@ -4,6 +4,7 @@
     latestOffset    called at each trigger; returns how far to read this time
     partitions      returns the tasks between two offsets, after a crash those of the checkpoint
     read            called in a worker; yields the rows of a task
+    commit          called at the next trigger, when the rows up to an offset have been processed
 
 Spark writes an offset to the checkpoint before it reads up to that offset, so a failed batch is
 reread with the same rows. A sink that keeps one result per batch id gets every row exactly once.
@@ -40,6 +41,7 @@ from labkit.views.spark.bookkeeper.offsets import (
 )
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.views.spark.bookkeeper.spans import tasks
+from labkit.views.spark.bookkeeper.subscription import ProgressSubscription
 
 T = TypeVar("T")
 
@@ -86,6 +88,10 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_schema(self._schema, options)
         return options
 
+    @cached_property
+    def _subscription(self) -> ProgressSubscription | None:
+        return ProgressSubscription(self._options) if self._options.subscription else None
+
     @without_traceback
     def initialOffset(self) -> Json:  # noqa: N802
         session = self._session()
@@ -110,6 +116,8 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return how far the next batch reads, or `start` if there are no new entries."""
         session, options = self._session(), self._options
         begin = decode_offset(start, options)
+        if self._subscription is not None:
+            self._subscription.begin(begin)
         end = session.run(session.follower.next_offset(begin, self._target, limit))
         return encode_offset(end, options)
 
@@ -142,6 +150,11 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_task(partition, self._options, self._schema)
+
+    @without_traceback
+    def commit(self, end: Json) -> None:
+        if self._subscription is not None:
+            self._subscription.advance(decode_offset(end, self._options))
 
     def stop(self) -> None:
         if self._open_session is not None:

@@ -38,7 +38,7 @@ class WriteOptions:
     retry_s: int = 120
 
 
-_NAMES = "service.url", "topic", "token", "tlsTrustCertsFilePath", "exactlyOnce", "retrySeconds"
+NAMES = "service.url", "topic", "token", "tlsTrustCertsFilePath", "exactlyOnce", "retrySeconds"
 _OF_SPARK = ("checkpointlocation", "queryname")
 """Options of every streaming query, which Spark passes on."""
 
@@ -54,6 +54,13 @@ _OF_READERS_AND_OTHER_CONNECTORS = {
     "pulsar.client.authparams": "use 'token'",
     "pulsar.client.tlstrustcertsfilepath": "use 'tlsTrustCertsFilePath'",
 }
+_OF_CLIENTS = {
+    "kafka.sasl.": "use 'token'",
+    "kafka.ssl.": "use 'tlsTrustCertsFilePath', with a 'service.url' that starts with pulsar+ssl://",
+    "kafka.": "omit it: settings of the client cannot be changed",
+    "pulsar.": "omit it: settings of the client cannot be changed",
+}
+"""The beginnings of other options, the longest first, and what to do instead."""
 _OTHER_COLUMNS = {
     "payload": "value",
     "headers": "properties",
@@ -72,12 +79,13 @@ def read_write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOpt
         if name in _OF_READERS_AND_OTHER_CONNECTORS:
             advice = _OF_READERS_AND_OTHER_CONNECTORS[name]
             raise OptionError(f"option '{name}' is not an option for writing; {advice}")
-        if name.startswith(("kafka.", "pulsar.")):
-            raise OptionError(f"option '{name}': settings of the client cannot be changed; omit it")
-        valid_names = [valid.lower() for valid in _NAMES]
+        for prefix, advice in _OF_CLIENTS.items():
+            if name.startswith(prefix):
+                raise OptionError(f"option '{name}' is not available; {advice}")
+        valid_names = [valid.lower() for valid in NAMES]
         if name not in valid_names and not (is_stream and name in _OF_SPARK):
             raise OptionError(
-                f"unknown option '{name}'; valid options for writing: {', '.join(_NAMES)}"
+                f"unknown option '{name}'; valid options for writing: {', '.join(NAMES)}"
             )
     service_url = values.get("service.url", "")
     if not service_url.startswith(("pulsar://", "pulsar+ssl://")):

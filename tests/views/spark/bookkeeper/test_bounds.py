@@ -2,10 +2,10 @@
 
 import pytest
 
-from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import batch_bounds, check_ranges, check_readable
-from labkit.views.spark.bookkeeper.directory import Chains, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import Chains
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError
 from labkit.views.spark.bookkeeper.options import OptionError, Options, read_options
 from labkit.views.spark.bookkeeper.spans import (
     EARLIEST,
@@ -29,8 +29,7 @@ def of_ledgers(ledgers: str = "5-", **given: str) -> Options:
 
 
 def snapshot(ledger_id: int, last_entry_id: int) -> LedgerSnapshot:
-    metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.OPEN)
-    return LedgerSnapshot(ledger_id, metadata, last_entry_id, 100)
+    return LedgerSnapshot(ledger_id, last_entry_id, 100)
 
 
 def test_a_bound_counts_for_its_own_partition() -> None:

@@ -6,9 +6,12 @@ from typing import cast
 import pytest
 
 from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.topic.chain.ledger_chain import LedgerInfo
 from labkit.views.spark.bookkeeper.bounds import check_ranges
-from labkit.views.spark.bookkeeper.directory import LedgerDirectory, LedgerGoneError
+from labkit.views.spark.bookkeeper.directory import LedgerDirectory
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError
 from labkit.views.spark.bookkeeper.options import read_options
+from labkit.views.spark.bookkeeper.spans import LedgerSnapshot
 
 
 class _Cluster:
@@ -87,3 +90,13 @@ def test_a_query_of_ledgers_that_are_all_gone_fails(ledgers: str, what: str, fai
 def test_a_query_with_one_ledger_gone_fails_by_default() -> None:
     with pytest.raises(LedgerGoneError, match="ledger 7 does not exist "):
         lanes("3,7,9", "true")
+
+
+async def test_a_ledger_that_is_closed_in_the_chain_is_found_without_its_metadata() -> None:
+    class NoCluster:
+        """Has no metadata: every request would fail."""
+
+    options = read_options({"zookeeper": "h:1", "topic": "t"})
+    directory = LedgerDirectory(cast(BookKeeper, NoCluster()), options)
+    found = await directory.lookup(LedgerInfo(7, 50, 1234, closed_at_ms=1))
+    assert found == LedgerSnapshot(7, 49, 1234)

@@ -6,6 +6,8 @@ import pytest
 
 from labkit.system.client.context import ClientConfig
 from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.opening import open_reader
+from labkit.views.spark.bookkeeper.options import read_options
 from labkit.views.spark.bookkeeper.spans import EntrySpan, Lane, LedgerSnapshot
 from tests.views.spark.bookkeeper.stage import Stage
 
@@ -20,13 +22,14 @@ def test_entries_are_read_however_slowly_rows_are_taken(stage: Stage) -> None:
             await writer.add(bytes(600_000))
         await writer.close()
         ledger_id = writer.ledger_id
-        metadata = await stage.client.ledger_metadata(ledger_id)
         config = ClientConfig(request_timeout_s=TIMEOUT_S)
         client = await stage.cluster.connect(config=config)
-        ledger = LedgerSnapshot(ledger_id, metadata, 5, metadata.length)
+        ledger = LedgerSnapshot(ledger_id, 5, writer.metadata.length)
         span = EntrySpan(ledger, Lane("", ledger_id), 0, 5)
         found: list[int] = []
-        async for entries in read_span(client, span, 10):
+        options = read_options({"zookeeper": stage.cluster.zookeeper, "ledgers": str(ledger_id)})
+        reader = await open_reader(client, ledger, options)
+        async for entries in read_span(reader, span, 10):
             found += [entry.entry_id for entry in entries]
             # Block the event loop, as Spark does until it asks for the next rows.
             sleep(TIMEOUT_S * 1.5)  # noqa: ASYNC251

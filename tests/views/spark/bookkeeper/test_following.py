@@ -8,19 +8,21 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reader import LedgerReader
 from labkit.system.metadata.store import OnChange
-from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.system.model.entry import Entry
 from labkit.system.model.message_id import MessageId
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.chain.ledger_chain import LedgerInfo
-from labkit.views.spark.bookkeeper import directory
-from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory, LedgerGoneError
-from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper import counting, directory
+from labkit.views.spark.bookkeeper.directory import Chains, LedgerDirectory
+from labkit.views.spark.bookkeeper.entries import read_chunk, read_span
 from labkit.views.spark.bookkeeper.following import StreamFollower
 from labkit.views.spark.bookkeeper.offsets import Offset, encode_offset
+from labkit.views.spark.bookkeeper.opening import LedgerGoneError, open_reader
 from labkit.views.spark.bookkeeper.options import Options, read_options
 from labkit.views.spark.bookkeeper.rows import SpanRows
-from labkit.views.spark.bookkeeper.spans import Lane, LedgerSnapshot
+from labkit.views.spark.bookkeeper.spans import EntrySpan, Lane, LedgerSnapshot
 from tests.repeat import repeated
 from tests.views.spark.bookkeeper.stage import Stage, numbered
 
@@ -39,8 +41,9 @@ def rows_between(stage: Stage, topic: str, start: Offset, end: Offset) -> list[b
     async def read() -> list[bytes | None]:
         payloads: list[bytes | None] = []
         for span in await follower(stage, topic=topic).spans(start, end):
-            rows = SpanRows(span, ["payload"])
-            async for entries in read_span(stage.client, span, 10):
+            reader = await open_reader(stage.client, span.ledger, options(stage, topic=topic))
+            rows = SpanRows(span, reader.metadata, ["payload"])
+            async for entries in read_span(reader, span, 10):
                 for entry in entries:
                     rows.add(entry)
             payloads += rows.payloads
@@ -68,6 +71,27 @@ def test_steps_of_any_size_read_every_message_once(stage: Stage, name: str, seed
             query = follower(stage, topic=name)
     assert sorted(payload or b"" for payload in read) == sorted(sent)
     assert stage.run(query.next_offset(offset, None, ALL)) == offset
+
+
+def test_the_driver_reads_each_entry_only_once_to_count_its_messages(
+    stage: Stage, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[int, int]] = []
+
+    async def recorded(reader: LedgerReader, span: EntrySpan, retry_s: float) -> list[Entry]:
+        entries = await read_chunk(reader, span, retry_s)
+        read.extend((each.ledger_id, each.entry_id) for each in entries)
+        return entries
+
+    monkeypatch.setattr(counting, "read_chunk", recorded)
+    topic = stage.topic(name, 2, entries_per_ledger=15)
+    stage.send(topic, numbered(0, 120), batch=3)
+    query = follower(stage, topic=name)
+    offset = stage.run(query.initial())
+    for _ in range(12):
+        offset = stage.run(query.next_offset(offset, None, ReadMaxRows(10)))
+    assert stage.run(query.newest()) == offset
+    assert len(read) == len(set(read)) == 40
 
 
 def test_a_trigger_reads_the_chain_again_only_after_it_has_changed(
@@ -109,8 +133,7 @@ class _LongChain:
 
     async def lookup(self, info: LedgerInfo) -> LedgerSnapshot:
         self.look_ups += 1
-        metadata = LedgerMetadata(1, 1, 1, (Segment(0, ("b1",)),), state=LedgerState.CLOSED)
-        return LedgerSnapshot(info.ledger_id, metadata, 9, 100)
+        return LedgerSnapshot(info.ledger_id, 9, 100)
 
 
 async def test_a_small_batch_does_not_look_up_every_ledger_of_a_long_chain() -> None:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.system.model.ledger import LedgerMetadata, Segment
 from labkit.system.model.message_id import MessageId
 from labkit.views.spark.bookkeeper.offsets import (
     after_rows,
@@ -24,7 +23,6 @@ from labkit.views.spark.bookkeeper.spans import (
     starting_after,
 )
 
-METADATA = LedgerMetadata(1, 1, 1, (Segment(0, ("a",)),))
 ORDERS, PAYMENTS = "persistent://public/default/orders", "persistent://public/default/payments"
 LANE = Lane(ORDERS, 2)
 
@@ -34,7 +32,7 @@ def options(**given: str) -> Options:
 
 
 def span(entries: int, skip: int = 0, stop: int = WHOLE) -> EntrySpan:
-    ledger = LedgerSnapshot(7, METADATA, entries - 1, 100)
+    ledger = LedgerSnapshot(7, entries - 1, 100)
     return EntrySpan(ledger, LANE, 0, entries - 1, skip, stop)
 
 

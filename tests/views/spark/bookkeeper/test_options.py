@@ -84,7 +84,11 @@ def test_times_are_milliseconds_or_have_an_offset_from_utc() -> None:
         ("maxOffsetsPerTrigger", "use 'maxRowsPerTrigger'"),
         ("service.url", "use 'zookeeper'"),
         ("pollTimeoutMs", "use 'retrySeconds'"),
-        ("predefinedSubscription", "the source has no subscription"),
+        ("maxTriggerDelay", "every trigger reads what is new"),
+        ("allowDifferentTopicSchemas", "use 'decodeValues'"),
+        ("pulsar.reader.receiverQueueSize", "omit it: the source does not read from a broker"),
+        ("kafka.group.id", "use 'predefinedSubscription'"),
+        ("subscriptionPrefix", "use 'predefinedSubscription'"),
     ],
 )
 def test_an_option_of_another_connector_is_answered_with_labkits_name(
@@ -143,6 +147,24 @@ def test_an_option_that_is_not_given_has_its_default() -> None:
         (
             {"topic": "t", "maxBytesPerTrigger": "1m", "maxRowsPerTrigger": "5"},
             "give only one of the options 'maxRowsPerTrigger' and 'maxBytesPerTrigger'",
+        ),
+        ({"topic": "t", "admin.url": "http://h"}, "'admin.url' is only used with 'predefinedSub"),
+        ({"topic": "t", "token": "x"}, "option 'token' is only used with 'predefinedSubscription'"),
+        (
+            {"topic": "t", "predefinedSubscription": "s"},
+            "option 'admin.url' is ''; 'predefinedSubscription' needs the HTTP address of a broker",
+        ),
+        (
+            {"topic": "t", "predefinedSubscription": "s", "admin.url": "pulsar://h:6650"},
+            "option 'admin.url' is 'pulsar://h:6650'",
+        ),
+        (
+            {"topic": "t", "predefinedSubscription": "..", "admin.url": "http://h"},
+            "option 'predefinedSubscription': '..' is not a valid subscription name",
+        ),
+        (
+            {"ledgers": "3", "predefinedSubscription": "s", "admin.url": "http://h"},
+            "option 'predefinedSubscription' is only for topics",
         ),
         ({}, "expected either option 'topic', 'topics' or 'topicsPattern'"),
         (

@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -60,11 +61,12 @@ def rows_of(
     stop: int = WHOLE,
     topic: str = "t",
     columns: Collection[str] = tuple(MESSAGE_COLUMNS),
+    of: LedgerMetadata = METADATA,
 ) -> SpanRows:
-    ledger = LedgerSnapshot(3, METADATA, entries[-1].entry_id, 1000)
+    ledger = LedgerSnapshot(3, entries[-1].entry_id, 1000)
     lane = Lane(topic, 1)
     span = EntrySpan(ledger, lane, entries[0].entry_id, entries[-1].entry_id, skip, stop)
-    rows = SpanRows(span, columns)
+    rows = SpanRows(span, of, columns)
     for entry in entries:
         rows.add(entry)
     return rows
@@ -196,6 +198,14 @@ def test_batched_and_single_messages_share_a_batch_of_rows() -> None:
     assert [bool(time) for time in column("event_time", rows)] == [False, False, True]
     assert column("write_set", rows) == [["a", "b"], ["a", "b"], ["b", "c"]]
     assert column("ensemble", rows) == [["a", "b", "c"]] * 3
+
+
+def test_rows_have_the_ensemble_and_the_write_set_of_their_entry() -> None:
+    changed = replace(METADATA, segments=(*METADATA.segments, Segment(2, ("a", "d", "c"))))
+    entries = [stored(entry_id, metadata(), b"x") for entry_id in range(1, 4)]
+    rows = rows_of(*entries, of=changed)
+    assert column("ensemble", rows) == [["a", "b", "c"], ["a", "d", "c"], ["a", "d", "c"]]
+    assert column("write_set", rows) == [["b", "c"], ["c", "a"], ["a", "d"]]
 
 
 def test_entries_of_ledgers_stay_as_they_are() -> None:

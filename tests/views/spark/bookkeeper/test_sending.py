@@ -12,7 +12,11 @@ import pytest
 from labkit.system.broker.policies import policies_path
 from labkit.views.spark.bookkeeper.messages import Message
 from labkit.views.spark.bookkeeper.sending import Attempt, Sender
-from labkit.views.spark.bookkeeper.write_options import WriteError, WriteOptions
+from labkit.views.spark.bookkeeper.write_options import (
+    WriteError,
+    WriteOptions,
+    read_write_options,
+)
 from labkit.worlds.live.tokens import make_token
 from tests.system.broker import test_security
 from tests.system.broker.client import connect, make_partitions
@@ -198,17 +202,19 @@ keys = test_security.keys
 
 
 @pytest.mark.java
-def test_a_broker_that_asks_for_a_token_gets_it_over_tls_also_if_a_task_is_repeated_with_another(
+def test_a_broker_that_asks_for_a_token_gets_the_one_of_a_repeated_task_over_tls(
     keys: dict[str, object], name: str
 ) -> None:
     with Stage(bookies=1, brokers=1, broker_conf=keys | DEDUPLICATION) as stage:
-        options = WriteOptions(
-            f"pulsar+ssl://127.0.0.1:{stage.cluster.ports_of('broker-1')['tls_port']}",
-            PREFIX + name,
-            token=make_token(test_security.SECRET, "alice"),
-            tls_trust_certs=str(keys["tlsCertificateFilePath"]),
-            retry_s=30,
-        )
+        port = stage.cluster.ports_of("broker-1")["tls_port"]
+        given = {
+            "service.url": f"pulsar+ssl://127.0.0.1:{port}",
+            "topic": name,
+            "token": make_token(test_security.SECRET, "alice"),
+            "tlsTrustCertsFilePath": str(keys["tlsCertificateFilePath"]),
+            "retrySeconds": "30",
+        }
+        options = read_write_options(given, is_stream=True)
         rows = messages(options, 1500)
         interrupt(options, rows[:1200], Attempt("task", 0))
         renewed = make_token(test_security.SECRET, "alice", expires_at_s=int(time()) + 3600)

@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.system.model.message_id import MessageId
 from labkit.views.spark.bookkeeper.options import MIB
 from labkit.views.spark.bookkeeper.spans import (
@@ -14,7 +13,6 @@ from labkit.views.spark.bookkeeper.spans import (
     Lane,
     LedgerSnapshot,
     ReadPosition,
-    by_segment,
     ending_with,
     span_between,
     starting_after,
@@ -22,15 +20,11 @@ from labkit.views.spark.bookkeeper.spans import (
     tasks,
 )
 
-ENSEMBLE = ("a", "b", "c")
 LANE = Lane("t", 0)
 
 
-def ledger(ledger_id: int, entries: int, *changes: int, entry_size: int = 100) -> LedgerSnapshot:
-    """Return a closed ledger whose ensemble changes at the given entries."""
-    segments = tuple(Segment(first, ENSEMBLE) for first in (0, *changes))
-    metadata = LedgerMetadata(3, 3, 2, segments, state=LedgerState.CLOSED)
-    return LedgerSnapshot(ledger_id, metadata, entries - 1, entries * entry_size)
+def ledger(ledger_id: int, entries: int, entry_size: int = 100) -> LedgerSnapshot:
+    return LedgerSnapshot(ledger_id, entries - 1, entries * entry_size)
 
 
 def ends(spans: tuple[EntrySpan, ...] | list[EntrySpan]) -> list[tuple[int, int, int]]:
@@ -77,14 +71,7 @@ def test_nothing_lies_behind_the_last_entry() -> None:
     assert span_between(ledger(7, 10), LANE, behind, LATEST) is None
 
 
-def test_a_segment_ends_where_the_ensemble_changes() -> None:
-    span = EntrySpan(ledger(7, 10, 4, 8), LANE, 2, 8, skip=1, stop=3)
-    found = list(by_segment(span))
-    assert ends(found) == [(7, 2, 3), (7, 4, 7), (7, 8, 8)]
-    assert [(each.skip, each.stop) for each in found] == [(1, WHOLE), (0, WHOLE), (0, 3)]
-
-
-def test_a_large_segment_is_read_by_several_tasks() -> None:
+def test_a_large_ledger_is_read_by_several_tasks() -> None:
     span = EntrySpan(ledger(7, 10, entry_size=100), LANE, 0, 9)
     assert [ends(task) for task in tasks([span], 300)] == [
         [(7, 0, 1)],
@@ -94,7 +81,7 @@ def test_a_large_segment_is_read_by_several_tasks() -> None:
     ]
 
 
-def test_small_segments_of_a_partition_are_read_by_one_task() -> None:
+def test_small_ledgers_of_a_partition_are_read_by_one_task() -> None:
     spans = [EntrySpan(ledger(each, 2), LANE, 0, 1) for each in (1, 2, 3)]
     assert [ends(task) for task in tasks(spans, MIB)] == [[(1, 0, 1), (2, 0, 1)], [(3, 0, 1)]]
 

@@ -427,6 +427,23 @@ def test_ledgers_that_went_unread_are_reported_and_can_be_borne(
 
 
 @pytest.mark.parametrize(
+    "options", [{}, {"maxRowsPerTrigger": "4"}, {"maxBytesPerTrigger": "1"}, {"startingTime": "9"}]
+)
+def test_a_deleted_ledger_of_the_chain_is_a_loss_that_can_be_allowed(
+    stage: Stage, name: str, follow: Following, options: dict[str, str]
+) -> None:
+    sent = stage.send(stage.topic(name, 0, entries_per_ledger=5), numbered(0, 12))
+    deleted = sent[6].split(":")[0]
+    stage.run(stage.client.delete_ledger(int(deleted)))
+    follow.options |= options
+    with pytest.raises(StreamingQueryException, match=f"ledger {deleted} was deleted or trimmed"):
+        follow.read_now()
+    follow.options["failOnDataLoss"] = "false"
+    follow.read_now()
+    assert follow.sink.ids() == sent[:5] + sent[10:]
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"end": "1:1:-1:-1"}, "option 'end' is only for spark.read"),

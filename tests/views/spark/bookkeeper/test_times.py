@@ -1,20 +1,16 @@
 """Tests that an entry is found by its publish time."""
 
-from collections.abc import AsyncGenerator
-
 import pytest
 
-from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import Entry
 from labkit.views.spark.bookkeeper import times
 from labkit.views.spark.bookkeeper.directory import LedgerDirectory
-from labkit.views.spark.bookkeeper.entries import read_span
+from labkit.views.spark.bookkeeper.entries import read_chunk
 from labkit.views.spark.bookkeeper.options import read_options
 from labkit.views.spark.bookkeeper.spans import LATEST, EntrySpan
 from labkit.views.spark.bookkeeper.times import first_published_from
 from tests.views.spark.bookkeeper.stage import Stage, numbered
-
-Chunks = AsyncGenerator[list[Entry], None]
 
 
 def first_from(stage: Stage, topic: str, time_ms: int) -> str | None:
@@ -52,11 +48,11 @@ def test_only_a_few_entries_are_read(
         stage.send_at(time_ms, topic, numbered(0, 10))
     read: list[int] = []
 
-    def counted(client: BookKeeper, span: EntrySpan, retry_s: float) -> Chunks:
+    async def counted(reader: LedgerReader, span: EntrySpan, retry_s: float) -> list[Entry]:
         read.append(span.first)
-        return read_span(client, span, retry_s)
+        return await read_chunk(reader, span, retry_s)
 
-    monkeypatch.setattr(times, "read_span", counted)
+    monkeypatch.setattr(times, "read_chunk", counted)
     assert first_from(stage, name, 1017)
     # It takes five steps to find one of 20 ledgers, and five to find one of its 20 entries.
     assert 0 < len(read) <= 10
