@@ -28,18 +28,28 @@ class RecordedAccess:
         return recorded
 
 
+class UnopenableDisk(SimDisk):
+    """A disk that cannot open any of its files."""
+
+    def open(self, path: str) -> SimFile:
+        raise SimDiskError(errno.EIO, f"{path} cannot be opened")
+
+
 @contextmanager
-def failing_operation(controller: DiskController, number: int) -> Iterator[list[Operation]]:
+def failing_operation(
+    controller: DiskController, number: int, error: type[OSError] = SimDiskError
+) -> Iterator[list[Operation]]:
     """Let the disk operation with this number fail, counted from now on.
 
-    Yields a list that contains the operation once it has failed.
+    Yields a list that contains the operation once it has failed. If a sync fails with
+    `SimDiskError`, its data is lost; after any other `OSError`, another sync can succeed.
     """
     numbers, failed = count(), list[Operation]()
 
     def watch(operation: Operation) -> None:
         if next(numbers) == number:
             failed.append(operation)
-            raise SimDiskError(errno.EIO, str(operation))
+            raise error(errno.EIO, str(operation))
 
     controller.watch = watch
     try:

@@ -9,7 +9,7 @@ from labkit.course.checking.cases import Cases
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.exercises.generated import storage as generated
-from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
 from labkit.course.workshop.bookie.trial_disks import errors_are_raised, unreadable_files
 from labkit.course.workshop.generated_cases import Problem, try_generated
@@ -258,7 +258,7 @@ STEP = Step(
         ContractLine(_MEMORY),
         ContractLine(_ONCE),
         ContractLine(_ONE_WRITE),
-        ContractLine(_BYTES, broken_by=("lost", "invented", "refused")),
+        ContractLine(_BYTES, broken_by=(*LOSSES, "invented", "refused")),
         ContractLine(_FOUND),
         ContractLine(_NOT_THERE),
         ContractLine(_BOUNDED),

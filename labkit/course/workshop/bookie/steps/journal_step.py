@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersJournal, bound
 from labkit.course.workshop.bookie.trial_disks import RecordedAccess, errors_are_raised
 from labkit.course.workshop.generated_cases import Problem, try_generated
@@ -118,8 +118,10 @@ def _problem(learner: Learner, case: GroupsCase) -> Problem | None:
         expected += padding(at + len(expected), BLOCK)
         accesses.clear()
         wrong = _check_append(yours, bodies, at)
-        sealed = None if wrong else yours.call("seal", tuple | None)
-        wrong = wrong or _check_seal(yours, sealed, at, expected)
+        if wrong:
+            return wrong
+        sealed = yours.call("seal", tuple | None)
+        wrong = _check_seal(yours, sealed, at, expected)
         if wrong:
             return wrong
         if accesses:
@@ -246,7 +248,7 @@ STEP = Step(
         ContractLine(_MEMORY),
         ContractLine(_BYTES),
         ContractLine(_ONE_SYNC),
-        ContractLine(_DURABLE, broken_by=("lost", "invented", "refused", "AckFollowsSync")),
+        ContractLine(_DURABLE, broken_by=(*LOSSES, "invented", "refused", "AckFollowsSync")),
     ),
     write=(
         "the class Journal in about 30 lines: the header, the records and their padding, and one"

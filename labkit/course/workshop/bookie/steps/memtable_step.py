@@ -6,7 +6,7 @@ from random import Random
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersMemtable, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
@@ -167,7 +167,7 @@ STEP = Step(
     name="the memtable",
     parts=("Memtable",),
     contract=(
-        ContractLine(_FOUND, broken_by=("lost", "refused")),
+        ContractLine(_FOUND, broken_by=(*LOSSES, "refused")),
         ContractLine(_ABSENT, broken_by=("invented",)),
         ContractLine(_FIRST),
         ContractLine(_LAST),

@@ -108,9 +108,7 @@ _CASES = Cases(
     lambda case, found: _rule_broken_by(records_of(*case), found),
     explain=_complete_records,
 )
-_STARTS = Cases(
-    generated.journal_and_start, records_of, _start_rule_of, explain=_complete_records
-)
+_STARTS = Cases(generated.journal_and_start, records_of, _start_rule_of, explain=_complete_records)
 
 
 def every_complete_record_is_found(learner: Learner) -> str:
