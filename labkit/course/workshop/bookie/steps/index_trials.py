@@ -16,13 +16,15 @@ from labkit.course.workshop.learner import Learner
 from labkit.system.model.errors import LabkitError, StorageDamagedException
 from labkit.system.storage.index.ledger_index import (
     DATA_OFFSET,
+    INDEX_SLOT,
     IndexHeader,
     LedgerIndex,
     index_path,
 )
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS
+from labkit.worlds.sim.machine import disk_operation
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk, SimDiskError
-from labkit.worlds.sim.machine.disk_operation import Operation, lost
+from labkit.worlds.sim.machine.disk_operation import Operation
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY
 
 LEDGER = 0x1234
@@ -86,7 +88,7 @@ class _Content:
     locations: dict[int, int] = field(default_factory=dict)
 
     def apply(self, change: Change, index: LedgerIndex) -> None:
-        """Change this content and the index."""
+        """Change this content and the index in the same way."""
         if change.what == SET:
             self.locations[change.entry_id] = change.location
             index.set_locations([change.entry_id], [change.location])
@@ -96,9 +98,18 @@ class _Content:
             self.header = index.header = self.header._replace(explicit_lac=change.explicit_lac)
 
     def difference(self, index: LedgerIndex) -> str:
+        """Describe how the header or the locations of the index differ from this content."""
         found = index.header, list(index.locations())
         right = self.header, sorted(self.locations.items())
         return "" if found == right else f"expected {right}, got {found}"
+
+    def wrong_location(self, index: LedgerIndex) -> str:
+        """Describe an entry for which the index returns another location."""
+        for entry_id in sorted({e + more for e in (*self.locations, 0) for more in (0, 1)}):
+            found, right = index.location(entry_id), self.locations.get(entry_id, 0)
+            if found != right:
+                return f"index.location({entry_id}) must return {right}; yours returned {found}"
+        return ""
 
 
 def _index_case(draw: Draw) -> IndexCase:
@@ -126,92 +137,90 @@ def labkit_reads_it(learner: Learner) -> str:
 
 
 def _problem(learner: Learner, case: IndexCase) -> Problem | None:
-    kind, disk = bound(LearnersIndex, learner), SimDisk()
-    disk.create(f"{PATH}.new").write(0, b"old" * _PAGE)
-    durable_rule, flushed_operations = contract.DURABLE, len(disk.controller.operations)
-    right = _Content(IndexHeader(b"k" * case.key_size))
-    yours: LedgerIndex = kind(LEDGER, right.header, disk, PAGE)
-    for change in case.changes:
-        right.apply(change, yours)
-        if len(disk.controller.operations) > flushed_operations:
-            return contract.MEMORY, f"yours did: {disk.controller.operations[flushed_operations]}"
-        if change.what in (FLUSH, LOAD):
-            yours.flush()
-            wrong = _problem_after_flush(yours, disk, right, durable_rule)
-            if wrong:
-                return wrong
-            durable_rule, flushed_operations = contract.DURABLE, len(disk.controller.operations)
-        rule = contract.FOUND
-        if change.what == LOAD:
-            disk, rule, durable_rule = (
-                _never_synced(disk),
-                contract.LOADED,
-                contract.SYNCS_AFTER_LOAD,
-            )
-            flushed_operations = len(disk.controller.operations)
-            try:
-                yours = kind.load(LEDGER, disk, PAGE)
-            except StorageDamagedException as error:
-                return rule, f"`load` raised ValueError: {error}"
-        if problem := right.difference(yours) or _wrong_location(yours, right):
-            return rule, problem
-    return None
+    index = _IndexOnDisk(learner, IndexHeader(b"k" * case.key_size))
+    problems = map(index.problem_of, case.changes)
+    return next((problem for problem in problems if problem), None)
 
 
-def _wrong_location(yours: LedgerIndex, right: _Content) -> str:
-    asked = {entry_id + more for entry_id in (*right.locations, 0) for more in (0, 1)}
-    for entry_id in sorted(asked):
-        found, expected = yours.location(entry_id), right.locations.get(entry_id, 0)
-        if found != expected:
-            return f"index.location({entry_id}) must return {expected}; yours returned {found}"
-    return ""
+class _IndexOnDisk:
+    """The learner's index, its disk, and what it must contain.
+
+    durable_rule: the rule that the next flush breaks if its changes are not durable
+    """
+
+    def __init__(self, learner: Learner, header: IndexHeader) -> None:
+        self._kind = bound(LearnersIndex, learner)
+        self._right = _Content(header)
+        self._disk = SimDisk()
+        self._disk.create(f"{PATH}.new").write(0, b"left by a crash" * _PAGE)
+        self._flushed_operation_count = len(self._disk.controller.operations)
+        self._yours: LedgerIndex = self._kind(LEDGER, header, self._disk, PAGE)
+        self._durable_rule = contract.DURABLE
+
+    def problem_of(self, change: Change) -> Problem | None:
+        """Make a change, and return the rule that the learner's index then breaks."""
+        self._right.apply(change, self._yours)
+        if written := self._disk.controller.operations[self._flushed_operation_count :]:
+            return contract.MEMORY, f"yours did: {written[0]}"
+        if change.what in (FLUSH, LOAD) and (problem := self._flush()):
+            return problem
+        return self._load() if change.what == LOAD else self._check_results(contract.FOUND)
+
+    def _check_results(self, rule: str) -> Problem | None:
+        wrong = self._right.difference(self._yours) or self._right.wrong_location(self._yours)
+        return (rule, wrong) if wrong else None
+
+    def _flush(self) -> Problem | None:
+        self._yours.flush()
+        if lost := _lost_data(self._disk):
+            return self._durable_rule, lost
+        self._durable_rule = contract.DURABLE
+        if problem := self._wrong_file():
+            return problem
+        self._flushed_operation_count = len(self._disk.controller.operations)
+        self._yours.flush()
+        if done := self._disk.controller.operations[self._flushed_operation_count :]:
+            return contract.NOTHING, f"a second flush did: {done[0]}"
+        return None
+
+    def _wrong_file(self) -> Problem | None:
+        file = self._disk.open(PATH)
+        size = file.size() - DATA_OFFSET
+        needed = (max(self._right.locations, default=0) + 1) * INDEX_SLOT.size
+        if size % _PAGE or size > -(-needed // _PAGE) * _PAGE:
+            return contract.PAGES, f"after the header, the file has {size} bytes"
+        head, right = file.read(0, DATA_OFFSET), self._right.header.encode()
+        if head != right.ljust(DATA_OFFSET, b"\0"):
+            return contract.SAME, f"the header is {head.rstrip(bytes(1))!r}, expected {right!r}"
+        wrong = self._right.difference(LedgerIndex.load(LEDGER, self._disk, PAGE))
+        return (contract.SAME, f"labkit reads the file: {wrong}") if wrong else None
+
+    def _load(self) -> Problem | None:
+        """Load the index from a disk on which nothing has been synced."""
+        file = self._disk.open(PATH)
+        self._disk = SimDisk()
+        self._disk.create(PATH).write(0, file.read(0, file.size()))
+        self._flushed_operation_count = len(self._disk.controller.operations)
+        self._durable_rule = contract.SYNCS_AFTER_LOAD
+        try:
+            self._yours = self._kind.load(LEDGER, self._disk, PAGE)
+        except StorageDamagedException as error:
+            return contract.LOADED, f"`load` raised ValueError: {error}"
+        return self._check_results(contract.LOADED)
 
 
-def _never_synced(disk: SimDisk) -> SimDisk:
-    """Return a disk with the same index, which a process has written, but not synced."""
-    file = disk.open(PATH)
-    copy = SimDisk()
-    copy.create(PATH).write(0, file.read(0, file.size()))
-    return copy
-
-
-def _problem_after_flush(
-    yours: LedgerIndex, disk: SimDisk, right: _Content, durable_rule: str
-) -> Problem | None:
-    if problem := _lost(disk):
-        return durable_rule, problem
-    size = disk.open(PATH).size() - DATA_OFFSET
-    needed = (max(right.locations, default=0) + 1) * 8
-    if size % _PAGE or size > -(-needed // _PAGE) * _PAGE:
-        return contract.PAGES, f"after the header, the file has {size} bytes"
-    head = disk.open(PATH).read(0, DATA_OFFSET)
-    if head != (encoded := right.header.encode().ljust(DATA_OFFSET, b"\0")):
-        at = next(n for n in range(DATA_OFFSET) if head[n : n + 1] != encoded[n : n + 1])
-        return contract.SAME, f"the first wrong byte of the header is byte {at}"
-    try:
-        problem = right.difference(LedgerIndex.load(LEDGER, disk, PAGE))
-    except StorageDamagedException as error:
-        return contract.SAME, f"labkit cannot read the file: {error}"
-    if problem:
-        return contract.SAME, f"labkit reads the file: {problem}"
-    before = len(disk.controller.operations)
-    yours.flush()
-    if len(disk.controller.operations) > before:
-        return contract.NOTHING, f"a second flush did: {disk.controller.operations[before]}"
-    return None
-
-
-def _lost(disk: SimDisk) -> str:
+def _lost_data(disk: SimDisk) -> str:
     """Describe what a power cut takes from the index file."""
-    after = disk.after_crash(lost)
+    after = disk.after_crash(disk_operation.lost)
     if not after.exists(PATH):
         return f"after a power cut, {PATH} does not exist"
-    (size, data), (size_left, left) = (
-        (file.size(), file.read(0, file.size())) for file in (disk.open(PATH), after.open(PATH))
-    )
+    file, file_left = disk.open(PATH), after.open(PATH)
+    size, size_left = file.size(), file_left.size()
     if size != size_left:
         return f"after a power cut, {size_left} of {size} bytes are left"
-    return "" if data == left else "a power cut undoes some of the writes to the file"
+    if file.read(0, size) != file_left.read(0, size):
+        return "a power cut undoes some of the writes to the file"
+    return ""
 
 
 def truncated_slots_and_invalid_headers(learner: Learner) -> str:
@@ -364,7 +373,7 @@ def _errors_must_be_raised(
             return
         if flushes == "the next flush":
             yours.flush()
-        if problem := _lost(disk) or right.difference(LedgerIndex.load(LEDGER, disk, PAGE)):
+        if problem := _lost_data(disk) or right.difference(LedgerIndex.load(LEDGER, disk, PAGE)):
             raise Refused(
                 contract.DURABLE,
                 f"the disk reports an error during a flush: {failed[0]}\n"
