@@ -13,11 +13,19 @@ from labkit.system.model.entry import (
     make_digest,
 )
 from labkit.system.storage.garbage import EntryLogMetadata
-from labkit.system.storage.journal import JOURNAL_HEADER, MAGIC, VERSION, padding
+from labkit.system.storage.journal import (
+    JOURNAL_HEADER,
+    MAGIC,
+    PADDING_HEADER,
+    PADDING_MASK,
+    VERSION,
+    padding,
+)
 
 DIGESTS = tuple(make_digest(digest_type, b"pw") for digest_type in DigestType)
 COVERING = tuple(digest for digest in DIGESTS if digest.size)
 BLOCK = 512
+_LENGTH = struct.Struct(">i")
 MAX_OFFSET = 2**31 - 1
 """The largest offset in a journal or an entry log: offsets have 31 bits."""
 
@@ -62,21 +70,62 @@ def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
 
 
 def journal(draw: Draw) -> tuple[bytes, int]:
-    """A journal of records and padding that is truncated near its end, and the offset at which to
-    start reading.
+    """A journal file, and the offset of its first record."""
+    return JOURNAL_HEADER.struct.pack(MAGIC, VERSION) + _records(draw, BLOCK), BLOCK
+
+
+def journal_and_start(draw: Draw) -> tuple[bytes, int]:
+    """A journal file, and an offset at which to start reading. Before this offset, there may be
+    bytes after which a reader of the whole file would continue elsewhere, or not at all.
     """
-    data, starts = bytearray(JOURNAL_HEADER.struct.pack(MAGIC, VERSION)), [BLOCK]
+    before = JOURNAL_HEADER.struct.pack(MAGIC, VERSION)
+    match draw.number(0, 3):
+        case 0:
+            for _ in range(draw.number(0, 4)):
+                before += _record(draw, len(before))
+        case 1:
+            before += bytes(BLOCK)
+        case 2:
+            before += _LENGTH.pack(BLOCK + draw.number(0, 100)).ljust(BLOCK, b"\1")
+        case 3:
+            zero_count = BLOCK + draw.number(0, 100)
+            before += PADDING_HEADER.struct.pack(PADDING_MASK, zero_count).ljust(BLOCK, b"\0")
+    return before + _records(draw, len(before)), len(before)
+
+
+def _records(draw: Draw, offset: int) -> bytes:
+    """Records from this offset on, and what a crash or an older file may have left after them.
+
+    Some records are equal, and some are followed by padding.
+    """
+    pieces, records, end = list[bytes](), list[bytes](), offset
     for _ in range(draw.number(0, 8)):
-        body = struct.pack(">qq", draw.id(), draw.number(-1, 12)) + draw.data(6)
-        body += bytes(draw.one_of((0, 20, 100, 440, 470, 600)))
-        starts.append(len(data))
-        data += struct.pack(">i", len(body)) + body
+        is_equal = bool(records) and draw.chance(15)
+        records.append(draw.one_of(records) if is_equal else _record(draw, end))
+        pieces.append(records[-1])
         if draw.number(0, 1):
-            data += padding(len(data), BLOCK)
-    data += bytes(draw.one_of((0, 3, 4, 12)))
-    cut = draw.one_of((0, 1, 2, 3, 4, 5, 8, 9, 20, 300))
-    data = data[: max(BLOCK, len(data) - cut)]
-    return bytes(data), draw.one_of([start for start in starts if start <= len(data)])
+            pieces.append(padding(end + len(records[-1]), BLOCK))
+        end = offset + sum(map(len, pieces))
+    old = _LENGTH.pack(16) + struct.pack(">qq", draw.id(), draw.id())
+    match draw.number(0, 2):
+        case 1 if pieces:  # a torn record, or torn padding
+            torn = pieces.pop()
+            pieces.append(torn[: draw.one_of((0, 3, 4, 7, 8, 11, len(torn) // 2, len(torn) - 1))])
+        case 2:  # a length of 0
+            pieces.append(draw.one_of((bytes(3), bytes(4), bytes(12), bytes(4) + old)))
+        case _ if draw.chance(20):  # a record of an older file, at the start of the next block
+            pieces.append(draw.one_of((_LENGTH.pack(2 * BLOCK), bytes(4))))
+            pieces.append(bytes(-(end + len(pieces[-1])) % BLOCK) + old)
+    return b"".join(pieces)
+
+
+def _record(draw: Draw, offset: int) -> bytes:
+    body = struct.pack(">qq", draw.id(), draw.number(-1, 12)) + draw.data(6)
+    if draw.chance(15):  # leave room only for padding without zeros
+        body += bytes(-(offset + _LENGTH.size + len(body) + PADDING_HEADER.size) % BLOCK)
+    else:
+        body += bytes(draw.one_of((0, 20, 100, 440, 470, 600)))
+    return _LENGTH.pack(len(body)) + body
 
 
 def journals(draw: Draw) -> tuple[list[int], int, int]:

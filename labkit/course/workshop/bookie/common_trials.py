@@ -55,6 +55,8 @@ ALONE = Scenario(
 )
 SHARED = replace(ALONE, cluster=Cluster(3, flush_interval_ms=5), workload=(Write(8, every_ms=1.0),))
 _FAULTS, _HORIZON_MS = 2, 15.0
+LOSSES = ("lost", "AcknowledgedIsDurable", "EveryCopyIsDurable")
+"""A crash map's verdict and promises of the cluster that fail if a bookie loses an entry."""
 
 
 def crashes(learner: Learner) -> str:

@@ -4,6 +4,7 @@ This is a separate module because a browser can load the steps but not start pro
 """
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,8 +15,12 @@ from labkit.course.workshop.learner import Learner
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.missing_part import MissingPart
+from labkit.system.storage.index.ledger_index import DATA_OFFSET
+from labkit.system.storage.journal import journal_ids
+from labkit.system.storage.log_mark import read_last_mark
 from labkit.views.shell.consistency import check_consistency
-from labkit.views.shell.folders import open_data_folder
+from labkit.views.shell.folders import BookieFolders, open_data_folder
+from labkit.views.xray.file_spans import journal_spans
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.zookeeper.server import ZooKeeperNotStarted
 from labkit.worlds.sim.run import outside_event_loops
@@ -23,6 +28,11 @@ from labkit.worlds.sim.run import outside_event_loops
 NAME = "b0"
 _ENTRIES = 200
 _LIMIT_S = 120.0
+_INDEX_PAGE_SIZE = 8192
+_FLUSH_INTERVAL_MS = 50
+"""Short, so that the bookie makes checkpoints before it is killed."""
+_STARTS = {".txn": b"BKLG\0\0\0\6", ".log": b"BKLO\0\0\0\1", ".idx": b"BKLE\0\0\0\1"}
+"""The magic and version with which each kind of file starts."""
 
 
 class LearnersCluster(LocalCluster):
@@ -33,7 +43,8 @@ class LearnersCluster(LocalCluster):
         self.file = file
 
     def command_of(self, name: str, command: list[str]) -> list[str]:
-        return [*command, "--store", str(self.file)]
+        interval = f"--flush-interval-ms={_FLUSH_INTERVAL_MS}"
+        return [*command, "--store", str(self.file), interval]
 
 
 def serves_a_cluster(learner: Learner, zookeeper: str = "") -> str:
@@ -75,11 +86,13 @@ async def _serve(file: Path, folder: Path, zookeeper: str) -> str:
                     f"ledger {ledger_id}: {least} entries were acknowledged, but {len(found)} were"
                     " found after the restart",
                 )
-    report = check_consistency(open_data_folder(folder / NAME))
-    if report.errors or report.entry_count < _ENTRIES + confirmed:
+    folders = open_data_folder(folder / NAME)
+    report = check_consistency(folders)
+    errors = [*report.errors, *_format_errors(folders)]
+    if errors or report.entry_count < _ENTRIES + confirmed:
         raise Refused(
             READABLE,
-            "\n".join(report.errors)
+            "\n".join(errors)
             or f"it found {report.entry_count} entries, expected {_ENTRIES + confirmed}",
         )
     return (
@@ -87,6 +100,26 @@ async def _serve(file: Path, folder: Path, zookeeper: str) -> str:
         " which survived SIGKILL; labkit's shell found"
         f" {report.entry_count} entries in its files."
     )
+
+
+def _format_errors(folders: BookieFolders) -> Iterator[str]:
+    """Describe errors in the formats of files from which labkit can read the entries."""
+    [journal], [ledgers] = folders.journals, folders.ledgers
+    for path in sorted(
+        path for each in (journal, ledgers) for path in Path(each.name).rglob("*.*")
+    ):
+        start, data = _STARTS.get(path.suffix, b""), path.read_bytes()
+        if data and not data.startswith(start):
+            yield f"{path.name} starts with {data[:8]!r}, expected {start!r}"
+        if path.suffix == ".idx" and (len(data) - DATA_OFFSET) % _INDEX_PAGE_SIZE:
+            yield f"{path.name} ends inside a page of {_INDEX_PAGE_SIZE} bytes"
+    file_ids = journal_ids(journal.disk)
+    mark = read_last_mark(ledgers.disk)
+    if mark.file_id not in file_ids:
+        yield f"lastMark points to {mark.file_name}, which does not exist"
+    for span in journal_spans(journal.disk, file_ids[-1]):
+        if span.name == "rest":
+            yield f"{file_ids[-1]:x}.txn: readers stop at offset {span.offset}, before its end"
 
 
 async def _killed_under_way(writer: LedgerWriter, cluster: LocalCluster) -> int:

@@ -19,6 +19,9 @@ What you can do with `disk`, and with the `file` that it returns:
     disk.sync_folder(folder)                makes new, renamed and removed names durable
     file.write(offset, data)                file.read(offset, size)         file.size()
     file.sync()                             makes everything written to the file durable
+
+If the disk fails, these methods raise OSError. Let your own methods raise it, too: a caller that
+gets no error assumes that everything was done.
 """
 
 import struct
@@ -79,8 +82,8 @@ class Journal:
 def records(data: bytes, start: int) -> list[tuple[int, bytes]]:
     """Return the records in a journal file's bytes from the offset `start` on, as (offset, body).
 
-    A length of 0 ends the file, and so does an incomplete record (a torn tail). A length of -0x100
-    marks padding.
+    Reading starts exactly at `start`, no matter what the bytes before it look like. A length of 0
+    ends the file, and so does an incomplete record (a torn tail). A length of -0x100 marks padding.
     """
     raise NotImplementedError
 
@@ -155,7 +158,9 @@ class EntryLog:
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Make the appended entries durable, with one write of everything new and one sync."""
+        """Make the header and all appended entries durable, with one write of everything new and
+        one sync.
+        """
         raise NotImplementedError
 
 
@@ -195,9 +200,11 @@ class Index:
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> "Index":
-        """Load the index of an existing file. Raises ValueError for an invalid header.
+        """Load the index of an existing file.
 
-        A slot truncated by the end of the file was never synced, so it counts as 0.
+        Raises ValueError if the header is invalid: incomplete, with another magic or version, or
+        with a length that is negative or too large for the header. A slot truncated by the end of
+        the file was never synced, so it counts as 0.
         """
         raise NotImplementedError
 
@@ -264,7 +271,8 @@ class Checkpoint:
 
         bookie.synced()                     (file id, offset): how far the journal is durable now
         bookie.set_memtable_aside()         [(ledger id, entry id, entry), ...] in the log's order;
-                                            new adds go to an empty memtable
+                                            new adds go to an empty memtable; call it in
+                                            `__init__`, while no add is processed
         bookie.append(ledger_id, entry)     to the entry log, without sync; returns the location
         bookie.sync_entry_log()
         bookie.set_location(ledger_id, entry_id, location)      in the index, in memory

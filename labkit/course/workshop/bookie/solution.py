@@ -151,11 +151,15 @@ class Index:
         file = disk.open(path)
         head, slots = file.read(0, 1024), file.read(1024, file.size())
         file.close()
+        if len(head) < 1024:
+            raise ValueError(f"{len(head)} bytes, expected 1024")
         magic, version, key_size = struct.unpack_from(">4sii", head)
-        if magic != b"BKLE" or version != 1 or key_size < 0:
+        if magic != b"BKLE" or version != 1 or not 0 <= key_size <= 1004:
             raise ValueError(f"magic {magic!r}, version {version}, key of {key_size} bytes")
         index = cls(disk, path, head[12 : 12 + key_size])
         state, lac_size = struct.unpack_from(">ii", head, 12 + key_size)
+        if not 0 <= lac_size <= 1004 - key_size:
+            raise ValueError(f"explicit LAC of {lac_size} bytes")
         index.fenced = state & 1 == 1
         index.explicit_lac = head[20 + key_size : 20 + key_size + lac_size]
         whole = slots[: len(slots) // 8 * 8]

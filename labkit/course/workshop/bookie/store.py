@@ -4,7 +4,6 @@ Each step has an adapter, a labkit class that delegates to one of the learner's 
 combines the adapters of the parts that the learner has written.
 """
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -179,10 +178,6 @@ class LearnersEntryLogger(EntryLogger):
 # Step 5: a ledger's index whose locations are kept by the learner's `Index`
 
 
-UNREADABLE = (ValueError, struct.error)
-"""Exceptions that `load` may raise for an invalid header."""
-
-
 class LearnersIndex(LedgerIndex):
     """The index of one ledger, flushed entirely by the learner's code."""
 
@@ -203,9 +198,9 @@ class LearnersIndex(LedgerIndex):
         try:
             index.yours = LearnersObject(
                 cls.learner,
-                cls.learner.checked("Index.load", load, object, (disk, path), UNREADABLE),
+                cls.learner.checked("Index.load", load, object, (disk, path), (ValueError,)),
             )
-        except UNREADABLE as error:
+        except ValueError as error:
             message = f"index {disk.path(path)}: unreadable header ({error})"
             raise StorageDamagedException(message) from None
         return index

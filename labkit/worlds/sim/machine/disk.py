@@ -362,11 +362,10 @@ class SimDisk:
         return list({id(inode): inode for inode in inodes}.values())
 
     def _is_reachable(self, path: str, keep: Keep) -> bool:
-        folder = _parent(path)
-        while folder in self._new_folders:
-            if keep(self._new_folders[folder]) < 0.5:
+        while path := _parent(path):
+            new_folder = self._new_folders.get(path)
+            if new_folder is not None and keep(new_folder) < 0.5:
                 return False
-            folder = _parent(folder)
         return True
 
     def _add_folders(self, path: str) -> None:

@@ -119,6 +119,16 @@ def test_a_file_in_a_folder_that_is_not_durable_is_out_of_reach() -> None:
     assert disk.after_crash(lost).exists("current/0/5/5.idx")
 
 
+def test_a_synced_folder_in_a_folder_that_is_not_durable_is_out_of_reach() -> None:
+    disk = SimDisk()
+    disk.create("current/a/b/1.idx").sync()
+    disk.sync_folder("current/a/b")
+    disk.sync_folder("current/a")
+    assert not disk.after_crash(lost).exists("current/a/b/1.idx")
+    disk.sync_folder("current")
+    assert disk.after_crash(lost).exists("current/a/b/1.idx")
+
+
 def test_a_removal_and_a_rename_can_be_undone_until_their_folder_is_synced() -> None:
     disk = written_once()
     disk.rename(PATH, "current/b")

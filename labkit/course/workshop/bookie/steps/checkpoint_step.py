@@ -1,25 +1,29 @@
 """Step 6: the checkpoint, and LastLogMark."""
 
+import errno
 import struct
 from collections.abc import Sequence
 from functools import partial
+from itertools import count
 from typing import NoReturn
 
 from labkit.course.checking.cases import Arguments, Cases, in_any_order
 from labkit.course.checking.exercise import Refused
 from labkit.course.exercises.generated import storage as generated
-from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import store_of
+from labkit.course.workshop.bookie.trial_disks import failing_operation
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk
-from labkit.worlds.sim.machine.disk_operation import Operation
+from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import CONFIG, MASTER_KEY, entry_bytes, new_machine
 
 PATH = "current/lastMark"
+_MARKS = ((10, 512), (10, 1024), (2**40, 2**31 + 512), (2**40 + 1, 0))
 _LEDGERS, _ENTRIES = 4, 16
 
 
@@ -27,41 +31,68 @@ def _first_test(learner: Learner) -> None:
     disk = SimDisk()
     learner.call("write_last_mark", object, disk, 10, 512)
     if (found := learner.call("read_last_mark", tuple, disk)) != (10, 512):
-        raise Refused(
-            f"`read_last_mark` must return the mark that was written; yours returned {found}."
-        )
+        raise Refused(f"{_READ} The mark (10, 512) was written; yours returned {found}.")
 
 
 def mark_is_old_or_new(learner: Learner) -> str:
     """Check that a crash at any disk operation leaves either the old mark or the new one."""
-    old, new, tried = (10, 512), (2**40, 2**31 + 512), 0
-    left: list[tuple[str, SimDisk]] = []
+    old, tried = (0, 0), 0
+    left: list[tuple[Operation, str, SimDisk]] = []
 
-    def watch(operation: object) -> None:
-        left.extend((f"{v.name} before {operation}", disk.after_crash(v.keep)) for v in VARIANTS)
+    def watch(operation: Operation) -> None:
+        left.extend((operation, v.name, disk.after_crash(v.keep)) for v in VARIANTS)
 
     controller = DiskController()
     disk = SimDisk(controller)
-    learner.call("write_last_mark", object, disk, *old)
-    controller.watch = watch
-    learner.call("write_last_mark", object, disk, *new)
-    controller.watch = None
-    for variant in VARIANTS:
-        after = disk.after_crash(variant.keep)
-        if tuple(read_last_mark(after)) != new:
-            raise Refused(
-                _DURABLE,
-                f"after a crash right after it ({variant.name}), the mark is"
-                f" {tuple(read_last_mark(after))}",
-            )
-    for where, after in left:
-        tried += 1
-        if (found := tuple(read_last_mark(after))) not in (old, new):
-            raise Refused(
-                _WHOLE,
-                f"after a crash ({where}), the mark is {found}; expected {old} or {new}",
-            )
+    disk.create(f"{PATH}.new").write(0, b"left by an earlier crash")
+    for new in _MARKS:
+        controller.watch = watch
+        learner.call("write_last_mark", object, disk, *new)
+        controller.watch = None
+        for operation, variant, after in left:
+            if operation.path == PATH and operation.kind in ("create", "write"):
+                raise Refused(_WHOLE, f"yours did: {operation}")
+            if (found := tuple(read_last_mark(after))) not in (old, new):
+                raise Refused(
+                    _WHOLE,
+                    f"after a crash ({variant} before {operation}), the mark is {found}; expected"
+                    f" {old} or {new}",
+                )
+        tried += len(left)
+        left.clear()
+        for each in VARIANTS:
+            if (found := tuple(read_last_mark(disk.after_crash(each.keep)))) != new:
+                raise Refused(
+                    _DURABLE, f"after a crash right after it ({each.name}), the mark is {found}"
+                )
+        if (found := learner.call("read_last_mark", tuple, disk)) != new:
+            raise Refused(_READ, f"it must return {new}; yours returned {found}")
+        old = new
     return f"The mark was complete after {tried} crashes while it was written."
+
+
+def disk_errors_are_raised(learner: Learner) -> str:
+    """Check that `write_last_mark` raises every error of the disk, and damages no mark."""
+    old, new = _MARKS[:2]
+    for number in count():
+        disk, returned = SimDisk(), True
+        learner.call("write_last_mark", object, disk, *old)
+        with failing_operation(disk.controller, number) as failed:
+            try:
+                learner.call("write_last_mark", object, disk, *new)
+            except OSError:
+                returned = False
+                if not failed:
+                    raise
+        if not failed:
+            return "Every error of the disk is raised."
+        found = tuple(read_last_mark(disk.after_crash(lost)))
+        problem = f"the disk reports an error: {failed[0]}\nafter a power cut, the mark is {found}"
+        if found not in (old, new):
+            raise Refused(_WHOLE, f"{problem}; expected {old} or {new}")
+        if returned and found != new:
+            raise Refused(_DURABLE, f"{problem}, but yours did not raise the error")
+    raise AssertionError("count() does not end")
 
 
 def corrupt_marks_count_as_missing(learner: Learner) -> str:
@@ -79,6 +110,7 @@ def corrupt_marks_count_as_missing(learner: Learner) -> str:
     }
     for case, data in cases.items():
         disk = SimDisk()
+        disk.create(f"{PATH}.new").write(0, whole)  # a crash may have left it there
         if data is not None:
             disk.create(PATH).write(0, data)
         if (found := learner.call("read_last_mark", tuple, disk)) != (0, 0):
@@ -93,18 +125,22 @@ class _OrderJudge:
     """A bookie that checks each call of a checkpoint.
 
     The bookie has these entries in its memtable, and a fence that no index on disk contains. Before
-    each call that `flush` makes, it acknowledges another add, which advances the journal.
+    each call that `flush` makes, it acknowledges another add, which advances the journal. The call
+    with the number `fails_at` raises OSError, counting the calls of `flush`.
     """
 
     START = (10, 1024)
 
-    def __init__(self, entries: Sequence[tuple[int, int, bytes]]) -> None:
+    def __init__(self, entries: Sequence[tuple[int, int, bytes]], fails_at: int = -1) -> None:
         self.entries = entries
         self.calls: list[str] = []
+        self.failed = ""
+        self.refused: Refused | None = None
         self.is_flushing = False
+        self._fails_at, self._numbers = fails_at, count()
         self._journal = self.START
         self._at_swap: tuple[int, int] | None = None
-        self._appended: dict[int, tuple[int, int]] = {}
+        self._appended: dict[int, tuple[int, bytes]] = {}
         self._in_log: set[int] = set()
         self._set: dict[tuple[int, int], int] = {}
         self._indexed: set[tuple[int, int]] = set()
@@ -119,9 +155,15 @@ class _OrderJudge:
         if self.is_flushing:
             # Pretend that later adds have filled this journal file and started the next one.
             self._journal = self._journal[0] + 1, 1024
+            if next(self._numbers) == self._fails_at:
+                self.failed = call
+                self.calls[-1] += "  # raises OSError"
+                raise OSError(errno.EIO, "the disk reports an error")
 
     def refuse(self, line: str, problem: str) -> NoReturn:
-        raise Refused(line, "\n".join((*self.calls, problem)))
+        # The learner's code may catch the exception, so remember the first one.
+        self.refused = self.refused or Refused(line, "\n".join((*self.calls, problem)))
+        raise self.refused
 
     def synced(self) -> tuple[int, int]:
         self._call("synced()", changes=False)
@@ -129,13 +171,15 @@ class _OrderJudge:
 
     def set_memtable_aside(self) -> list[tuple[int, int, bytes]]:
         self._call("set_memtable_aside()", changes=False)
+        if self.is_flushing:
+            self.refuse(_FAST, "flush must not set the memtable aside")
         self._at_swap = self._journal
         return list(self.entries)
 
     def append(self, ledger_id: int, entry: bytes) -> int:
-        self._call(f"append({ledger_id}, ...)")
+        self._call(f"append({ledger_id}, {entry!r})")
         location = 1028 + 100 * len(self._appended)
-        self._appended[location] = ledger_id, 0
+        self._appended[location] = ledger_id, entry
         return location
 
     def sync_entry_log(self) -> None:
@@ -144,6 +188,8 @@ class _OrderJudge:
 
     def set_location(self, ledger_id: int, entry_id: int, location: int) -> None:
         self._call(f"set_location({ledger_id}, {entry_id}, {location})")
+        if (ledger_id, entry_id, self._appended.get(location, (0, b""))[1]) not in self.entries:
+            self.refuse(_PASSES, "this is not the location that append returned for the entry")
         self._set[ledger_id, entry_id] = location
 
     def flush_indexes(self) -> None:
@@ -154,6 +200,12 @@ class _OrderJudge:
                     _POINTS,
                     f"the location of entry {entry_id} of ledger {ledger_id} is flushed, but the"
                     " entry log has not been synced since the entry was appended",
+                )
+            if self._appended[location][0] != ledger_id:
+                self.refuse(
+                    _PASSES,
+                    f"entry {entry_id} of ledger {ledger_id} was appended as an entry of ledger"
+                    f" {self._appended[location][0]}",
                 )
         self._indexed = set(self._set)
         self._has_flushed = True
@@ -189,14 +241,15 @@ class _OrderJudge:
         self.removed = file_id
 
 
+_ENTRIES_OF_TWO = ((5, 0, b"5:0"), (5, 1, b"5:1"), (6, 0, b"6:0"))
+
+
 def each_call_is_in_order(learner: Learner) -> str:
     """Check that a checkpoint makes each call only after the calls that it depends on."""
     call_count = 0
-    for entries in (((5, 0, b"entry 0"), (6, 0, b"entry 0")), ()):
+    for entries in (_ENTRIES_OF_TWO, ()):
         bookie = _OrderJudge(entries)
-        yours = learner.make("Checkpoint", bookie)
-        bookie.is_flushing = True
-        yours.call("flush", object, bookie)
+        _make_checkpoint(learner, bookie)
         if bookie.mark != bookie.START:
             bookie.refuse(_ENDS, f"LastLogMark is {bookie.mark}, expected {bookie.START}")
         if bookie.removed != bookie.START[0]:
@@ -205,10 +258,43 @@ def each_call_is_in_order(learner: Learner) -> str:
     return f"{call_count} calls of two checkpoints were made in a safe order."
 
 
+def failed_checkpoints_raise(learner: Learner) -> str:
+    """Check that a checkpoint ends with the error of a call that fails, and makes no call that
+    depends on it.
+    """
+    for number in count():
+        bookie = _OrderJudge(_ENTRIES_OF_TWO, number)
+        try:
+            _make_checkpoint(learner, bookie)
+        except OSError:
+            if not bookie.failed:
+                raise
+            continue
+        # Journal files that could not be removed are removed after the next checkpoint.
+        if not bookie.failed or bookie.failed.startswith("remove_journals"):
+            return f"{number} errors ended the checkpoint."
+        bookie.refuse(_ENDS, "flush returned, although the checkpoint has failed")
+    raise AssertionError("count() does not end")
+
+
+def _make_checkpoint(learner: Learner, bookie: _OrderJudge) -> None:
+    try:
+        yours = learner.make("Checkpoint", bookie)
+        bookie.is_flushing = True
+        yours.call("flush", object, bookie)
+    finally:
+        if bookie.refused is not None:
+            raise bookie.refused
+
+
 _WHOLE = "The file always contains either the complete old mark or the complete new one."
 _DURABLE = "When `write_last_mark` returns, the new mark is durable."
+_READ = "`read_last_mark` returns the mark that was written last."
 _INVALID = "An invalid mark counts as no mark, because replaying too much does no harm."
-_FAST = "Starting a checkpoint writes nothing: only `synced` and `set_memtable_aside` are called."
+_FAST = (
+    "The start of a checkpoint sets the memtable aside, while no add is processed, and writes"
+    " nothing."
+)
 _POINTS = (
     "Indexes are flushed only after the entry log is synced, so no index on disk points to bytes"
     " that a crash can take away."
@@ -291,10 +377,11 @@ STEP = Step(
     contract=(
         ContractLine(_WHOLE),
         ContractLine(_DURABLE),
+        ContractLine(_READ),
         ContractLine(_INVALID),
         ContractLine(_FAST),
         ContractLine(_POINTS),
-        ContractLine(_PASSES, broken_by=("lost", "invented", "refused")),
+        ContractLine(_PASSES, broken_by=(*LOSSES, "invented", "refused")),
         ContractLine(_MEANWHILE),
         ContractLine(_LATER),
         ContractLine(_ENDS),
@@ -317,7 +404,8 @@ STEP = Step(
         _first_test,
     ),
     trials=(
-        *(mark_is_old_or_new, corrupt_marks_count_as_missing, each_call_is_in_order),
+        *(mark_is_old_or_new, disk_errors_are_raised, corrupt_marks_count_as_missing),
+        *(each_call_is_in_order, failed_checkpoints_raise),
         journals_that_replay_needs_are_kept,
     ),
     slow_trials=(crashes, orders, storms),

@@ -1,6 +1,7 @@
 """Step 4: the entry log."""
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,8 +9,9 @@ from labkit.course.checking.cases import Cases
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.exercises.generated import storage as generated
-from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
+from labkit.course.workshop.bookie.trial_disks import errors_are_raised, unreadable_files
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
@@ -22,13 +24,14 @@ PATH = "current/a.log"
 HEADER = (b"BKLO" + struct.pack(">i", 1)).ljust(LOG_HEADER.size, b"\0")
 _CASES = 200
 _ADDS = 64
+_IDS_SIZE = 16
 
 Syncs = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LogCase:
-    """Entries that are synced in groups, given by their payload sizes, and the problem found."""
+    """Entries that are synced in groups, given by their sizes, and the problem found."""
 
     syncs: Syncs
     problem: str
@@ -36,7 +39,7 @@ class LogCase:
     def __str__(self) -> str:
         lines = ["log = EntryLog(file)"]
         for group in self.syncs:
-            lines += [f"log.append(...)  # payload of {size} bytes" for size in group]
+            lines += [f"log.append(...)  # {size} bytes" for size in group]
             lines.append("log.sync()")
         return "\n".join((*lines, self.problem))
 
@@ -54,9 +57,13 @@ def _first_test(learner: Learner) -> None:
 
 def _syncs(draw: Draw) -> Syncs:
     return tuple(
-        tuple(draw.one_of((0, 20, 500, 3000)) for _ in range(draw.number(0, 3)))
+        tuple(draw.one_of((_IDS_SIZE, 36, 500, 3000)) for _ in range(draw.number(0, 3)))
         for _ in range(draw.number(1, 4))
     )
+
+
+def _entry(entry_id: int, size: int) -> bytes:
+    return struct.pack(">qq", 5, entry_id).ljust(size, b"e")
 
 
 def log_matches_the_format(learner: Learner) -> str:
@@ -67,6 +74,7 @@ def log_matches_the_format(learner: Learner) -> str:
 
 _PLACES = "`append` returns the offset of the entry's bytes, which follow its length."
 _BYTES = "After `sync`, the header and all entries, each preceded by its length, are durable."
+_MEMORY = "Only `sync` writes to the disk: a new log and `append` keep everything in memory."
 _ONE_WRITE = "`sync` writes everything new in a single write, and syncs once."
 _ONCE = "Bytes that were synced are never written again."
 _FOUND = "`read_entry` finds every entry at its offset."
@@ -95,30 +103,66 @@ def _problem(learner: Learner, syncs: Syncs) -> Problem | None:
     disk = SimDisk()
     file = disk.create(PATH)
     disk.sync_folder("current")
+    begun = len(disk.controller.operations)
     yours, data, stored = learner.make("EntryLog", file), HEADER, list[tuple[int, bytes]]()
     synced = 0
     for group in syncs:
         for size in group:
-            entry = entry_bytes(5, len(stored), size)
+            entry = _entry(len(stored), size)
             offset = yours.call("append", int, entry)
             if offset != len(data) + 4:
                 return _PLACES, f"append must return {len(data) + 4}; yours returned {offset}"
             stored.append((offset, entry))
             data += struct.pack(">i", len(entry)) + entry
-            if yours.call("size", int) != len(data):
-                return _PLACES, f"size must return {len(data)}; yours {yours.call('size', int)}"
+        if (found := yours.call("size", int)) != len(data):
+            return _PLACES, f"size must return {len(data)}; yours returned {found}"
+        if written := disk.controller.operations[begun:]:
+            return _MEMORY, f"before sync was called, yours did: {written[0]}"
         wrong = _check_sync(yours, disk, synced)
         if wrong:
             return wrong
-        synced = len(data) if stored else 0
-        if stored:
-            left = disk.after_crash(lost).open(PATH)
-            if left.read(0, left.size()) != data:
-                return _BYTES, f"after a power cut, the file has {left.size()} of {len(data)} bytes"
+        begun, synced = len(disk.controller.operations), len(data)
+        if lost_data := _lost_data(disk, data):
+            return _BYTES, lost_data
     for entry_id, (offset, entry) in enumerate(stored):
         if learner.call("read_entry", bytes | None, file, offset, 5, entry_id) != entry:
             return _FOUND, f"read_entry(file, {offset}, 5, {entry_id}) returned something else"
     return None
+
+
+def _lost_data(disk: SimDisk, data: bytes) -> str:
+    left = disk.after_crash(lost).open(PATH)
+    if left.read(0, left.size()) == data:
+        return ""
+    return f"after a power cut, the file has {left.size()} bytes; expected these {len(data)} bytes"
+
+
+def disk_errors_are_raised(learner: Learner) -> str:
+    """Check that neither `sync` nor `read_entry` hides an error of the disk."""
+    entry = _entry(0, 36)
+    data = HEADER + struct.pack(">i", len(entry)) + entry
+
+    def log_to_sync(disk: SimDisk) -> Callable[[], object]:
+        file = disk.create(PATH)
+        disk.sync_folder("current")
+        yours = learner.make("EntryLog", file)
+        yours.call("append", int, entry)
+        return partial(yours.call, "sync", object)
+
+    errors_are_raised(_BYTES, log_to_sync, partial(_lost_data, data=data))
+    disk = SimDisk()
+    file = disk.create(PATH)
+    file.write(0, data)
+    with unreadable_files(disk.controller):
+        try:
+            learner.call("read_entry", bytes | None, file, len(HEADER) + 4, 5, 0)
+        except OSError:
+            return "Every error of the disk is raised."
+    raise Refused(
+        _NOT_THERE,
+        "the disk cannot read the file, so nobody knows whether the entry is there; read_entry must"
+        " raise the error, but yours returned",
+    )
 
 
 class _CountedFile(SimFile):
@@ -136,18 +180,21 @@ class _CountedFile(SimFile):
 
 def missing_entries_are_none(learner: Learner) -> str:
     """Check that `read_entry` returns None if the requested entry is not there or is incomplete."""
-    entry = entry_bytes(5, 7, 100)
+    entry_ids = 5, 7
+    entry = entry_bytes(*entry_ids, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
     at = len(HEADER)
     cases: tuple[tuple[str, bytes, int, int, int], ...] = (
-        ("another entry's ids", whole, at + 4, 5, 8),
-        ("another ledger's ids", whole, at + 4, 6, 7),
+        *(
+            (f"an entry with the ids {entry_ids}", whole, at + 4, *other_ids)
+            for other_ids in ((5, 8), (6, 7), (6, 6), (7, 5), (5 + 2**32, 7), (5, 7 + 2**32))
+        ),
         ("an offset past the end", whole, len(whole) + 4, 5, 7),
         ("an entry truncated by the end of the file", whole[:-1], at + 4, 5, 7),
         ("a file that ends inside the ids", whole[: at + 12], at + 4, 5, 7),
         *(
             (f"a length of {size}", whole[:at] + struct.pack(">i", size) + entry, at + 4, 5, 7)
-            for size in (-1, 0, 15, 2**31 - 1)
+            for size in (-1, 0, 15, len(entry) + 1, 2 * len(whole), 2**16, 2**29, 2**31 - 1)
         ),
         ("zeros", HEADER + bytes(200), at + 4, 0, 0),
     )
@@ -208,9 +255,10 @@ STEP = Step(
     parts=("EntryLog", "read_entry", "location_of"),
     contract=(
         ContractLine(_PLACES),
+        ContractLine(_MEMORY),
         ContractLine(_ONCE),
         ContractLine(_ONE_WRITE),
-        ContractLine(_BYTES, broken_by=("lost", "invented", "refused")),
+        ContractLine(_BYTES, broken_by=(*LOSSES, "invented", "refused")),
         ContractLine(_FOUND),
         ContractLine(_NOT_THERE),
         ContractLine(_BOUNDED),
@@ -229,7 +277,10 @@ STEP = Step(
         "    log = EntryLog(file)\n    assert log.append(entry) == 1028   # header, length\n",
         _first_test,
     ),
-    trials=(log_matches_the_format, missing_entries_are_none, a_location_names_log_and_offset),
+    trials=(
+        *(log_matches_the_format, disk_errors_are_raised),
+        *(missing_entries_are_none, a_location_names_log_and_offset),
+    ),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost("disk operations of the log per flushed entry", 1.5, _operations),

@@ -1,14 +1,16 @@
 """Step 1: the journal with group commit."""
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
-from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
+from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersJournal, bound
+from labkit.course.workshop.bookie.trial_disks import RecordedAccess, errors_are_raised
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
@@ -19,11 +21,13 @@ from labkit.worlds.sim.machine.disk_operation import Operation, lost
 from labkit.worlds.sim.settings.bookie_script import CONFIG, entry_bytes
 
 FILE_ID = 10
-PATH = f"current/{FILE_ID:x}.txn"
 BLOCK = 512
 HEADER = (b"BKLG" + struct.pack(">i", 6)).ljust(BLOCK, b"\0")
-_SIZES = (0, 20, 100, 395, 396, 423, 424, 425, 431, 432, 900)
-"""Payload sizes that make groups end at every interesting offset in a block."""
+_FILE_IDS = (FILE_ID, 0x18BCFE56806, 2**40)
+_SIZES = (0, 20, 100, 900)
+_LEFT = (100, 0, 8, 9, 7, 4, 1, 500)
+"""How many bytes of the last block a group leaves free."""
+_FRAME_SIZE = 4 + len(entry_bytes(5, 0, 0))
 _CASES = 300
 _ADDS, _GROUP = 64, 8
 
@@ -34,11 +38,12 @@ Groups = tuple[tuple[int, ...], ...]
 class GroupsCase:
     """Groups of records, given by their payload sizes, and the problem found."""
 
+    file_id: int
     groups: Groups
-    problem: str
+    problem: str = ""
 
     def __str__(self) -> str:
-        lines = ["journal = Journal(disk, 10)"]
+        lines = [f"journal = Journal(disk, {self.file_id:#x})"]
         for number, group in enumerate(self.groups):
             lines += [f"journal.append(...)  # payload of {size} bytes" for size in group]
             lines.append(f"group_{number} = journal.seal()")
@@ -46,6 +51,10 @@ class GroupsCase:
                 lines.append(f"journal.write(*group_{number - 1})")
         lines.append(f"journal.write(*group_{len(self.groups) - 1})")
         return "\n".join((*lines, self.problem))
+
+
+def _path(file_id: int) -> str:
+    return f"current/{file_id:x}.txn"
 
 
 def _first_test(learner: Learner) -> None:
@@ -61,16 +70,25 @@ def _first_test(learner: Learner) -> None:
     yours.call("seal", tuple | None)
 
 
-def _groups(draw: Draw) -> Groups:
-    return tuple(
-        tuple(draw.one_of(_SIZES) for _ in range(draw.number(1, 3)))
-        for _ in range(draw.number(1, 4))
-    )
+def _groups_case(draw: Draw) -> GroupsCase:
+    groups = tuple(_group(draw) for _ in range(draw.number(1, 4)))
+    return GroupsCase(draw.one_of(_FILE_IDS), groups)
+
+
+def _group(draw: Draw) -> tuple[int, ...]:
+    sizes = [draw.one_of(_SIZES) for _ in range(draw.number(0, 2))]
+    used = sum(_FRAME_SIZE + size for size in (*sizes, 0))
+    return *sizes, -(used + draw.one_of(_LEFT)) % BLOCK + BLOCK * draw.number(0, 2)
 
 
 def file_matches_the_format(learner: Learner) -> str:
     """Check that the file matches BookKeeper's format, and is durable when `write` returns."""
-    try_generated(_groups, _CASES, partial(_problem, learner), GroupsCase)
+    try_generated(
+        _groups_case,
+        _CASES,
+        partial(_problem, learner),
+        lambda case, problem: replace(case, problem=problem),
+    )
     return f"Right for {_CASES} drawn sequences of groups, byte by byte."
 
 
@@ -85,36 +103,48 @@ _DURABLE = (
 _MEMORY = "`append` and `seal` do not access the disk."
 
 
-def _problem(learner: Learner, groups: Groups) -> Problem | None:
-    disk = SimDisk()
-    yours = learner.make("Journal", disk, FILE_ID)
-    after = disk.after_crash(lost)
-    if not after.exists(PATH) or after.open(PATH).read(0, BLOCK) != HEADER:
-        return (
-            _DURABLE_NAME,
-            f"after a power cut right after Journal(disk, 10), {PATH} is missing or incomplete",
-        )
-    written, waiting, at, entry_id = list[bytes](), list[tuple[int, bytes]](), BLOCK, 0
-    for group in groups:
+def _problem(learner: Learner, case: GroupsCase) -> Problem | None:
+    disk, accesses = SimDisk(), list[str]()
+    yours = learner.make("Journal", RecordedAccess(disk, accesses), case.file_id)
+    if problem := _lost_header(disk, case.file_id):
+        return _DURABLE_NAME, problem
+    if yours.call("seal", tuple | None) is not None:
+        return _BYTES, "the first seal must return None, because no record has been appended"
+    written, waiting, at, entry_id = list[bytes](), list[_Sealed](), BLOCK, 0
+    for group in case.groups:
         bodies = [entry_bytes(5, entry_id + n, size) for n, size in enumerate(group)]
         entry_id += len(group)
         expected = b"".join(struct.pack(">i", len(body)) + body for body in bodies)
         expected += padding(at + len(expected), BLOCK)
-        before = len(disk.controller.operations)
-        wrong = _check_append(yours, bodies, at) or _check_seal(yours, at, expected)
+        accesses.clear()
+        wrong = _check_append(yours, bodies, at)
         if wrong:
             return wrong
-        if len(disk.controller.operations) > before:
-            return _MEMORY, f"yours did: {disk.controller.operations[before]}"
-        waiting.append((at, expected))
+        sealed = yours.call("seal", tuple | None)
+        wrong = _check_seal(yours, sealed, at, expected)
+        if wrong:
+            return wrong
+        if accesses:
+            return _MEMORY, f"yours called {accesses[0]}"
+        waiting.append(_Sealed(at, sealed[1], expected))
         written += bodies
         at += len(expected)
         # The next group's records are appended before this group is written.
         if len(waiting) == 2:
-            wrong = _check_write(yours, disk, *waiting.pop(0), written[: -len(bodies)])
+            wrong = _check_write(yours, disk, case.file_id, waiting.pop(0), written[: -len(bodies)])
             if wrong:
                 return wrong
-    return _check_write(yours, disk, *waiting.pop(), written)
+    return _check_write(yours, disk, case.file_id, waiting.pop(), written)
+
+
+def _lost_header(disk: SimDisk, file_id: int) -> str:
+    after = disk.after_crash(lost)
+    if after.exists(_path(file_id)) and after.open(_path(file_id)).read(0, BLOCK) == HEADER:
+        return ""
+    return (
+        f"after a power cut right after Journal(disk, {file_id:#x}), {_path(file_id)} is missing or"
+        " incomplete"
+    )
 
 
 def _check_append(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
@@ -126,8 +156,9 @@ def _check_append(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Pr
     return None
 
 
-def _check_seal(yours: LearnersObject, at: int, expected: bytes) -> Problem | None:
-    sealed = yours.call("seal", tuple | None)
+def _check_seal(
+    yours: LearnersObject, sealed: tuple[int, bytes] | None, at: int, expected: bytes
+) -> Problem | None:
     if sealed != (at, expected):
         returned = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
         if sealed is not None and sealed[0] == at and len(sealed[1]) == len(expected):
@@ -141,18 +172,51 @@ def _check_seal(yours: LearnersObject, at: int, expected: bytes) -> Problem | No
     return None
 
 
+class _Sealed(NamedTuple):
+    """A group that waits to be written: the data that `seal` returned, and the correct bytes."""
+
+    offset: int
+    data: bytes
+    expected: bytes
+
+
 def _check_write(
-    yours: LearnersObject, disk: SimDisk, at: int, data: bytes, so_far: Sequence[bytes]
+    yours: LearnersObject, disk: SimDisk, file_id: int, group: _Sealed, so_far: Sequence[bytes]
 ) -> Problem | None:
+    if group.data != group.expected:
+        return _BYTES, "a later call has changed the bytes that seal returned for this group"
     before = len(disk.controller.operations)
-    yours.call("write", object, at, data)
+    yours.call("write", object, group.offset, group.data)
     done = disk.controller.operations[before:]
-    if [(o.kind, o.offset, o.size) for o in done] != [("write", at, len(data)), ("sync", 0, 0)]:
+    expected = [("write", group.offset, len(group.data)), ("sync", 0, 0)]
+    if [(o.kind, o.offset, o.size) for o in done] != expected:
         return _ONE_SYNC, "yours did: " + ("; ".join(map(str, done)) or "nothing")
-    found = [record.body for record in JournalScan(disk.after_crash(lost), FILE_ID).records()]
+    found = [record.body for record in JournalScan(disk.after_crash(lost), file_id).records()]
     if found != list(so_far):
         return _DURABLE, f"after a power cut, {len(found)} of {len(so_far)} records are left"
     return None
+
+
+def disk_errors_are_raised(learner: Learner) -> str:
+    """Check that no error of the disk leads to an acknowledgement."""
+    body = entry_bytes(5, 0, 20)
+
+    def group_to_write(disk: SimDisk) -> Callable[[], object]:
+        yours = learner.make("Journal", disk, FILE_ID)
+        yours.call("append", int, body)
+        return partial(yours.call, "write", object, *yours.call("seal", tuple | None))
+
+    def lost_group(disk: SimDisk) -> str:
+        found = [record.body for record in JournalScan(disk.after_crash(lost), FILE_ID).records()]
+        return "" if found == [body] else "after a power cut, the group is lost"
+
+    errors_are_raised(
+        _DURABLE_NAME,
+        lambda disk: partial(learner.make, "Journal", disk, FILE_ID),
+        partial(_lost_header, file_id=FILE_ID),
+    )
+    errors_are_raised(_DURABLE, group_to_write, lost_group)
+    return "Every error of the disk is raised, so the adds are not acknowledged."
 
 
 def _operations(learner: Learner | None) -> float:
@@ -184,7 +248,7 @@ STEP = Step(
         ContractLine(_MEMORY),
         ContractLine(_BYTES),
         ContractLine(_ONE_SYNC),
-        ContractLine(_DURABLE, broken_by=("lost", "invented", "refused", "AckFollowsSync")),
+        ContractLine(_DURABLE, broken_by=(*LOSSES, "invented", "refused", "AckFollowsSync")),
     ),
     write=(
         "the class Journal in about 30 lines: the header, the records and their padding, and one"
@@ -204,7 +268,7 @@ STEP = Step(
         '    assert journal.append(b"hello") == 512   # right after the header\n',
         _first_test,
     ),
-    trials=(file_matches_the_format,),
+    trials=(file_matches_the_format, disk_errors_are_raised),
     slow_trials=(crashes, orders, storms),
     costs=(
         Cost(f"disk operations per add, with groups of {_GROUP}", 1.0, _operations),

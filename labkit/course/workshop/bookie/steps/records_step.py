@@ -44,15 +44,16 @@ _ALL = (
     " all bytes of its body."
 )
 _ENDS = "A torn tail, or a length of 0, ends the file without an error."
-_START = "Reading starts at the given offset, not before it."
+_START = "Reading starts exactly at the given offset: the bytes before it do not matter."
 
 
 def _first_test(learner: Learner) -> None:
     data = bytes(512) + b"\0\0\0\5hello" + bytes(8)
-    found = learner.call("records", Records, data, 512)
-    if found != [(512, b"hello")]:
+    found = learner.call("records", Records, data, _HEADER_SIZE)
+    if found != (expected := [(_HEADER_SIZE, b"hello")]):
         raise Refused(
-            f"The data contains one record at offset 512, then zeros; yours returned {found}."
+            _rule_broken_by(expected, found),
+            f"The data contains one record at offset 512, then zeros; yours returned {found}.",
         )
 
 
@@ -63,31 +64,26 @@ def records_of(data: bytes, start: int) -> Records:
     return [(record.offset, record.body) for record in JournalScan(disk, 1).records(start)]
 
 
-def _rule_of(case: Arguments, found: Records) -> str:
-    data, start = case
-    expected = records_of(data, start)
-    if start != _HEADER_SIZE and found == records_of(data, _HEADER_SIZE):
-        return _START
+def _rule_broken_by(expected: Records, found: Records) -> str:
     if found[: len(expected)] == expected:
         at = found[len(expected)][0]
         return f"{_ENDS} The last record ends before offset {at}, but yours returned another one."
-    for number, (right, yours) in enumerate(zip_longest(expected, found)):
-        if right != yours:
-            return f"{_ALL} {_first_difference(number, right, yours)}"
-    raise AssertionError("the two lists are equal")
+    return f"{_ALL} {_first_difference(expected, found)}"
 
 
-def _first_difference(
-    number: int, right: tuple[int, bytes] | None, yours: tuple[int, bytes] | None
-) -> str:
-    """Describe the first difference between two lists of records. None stands for the end of a
-    list.
-    """
+def _start_rule_of(case: Arguments, found: Records) -> str:
+    return f"{_START} {_first_difference(records_of(*case), found)}"
+
+
+def _first_difference(expected: Records, found: Records) -> str:
+    """Describe the first difference between two different lists of records."""
+    pairs = enumerate(zip_longest(expected, found))
+    number, (right, yours) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
     prefix = f"The first difference is in record {number}:"
     if right is None or yours is None or right[0] != yours[0]:
-        expected = f"the record at offset {right[0]}" if right else "no further record"
+        wanted = f"the record at offset {right[0]}" if right else "no further record"
         got = f"one at offset {yours[0]}" if yours else "no further record"
-        return f"{prefix} expected {expected}, got {got}."
+        return f"{prefix} expected {wanted}, got {got}."
     whole, body = right[1], yours[1]
     if len(whole) != len(body):
         return (
@@ -106,7 +102,13 @@ def _complete_records(case: Arguments) -> str:
     return f"Offsets of complete records: {offsets or 'none'}."
 
 
-_CASES = Cases(generated.journal, records_of, _rule_of, explain=_complete_records)
+_CASES = Cases(
+    generated.journal,
+    records_of,
+    lambda case, found: _rule_broken_by(records_of(*case), found),
+    explain=_complete_records,
+)
+_STARTS = Cases(generated.journal_and_start, records_of, _start_rule_of, explain=_complete_records)
 
 
 def every_complete_record_is_found(learner: Learner) -> str:
@@ -115,6 +117,14 @@ def every_complete_record_is_found(learner: Learner) -> str:
     if wrong is not None:
         raise Refused(*wrong)
     return f"Right for {_CASES.count} generated journals, many of them torn."
+
+
+def reading_starts_at_the_offset(learner: Learner) -> str:
+    """Check that the result does not depend on the bytes before the start offset."""
+    wrong = _STARTS.wrong(partial(learner.call, "records", Records), "records")
+    if wrong is not None:
+        raise Refused(*wrong)
+    return f"Right for {_STARTS.count} start offsets in generated journals."
 
 
 def replay_finds_everything(learner: Learner) -> str:
@@ -163,7 +173,7 @@ STEP = Step(
         '    assert records(data, 512) == [(512, b"hello")]\n',
         _first_test,
     ),
-    trials=(every_complete_record_is_found,),
+    trials=(every_complete_record_is_found, reading_starts_at_the_offset),
     slow_trials=(replay_finds_everything,),
     costs=(),
     challenges=(

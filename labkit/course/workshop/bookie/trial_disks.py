@@ -1,0 +1,100 @@
+"""Disks for the trials of single parts: disks that record every access, and disks that fail."""
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from labkit.course.checking.exercise import Refused
+from labkit.worlds.sim.machine.disk import DiskController, SimDisk, SimDiskError, SimFile
+from labkit.worlds.sim.machine.disk_operation import Operation
+
+
+class RecordedAccess:
+    """A disk or a file that appends the name of each method that is used to `calls`."""
+
+    def __init__(self, wrapped: SimDisk | SimFile, calls: list[str]) -> None:
+        self._wrapped, self._calls = wrapped, calls
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._wrapped, name)
+
+        def recorded(*arguments: Any) -> Any:
+            self._calls.append(name)
+            result = method(*arguments)
+            return RecordedAccess(result, self._calls) if isinstance(result, SimFile) else result
+
+        return recorded
+
+
+class UnopenableDisk(SimDisk):
+    """A disk that cannot open any of its files."""
+
+    def open(self, path: str) -> SimFile:
+        raise SimDiskError(errno.EIO, f"{path} cannot be opened")
+
+
+@contextmanager
+def failing_operation(
+    controller: DiskController, number: int, error: type[OSError] = SimDiskError
+) -> Iterator[list[Operation]]:
+    """Let the disk operation with this number fail, counted from now on.
+
+    Yields a list that contains the operation once it has failed. If a sync fails with
+    `SimDiskError`, its data is lost; after any other `OSError`, another sync can succeed.
+    """
+    numbers, failed = count(), list[Operation]()
+
+    def watch(operation: Operation) -> None:
+        if next(numbers) == number:
+            failed.append(operation)
+            raise error(errno.EIO, str(operation))
+
+    controller.watch = watch
+    try:
+        yield failed
+    finally:
+        controller.watch = None
+
+
+@contextmanager
+def unreadable_files(controller: DiskController) -> Iterator[None]:
+    """Let every read of a file fail."""
+
+    def fail(path: str) -> None:
+        raise SimDiskError(errno.EIO, f"{path} cannot be read")
+
+    controller.watch_read = fail
+    try:
+        yield
+    finally:
+        controller.watch_read = None
+
+
+def errors_are_raised(
+    rule: str, prepare: Callable[[SimDisk], Callable[[], object]], lost_on: Callable[[SimDisk], str]
+) -> None:
+    """Check that an action raises the error of a failing disk operation, or repairs the damage.
+
+    prepare: prepares an empty disk and returns the action
+    lost_on: describes what a power cut after the action takes away, or returns ""
+    """
+    for number in count():
+        disk = SimDisk()
+        act = prepare(disk)
+        with failing_operation(disk.controller, number) as failed:
+            try:
+                act()
+            except OSError:
+                if failed:
+                    continue
+                raise
+        if not failed:
+            return
+        if lost := lost_on(disk):
+            raise Refused(
+                rule,
+                f"the disk reports an error: {failed[0]}\n"
+                f"your code must raise this error, but it returned; {lost}",
+            )
