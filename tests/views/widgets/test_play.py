@@ -259,8 +259,9 @@ def test_reasons_in_a_comparison_name_moves_instead_of_times_and_events(view: Pl
 
 
 def test_the_causes_of_a_broken_promise_name_the_power_cut_as_a_move_of_its_own() -> None:
-    write = Write(entries=2, ensemble=1, write_quorum=1, ack_quorum=1, window=2, close=False)
-    view = Play(Scenario(Cluster(1), (write,), variant="ack before sync"))
+    write = Write(entries=1, ensemble=1, write_quorum=1, ack_quorum=1, close=False)
+    workload = (write, Recover(when=On("add.pushed")))
+    view = Play(Scenario(Cluster(1), workload, variant="ack before sync"))
     for move in ("deliver w>b0 2", "deliver b0>w 2", "crash b0 1"):
         press(view, move)
     why = dict(view.texts())["Why “a bookie has lost an acknowledged entry”"]
