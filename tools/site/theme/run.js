@@ -91,7 +91,7 @@ async function show(link, traits, files) {
   place.append(fresh);
   await open(fresh, traits);
   before.forEach((each) => each.remove());
-  if (!root.dataset.digest) fresh.scrollIntoView();
+  if (!root.dataset.digest) root.scrollIntoView();
   root.dataset.digest = link.digest;
   still.replaceChildren();
 }
@@ -159,11 +159,11 @@ async function showRun(link) {
 
 /** The browser's storage, or null if the visitor has disabled it. */
 function storage() {
+  let found = null;
   try {
-    return localStorage;
-  } catch {
-    return null;
-  }
+    found = localStorage;
+  } catch { /* Reading the property throws. */ }
+  return found;
 }
 
 /** Tick the solved levels of the game, which are kept in this browser. */

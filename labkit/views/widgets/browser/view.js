@@ -88,7 +88,7 @@ class View {
       make("summary", {}, "What the symbols mean"),
       this.bar.meanings,
     );
-    this.texts = make("div");
+    this.texts = make("div", { class: "lk-texts" });
     this.below = make("div", { class: "lk-below" }, this.signs, this.texts);
     this.main = make(
       "div",
