@@ -86,7 +86,7 @@ function drawParts(parts, bug, ...above) {
 /** @param {Link} link @param {any} traits @param {Record<string, string>} files */
 async function show(link, traits, files) {
   const fresh = make("div", { class: "lk-place" });
-  Object.assign(/** @type {HTMLElement} */ (fresh).dataset, files);
+  Object.assign(/** @type {HTMLElement} */ (fresh).dataset, files, { plays: "false" });
   const before = [...place.children];
   place.append(fresh);
   await open(fresh, traits);
