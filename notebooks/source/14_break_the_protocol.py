@@ -240,11 +240,11 @@ check("break_protocol.schedule", late, must_pass=False)
 # ## You are the network
 #
 # You can also choose the order of all messages yourself, one by one: click the message that arrives next. This
-# is level 4 of a game with ten levels; level 8 has the bug of exercise 1. With *Protocol: correct*, you play
-# against the real protocol, which loses nothing in any order: all 533 states of level 4 have been tried.
+# is level 5 of a game with ten levels; level 8 has the bug of exercise 1. With *Protocol: correct*, you play
+# against the real protocol, which loses nothing in any order: all 533 states of level 5 have been tried.
 
 # %%
-Game(4)
+Game(5)
 
 # %% [markdown]
 # ## Exercise 2: fix a bug

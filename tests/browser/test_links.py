@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from labkit.views.widgets import ClusterView, CrashMapView
 from labkit.worlds.sim.explore.counterexamples import counterexample
@@ -30,6 +30,8 @@ from tools.site.views import Views
 pytestmark = pytest.mark.browser
 
 VARIANT = "fence not persisted"
+LOADED = """names => names.every((name) =>
+    performance.getEntriesByType("resource").some((each) => each.name.endsWith(name)))"""
 FILM = "document.querySelector('{}').model.get('film')"
 
 
@@ -95,7 +97,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / "tools" / "site" / "theme" / name, static)
     html = text.partition("# A run of labkit\n")[2]
     style = '<link rel="stylesheet" href="_static/site.css">'
-    (folder / BELOW / "run.html").write_text(f"<!doctype html><body>{style}{html}</body>")
+    # Sphinx adds this script to every page.
+    script = '<script type="module" src="_static/play.js?v=1"></script>'
+    (folder / BELOW / "run.html").write_text(f"<!doctype html><body>{style}{html}{script}</body>")
     return folder
 
 
@@ -119,6 +123,27 @@ def test_a_link_to_a_counterexample_opens_without_python(links_site: Site) -> No
     assert link.startswith(f"{links_site.host}{BELOW}/run.html#run.1.")
     assert RunLink.parse(link).at == 50
     assert not any("pyodide" in url for url in links_site.asked)
+    page.close()
+
+
+def test_a_page_loads_the_files_of_a_prepared_view_before_its_script_has_arrived(
+    links_site: Site,
+) -> None:
+    page = links_site.browser.new_page()
+    asked: list[str] = []
+    held: list[Route] = []
+    page.on("request", lambda request: asked.append(request.url))
+    # Playwright cannot call a method of a list.
+    page.route("**/run.js", lambda route: held.append(route))  # noqa: PLW0108
+    link = run(counterexample(VARIANT)).link()
+    page.goto(f"{links_site.host}{BELOW}/run.html#{link}", wait_until="commit")
+    root = page.locator("#lk-run")
+    names = [root.get_attribute(f"data-{name}") for name in ("index", "module", "style")]
+    page.wait_for_function(LOADED, arg=names)
+    held[0].continue_()
+    expect(page.locator(".lk-place")).to_have_attribute("data-plays", "true")
+    of_views = [url for url in asked if "/views/" in url]
+    assert len(of_views) == len({*of_views}) == len(names) + 1
     page.close()
 
 

@@ -39,6 +39,10 @@ OUTERMOST = """() => Math.max(...[...document.querySelectorAll(
     .map((each) => each.getBoundingClientRect().right))"""
 
 
+CUT_OFF = """() => [...document.querySelectorAll(".lk-texts pre")]
+    .filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent)"""
+
+
 @pytest.fixture
 def game(lab: JupyterLab) -> Notebook:
     write_notebook(lab.folder / "game.ipynb", GAME, PRINT)
@@ -121,8 +125,8 @@ def test_the_sites_page_shows_a_level_while_python_starts(
     with Site(browser, play_folder) as site:
         page = site.open("play.html")
         expect(page.get_by_role("status").first).to_have_text("Choose a level below.")
-        page.get_by_role("link", name=LEVELS[3].title).click()
-        expect(page.locator(".lk-remarks")).to_contain_text("Level 4 of 10: Too early to tell")
+        page.get_by_role("link", name=LEVELS[4].title).click()
+        expect(page.locator(".lk-remarks")).to_contain_text("Level 5 of 10: Too early to tell")
         card_of_b1 = page.locator(".lk-place").get_by_role(
             "button", name=card("add entry 0", "w to b1")
         )
@@ -180,7 +184,7 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     def button(name: str) -> Locator:
         return page.locator(".lk-place").get_by_role("button", name=name)
 
-    page.get_by_role("link", name=LEVELS[3].title).tap()
+    page.get_by_role("link", name=LEVELS[4].title).tap()
     button("Let r begin to recover ledger 0").tap()
     button(card("add entry 0", "w to b0")).tap()
     button(card("entry 0 is stored", "b0 to w")).tap()
@@ -218,8 +222,69 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     expect(button("When did it become inevitable?")).to_be_visible()
     expect(page.get_by_role("progressbar")).to_have_count(0)
     page.get_by_text("What the symbols mean").tap()
+    page.locator("summary", has_text="Why “").tap()
     assert page.evaluate(OUTERMOST) <= width
+    assert page.evaluate(CUT_OFF) == []
     page.screenshot(path=ARTIFACTS / f"play-touch-won-{width}-{theme}.png", full_page=True)
+
+
+def open_level(page: Page, number: int) -> Locator:
+    """Open a level, wait for Python, and return its view."""
+    page.get_by_role("link", name=LEVELS[number - 1].title).tap()
+    view = page.locator(".lk-place")
+    expect(view.get_by_role("button", name="Solution")).to_be_visible()
+    return view
+
+
+@pytest.mark.parametrize("width", [900, 1400])
+@pytest.mark.parametrize("number", [4, 10])
+def test_the_sentence_about_an_event_is_visible_without_scrolling(
+    number: int, width: int, touched: Callable[[int, str], Page]
+) -> None:
+    page = touched(width, "light")
+    view = open_level(page, number)
+    for move in LEVELS[number - 1].solution[:-1]:
+        # A tap could scroll the page.
+        view.locator(f'[data-on="{move}"]').dispatch_event("click")
+        expect(view.locator(f'[data-on="{move}"]')).to_have_count(0)
+        expect(view.locator(".lk-sentence")).to_be_in_viewport(ratio=1)
+    page.screenshot(path=ARTIFACTS / f"play-sentence-{number}-{width}.png")
+
+
+def test_a_solved_level_is_ticked_in_this_browser(touched: Callable[[int, str], Page]) -> None:
+    page = touched(900, "light")
+    levels = page.locator("ol li")
+    view = open_level(page, 1)
+    view.get_by_role("button", name="Solution").tap()
+    expect(view.get_by_role("button", name="Next level")).to_be_visible()
+    expect(levels.first).not_to_contain_text("solved")  # The player has not found this solution.
+    view.get_by_role("button", name="Start over").tap()
+    for move in LEVELS[0].solution:
+        view.locator(f'[data-on="{move}"]').tap()
+    expect(levels.first).to_contain_text("✔ solved: One is enough")
+    page.goto(page.url.partition("#")[0])
+    page.reload()
+    expect(levels.first).to_contain_text("✔ solved: One is enough")
+    expect(levels.nth(1)).not_to_contain_text("solved")
+    page.screenshot(path=ARTIFACTS / "play-ticks.png")
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_the_final_check_is_played_only_when_the_player_asks_for_it(
+    number: int, touched: Callable[[int, str], Page]
+) -> None:
+    page = touched(900, "dark")
+    view = open_level(page, number)
+    while view.get_by_role("button", name="Deliver the rest").count():
+        move = view.locator('[data-act="deliver"]').first
+        name = move.get_attribute("data-on")
+        move.tap()
+        expect(view.locator(f'[data-on="{name}"]')).to_have_count(0)
+    check = view.locator(".lk-check")
+    expect(check).to_have_text("Check ✔")
+    expect(view.get_by_role("button", name="Play", exact=True)).to_be_visible(timeout=30_000)
+    expect(check).to_have_text("Check ✔")
+    page.screenshot(path=ARTIFACTS / f"play-check-{number}.png")
 
 
 @pytest.mark.slow

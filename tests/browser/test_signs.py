@@ -44,6 +44,18 @@ def test_every_sign_stands_where_it_belongs(
     page.locator(".lk-bar").screenshot(path=ARTIFACTS / f"signs-{name}-{width}.png")
 
 
+def test_the_legend_explains_every_sign(opened: Callable[..., Page]) -> None:
+    page = opened(ClusterView(crashed()), reduced_motion="reduce")
+    page.get_by_text("What the symbols mean").click()
+    meanings = page.get_by_role("list", name="Signs above the slider")
+    expect(meanings).to_contain_text("◆ b1 was killed")
+    explained = {each[0] for each in meanings.get_by_role("listitem").all_inner_texts()}
+    assert {*page.locator(".lk-signs button").all_inner_texts()} <= explained
+    expect(meanings).not_to_contain_text("⚑")
+    page.locator(".lk-check").click()
+    expect(meanings).to_contain_text("⚑ all faults are repaired")
+
+
 def test_signs_are_one_stop_of_the_tab_key_and_arrow_keys_go_from_one_to_the_next(
     opened: Callable[..., Page],
 ) -> None:

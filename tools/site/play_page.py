@@ -40,4 +40,5 @@ def _level(number: int, views: Views) -> str:
     fragment = replace(link, at=game.played.trace.events[-1].seq).fragment()
     level = game.level
     text = f"{level.title}</a>: {escape(level.goal)} Par: {level.par}."
-    return f'<li><a href="#{fragment}">{text}</li>'
+    tick = f'<span class="lk-tick" data-level="{number}"></span>'
+    return f'<li>{tick}<a href="#{fragment}">{text}</li>'

@@ -2,7 +2,7 @@
 clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
@@ -25,8 +25,11 @@ _BACKGROUND = frozenset(
 _SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException")
 
 
-def words_of(beat: Sequence[Event]) -> str:
-    """Describe the most important event of the beat; if there are several, the last of them."""
+def words_of(beat: Sequence[Event], sentence: Callable[[Event], str] = describe) -> str:
+    """Describe the most important event of the beat; if there are several, the last of them.
+
+    sentence: describes an event that needs no special words.
+    """
     event = min(reversed(beat), key=rank)
     if event.kind == "add.failed" and event.error in _SILENCE:
         same = {each.entry for each in beat if (each.kind, each.peer) == (event.kind, event.peer)}
@@ -42,7 +45,7 @@ def words_of(beat: Sequence[Event]) -> str:
         sizes = quorum_words(event.ensemble_size, event.write_quorum, event.ack_quorum)
         later = ", deferred sync" if event.deferred_sync else ""
         return f"{event.node} created ledger {event.ledger}: {sizes}{later}"
-    return describe(event) + (f" ({len(beat)} events)" if len(beat) > 1 else "")
+    return sentence(event) + (f" ({len(beat)} events)" if len(beat) > 1 else "")
 
 
 def rank(event: Event) -> int:

@@ -17,15 +17,11 @@ class LossCurve(Protocol):
 
     @property
     def points(self) -> Sequence[tuple[int, float]]:
-        """The share (0 to 1) at some moments (µs of the run), in time order."""
+        """The share (0 to 1) after some events (by `seq`; -1: before the first), in time order."""
 
     @property
     def seq(self) -> int:
         """The event at which most futures were lost, or -1 if none stands out."""
-
-    @property
-    def change(self) -> str:
-        """How the share changes at that event."""
 
     @property
     def words(self) -> str:
@@ -36,10 +32,14 @@ class LossCurve(Protocol):
         """An estimate of how many moments are still to be tried."""
 
 
-@runtime_checkable
-class Foreseeable(TraceLike, Protocol):
+class HasCurves(Protocol):
     def loss_curves(self, promise: str) -> Iterator[LossCurve]:
         """Yield the curve of a broken promise, with one more moment each time."""
+
+
+@runtime_checkable
+class Foreseeable(TraceLike, HasCurves, Protocol):
+    """A run of which other futures can be tried."""
 
 
 class FutureSearch:
@@ -49,7 +49,7 @@ class FutureSearch:
     is_running: whether there are more moments to try, and the reader has not stopped the search.
     """
 
-    def __init__(self, run: Foreseeable, promise: str) -> None:
+    def __init__(self, run: HasCurves, promise: str) -> None:
         self._curves = run.loss_curves(promise)
         self.curve: LossCurve | None = None
         self.is_running = True
@@ -70,9 +70,9 @@ class FutureSearch:
 
     def message(self, run: DisplayedRun) -> dict[str, Any]:
         """Return the curve in the form that `browser/bar.js` expects."""
-        points = []
-        for time_us, share in self.curve.points if self.curve else ():
-            seq = next((each.seq for each in reversed(run.events) if each.time_us <= time_us), -1)
-            points.append([round(run.at(seq) if seq >= 0 else 0, 1), share])
+        points = [
+            [round(run.at(seq) if seq >= 0 else 0, 1), share]
+            for seq, share in (self.curve.points if self.curve else ())
+        ]
         remaining = self.curve.remaining if self.curve else 1
         return {"points": points, "searches": self.is_running, "remaining": remaining}

@@ -22,7 +22,13 @@ from labkit.views.widgets.beat_words import rank, words_of
 from labkit.views.widgets.display_clock import READ_MS
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
-from labkit.views.widgets.future_search import QUESTION, Foreseeable, FutureSearch, LossCurve
+from labkit.views.widgets.future_search import (
+    QUESTION,
+    Foreseeable,
+    FutureSearch,
+    HasCurves,
+    LossCurve,
+)
 from labkit.views.widgets.run import DisplayedRun, RunSource, TraceLike, beats_of, events_of
 from labkit.views.widgets.scene import Mark, still
 from labkit.views.widgets.scene_view import Message, SceneView
@@ -148,16 +154,23 @@ class PlayingView(SceneView):
         return self._verdicts
 
     def moment(self) -> float:
-        """Return the position at which a page continues after it has displayed another run."""
+        """Return the position at which a page continues after it has displayed another run. The
+        final check is never played unless the reader asks for it.
+        """
         if self._moment is None or self._moment >= len(self.run.events):
             return self.opening()
-        return self.run.at(self.run.events[self._moment].seq)
+        at, check_at = self.run.at(self.run.events[self._moment].seq), self.run.check_at
+        return at if check_at is None else min(at, check_at)
 
     def beats(self, events: Sequence[Event]) -> Iterable[list[Event]]:
         return beats_of(events)
 
     def words(self, beat: Sequence[Event]) -> str:
         return words_of(beat)
+
+    def sentence(self, event: Event) -> str:
+        """Describe an event that is marked on the bar."""
+        return describe(event)
 
     def sign(self, event: Event) -> tuple[str, str] | None:
         """Return the glyph and colour that mark the event on the bar if it matters only in this
@@ -190,7 +203,7 @@ class PlayingView(SceneView):
     search: FutureSearch | None = None
     """The search for that moment, once the reader has started it."""
 
-    def foreseeable(self) -> tuple[Foreseeable, str] | None:
+    def foreseeable(self) -> tuple[HasCurves, str] | None:
         """Return the run and its first broken promise, or None if no promise is broken, or if other
         futures of the run cannot be tried.
         """
@@ -308,7 +321,7 @@ class PlayingView(SceneView):
             """Events since the last message to the browser."""
             self.run = DisplayedRun(list(self._trace.events), name=str(uuid4()))
         else:
-            self.run = DisplayedRun(events_of(self._source))
+            self.run = DisplayedRun(events_of(self._source), sentence=self.sentence)
         self._record_run()
 
     def fork(self, seq: int, fault: str, node: str) -> None:
@@ -387,7 +400,7 @@ class PlayingView(SceneView):
     def _put_sign(self, event: Event, at: float) -> None:
         sign = self.sign(event)
         if sign:
-            self._signs.append([at, sign[0], describe(event), sign[1]])
+            self._signs.append([at, sign[0], self.sentence(event), sign[1]])
 
     def _with_signs(self, clock: Message) -> Message:
         return clock | {"signs": sorted(clock["signs"] + self._signs, key=lambda sign: sign[0])}

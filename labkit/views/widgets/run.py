@@ -1,6 +1,6 @@
 """The data of a run that its views share: events, clock positions, messages in flight."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import groupby
 from typing import Any, Protocol
@@ -75,11 +75,18 @@ class DisplayedRun(EventPositions):
     """The events of a run, which are added all at once or as they arrive.
 
     name: identifies the run to the views that share it; by default it is derived from the events.
+    sentence: describes an event that the bar marks.
     """
 
-    def __init__(self, events: Sequence[Event], name: str = "") -> None:
+    def __init__(
+        self,
+        events: Sequence[Event],
+        name: str = "",
+        sentence: Callable[[Event], str] = describe,
+    ) -> None:
         super().__init__()
         self.name = name or name_of(events)
+        self._sentence = sentence
         self.clock = DisplayClock()
         self.events: list[Event] = []
         self._down: set[str] = set()
@@ -96,7 +103,7 @@ class DisplayedRun(EventPositions):
             self.put(event, at, self.clock.firsts.get(number, ""))
             if self._has_sign(event):
                 glyph, colour = SIGNS.get(event.kind, ("●", "ink"))
-                self._signs.append([at, glyph, describe(event), colour])
+                self._signs.append([at, glyph, self._sentence(event), colour])
 
     @property
     def check_at(self) -> float | None:

@@ -12,7 +12,7 @@ Only some moments are tried, each with a sample of futures: the search repeatedl
 interval in which the share of broken futures changes most.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice, pairwise
 from math import ceil, log2
@@ -60,11 +60,12 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """The number of futures of the moment `time_us` that were `tried`, and the number of those in
-    which the promise was `broken`.
+    """The number of futures of a moment that were `tried`, and the number of those in which the
+    promise was `broken`. `seq` is the last event at that moment, or -1 before the first event.
     """
 
     time_us: int
+    seq: int
     broken: int
     tried: int
 
@@ -120,12 +121,12 @@ class Inevitability:
 
     @property
     def points(self) -> list[tuple[int, float]]:
-        return [(each.time_us, each.share) for each in self.shares]
+        return [(each.seq, each.share) for each in self.shares]
 
     @property
     def seq(self) -> int:
         """The last event of the jump, or -1 without a jump."""
-        return -1 if self.jump is None else self.jump.events[-1].seq
+        return -1 if self.jump is None else self.jump.after.seq
 
     @property
     def change(self) -> str:
@@ -187,35 +188,44 @@ def inevitability_so_far(trace: Run, promise: str, futures: int = 32) -> Iterato
     moments = _moments(trace)
 
     def share_at(index: int) -> FutureShare:
-        broken = _count_broken(trace, moments[index], check, futures)
-        return FutureShare(moments[index], broken, futures)
+        time_us, seq = moments[index]
+        return FutureShare(time_us, seq, _count_broken(trace, time_us, check, futures), futures)
 
-    shares = {index: share_at(index) for index in (0, len(moments) - 1)}
-    while True:
-        first, last = _largest_change(shares)
+    for shares, first, last in largest_changes(len(moments) - 1, share_at):
         before, after = shares[first], shares[last]
         jump = _jump(trace, before, after) if before.broken < after.broken else None
-        remaining = ceil(log2(last - first))
         tried = tuple(shares[index] for index in sorted(shares))
-        yield Inevitability(promise, tried, jump, remaining)
-        if last - first == 1:
+        yield Inevitability(promise, tried, jump, ceil(log2(last - first)))
+
+
+def largest_changes(
+    last: int, share_at: Callable[[int], FutureShare]
+) -> Iterator[tuple[Mapping[int, FutureShare], int, int]]:
+    """Repeatedly halve the interval in which the share changes most.
+
+    Yields the shares that are known, by index from 0 to `last`, and this interval.
+    """
+    shares = {index: share_at(index) for index in (0, last)}
+    while True:
+        start, end = _largest_change(shares)
+        yield shares, start, end
+        if end - start == 1:
             return
-        middle = (first + last) // 2
+        middle = (start + end) // 2
         shares[middle] = share_at(middle)
 
 
-def _moments(trace: Run) -> list[int]:
-    """Return the times of all events before the epilogue, without duplicates."""
-    times = [BEFORE_THE_RUN_US]
+def _moments(trace: Run) -> list[tuple[int, int]]:
+    """Return the times of all events before the epilogue, each with the last event at that time."""
+    last_events = {BEFORE_THE_RUN_US: -1}
     for event in trace.events:
         if event.kind == "epilogue.started":
             break
-        if event.time_us > times[-1]:
-            times.append(event.time_us)
-    return times
+        last_events[event.time_us] = event.seq
+    return list(last_events.items())
 
 
-def _largest_change(shares: dict[int, FutureShare]) -> tuple[int, int]:
+def _largest_change(shares: Mapping[int, FutureShare]) -> tuple[int, int]:
     """Return the two neighbouring moments whose shares differ most; if there are several such
     pairs, return the latest one.
     """

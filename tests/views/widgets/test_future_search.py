@@ -88,17 +88,18 @@ def test_every_view_of_a_run_that_breaks_a_promise_offers_the_curve(
 
 
 def test_a_play_offers_the_curve_once_a_promise_is_broken() -> None:
-    game = Game(4)
+    game = Game(3)
     assert not label_of(game, "futures")
     game.handle({"set": "solution", "value": True})
     game.handle({"set": "futures", "value": True})
     try_moment(game)
     while game.film["curve"]["searches"]:
         try_moment(game)
-    assert game.notice == (
-        "Move 3 (“entry 0 is stored” from b0 to w): from here on, 11 of 16 futures break this"
-        " promise; just before, 4 did."
+    assert game.notice.startswith(
+        "Move 2 (b0 loses power): after it, 16 of 16 futures break this promise; before it, 0 did."
     )
+    (flag,) = (sign for sign in game.film["signs"] if sign[1] == "✘")
+    assert f"{flag[2]}." == game.notice
     game.handle({"set": "undo", "value": True})
     assert "curve" not in game.film
 

@@ -76,7 +76,17 @@ def test_a_message_that_must_wait_for_an_earlier_one_cannot_be_delivered(view: P
     press(view, "crash b1 1")
     assert "deliver b1>w 2" in moves(view)
     assert "deliver b1>w 3" not in moves(view)
-    assert "the connection is\nclosed" in words(view)
+    assert "the connection is\nclosed\nmust wait for “entry\n0 is stored”" in words(view)
+
+
+def test_a_message_that_will_be_dropped_says_why_before_and_after_the_move(view: Play) -> None:
+    press(view, "crash b1 0")
+    assert "no effect: the\nconnection is closed" in words(view)
+    assert moves(view)["deliver w>b1 2"].endswith("drops it, because the connection is closed")
+    press(view, "deliver w>b1 2")
+    assert "“add entry 0” from w to b1 was dropped, because its connection is closed" in words(view)
+    press(view, "deliver w>b0 2")
+    assert "was dropped" not in words(view)
 
 
 def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> None:
@@ -90,8 +100,33 @@ def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> No
     assert moves == ["  1  “add entry 0” from w to b1", "  2  “entry 0 is stored” from b1 to w"]
     why = titles["Why “an entry was confirmed with too few acks”"]
     assert "   move 2  b1 acknowledged entry 0" in why
+    assert why.startswith("Move 2 (“entry 0 is stored” from b1 to w): w confirmed entry 0")
     press(view, "lose w>b0 2")
     assert view.notice == ""
+
+
+def test_the_picture_shows_the_state_and_the_last_entry_in_the_metadata(view: Play) -> None:
+    assert "metadata\nledger 0 is open; entries from 0 on are on b0, b1, b2" in words(view)
+    for move in ("r>r 0", "r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2"):
+        press(view, f"deliver {move}")
+    assert "metadata\nledger 0 is being recovered; entries from 0 on" in words(view)
+    for move in ("r>b0 3", "b0>r 3", "r>b1 3", "b1>r 3"):
+        press(view, f"deliver {move}")
+    assert "metadata\nledger 0 is closed without any entry; entries from 0 on" in words(view)
+
+
+def test_the_picture_shows_each_ensemble_in_the_metadata() -> None:
+    write = Write(entries=1, ensemble=1, write_quorum=1, ack_quorum=1, close=False)
+    view = Play(Scenario(Cluster(2), (write,)))
+    press(view, "crash b0 0")
+    press(view, "deliver b0>w 2")
+    assert "metadata\nledger 0 is open; entries from 0 on are on b1" in words(view)
+
+
+def test_nothing_is_explained_in_the_picture_where_it_would_cover_a_part_of_it(view: Play) -> None:
+    press(view, "deliver w>b1 2")
+    assert view.run.clock.firsts
+    assert all(mark.key != "note" for beat in view.reel.beats for mark in marks(beat.scene))
 
 
 def test_the_picture_shows_what_each_reader_has_done(view: Play) -> None:
@@ -221,6 +256,27 @@ def test_reasons_in_a_comparison_name_moves_instead_of_times_and_events(view: Pl
     )
     assert this.startswith("After the last move: w confirmed entry 0")
     assert branch.startswith("Move 2 (“entry 0 is stored” from b1 to w): w confirmed entry 0")
+
+
+def test_the_causes_of_a_broken_promise_name_the_power_cut_as_a_move_of_its_own() -> None:
+    write = Write(entries=1, ensemble=1, write_quorum=1, ack_quorum=1, close=False)
+    workload = (write, Recover(when=On("add.pushed")))
+    view = Play(Scenario(Cluster(1), workload, variant="ack before sync"))
+    for move in ("deliver w>b0 2", "deliver b0>w 2", "crash b0 1"):
+        press(view, move)
+    why = dict(view.texts())["Why “a bookie has lost an acknowledged entry”"]
+    assert "  move 1  b0 has entry 0 in its memory" in why
+    assert "  move 2  b0 acknowledged entry 0 of ledger 0 to w" in why
+    assert "  move 3  b0 lost power, and with it what was not on its disk" in why
+
+
+def test_the_final_check_is_not_played_unless_the_reader_asks_for_it(view: Play) -> None:
+    choose(view, "rest")
+    assert view.played.is_over
+    last = view.played.moves[-1]
+    choose(view, "undo")
+    press(view, last)
+    assert view.film["moment"] <= view.film["check"]
 
 
 def test_requests_time_out_while_their_messages_stay_in_flight(view: Play) -> None:

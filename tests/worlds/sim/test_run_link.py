@@ -6,6 +6,8 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,7 +22,7 @@ from labkit.worlds.sim.crash_map.crash_map import VARIANTS as COLUMNS
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
-from labkit.worlds.sim.explore.search import search
+from labkit.worlds.sim.explore.search import scenario_of, search
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import CrashMapLink, RunLink, Selection, parse_link, site_of
@@ -34,6 +36,7 @@ from tests.repeat import repeated
 from tests.worlds.sim.scripts import ADD_INSIDE_FLUSH, COMPACTION, ONE_CHECKPOINT, TWO_LEDGERS
 
 LONGEST = 2000
+FEW_ATTEMPTS = 4
 SMALL = Scenario(Cluster(bookies=3), (Write(entries=2),), seed=3)
 EVERYTHING: dict[str, Any] = {
     "ledger": 0,
@@ -75,6 +78,28 @@ def test_a_link_to_a_shrunk_scenario_is_short(variant: str, first: int) -> None:
     assert finding is not None
     shrunk = shrink(finding.scenario, finding.promise)
     assert 0 < len(run(shrunk.scenario).link(at=shrunk.verdict.seq)) <= LONGEST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", repeated(range(0, 200, 20)))
+def test_a_link_is_short_even_if_there_is_time_for_only_a_few_attempts_to_shrink(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = count()  # Each attempt looks at the clock once.
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))
+    monkeypatch.setattr("labkit.worlds.sim.explore.shrink.time", clock)
+    lengths = {}
+    for seed in range(first, first + 20):
+        for variant in (
+            "recovery without fencing",
+            "fence not persisted",
+            "pushed taken for stored",
+        ):
+            with suppress(LookupError):  # This scenario keeps its promises.
+                shrunk = shrink(scenario_of(seed, variant), patience_s=FEW_ATTEMPTS)
+                lengths[variant, seed] = len(run(shrunk.scenario).link(at=shrunk.verdict.seq))
+    assert lengths
+    assert max(lengths.values()) <= LONGEST, max(lengths, key=lengths.__getitem__)
 
 
 def test_a_link_keeps_every_decision_of_both_scenarios_in_few_characters() -> None:

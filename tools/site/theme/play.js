@@ -111,4 +111,5 @@ const seen = new IntersectionObserver((entries) => {
     }
   }
 }, { rootMargin: "300px" });
-document.querySelectorAll(".lk-place").forEach((place) => seen.observe(place));
+// run.js opens a view itself, and imports this module, which the page may also load under a second URL.
+document.querySelectorAll(".lk-place:not([data-plays])").forEach((place) => seen.observe(place));

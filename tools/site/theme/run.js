@@ -86,9 +86,12 @@ function drawParts(parts, bug, ...above) {
 /** @param {Link} link @param {any} traits @param {Record<string, string>} files */
 async function show(link, traits, files) {
   const fresh = make("div", { class: "lk-place" });
-  Object.assign(/** @type {HTMLElement} */ (fresh).dataset, files);
-  place.replaceChildren(fresh);
+  Object.assign(/** @type {HTMLElement} */ (fresh).dataset, files, { plays: "false" });
+  const before = [...place.children];
+  place.append(fresh);
   await open(fresh, traits);
+  before.forEach((each) => each.remove());
+  if (!root.dataset.digest) root.scrollIntoView();
   root.dataset.digest = link.digest;
   still.replaceChildren();
 }
@@ -138,6 +141,10 @@ async function showRun(link) {
     const now = /** @type {any} */ (place.firstElementChild)?.model ?? model;
     if (changed.error) return now.set("notice", changed.error);
     for (const [name, value] of Object.entries(changed)) now.set(name, value);
+    if (changed.film?.solved) {
+      storage()?.setItem(`labkit.solved.${changed.film.solved}`, "yes");
+      tick();
+    }
   });
   const traits = await ask({ link: link.fragment });
   if (traits.error) {
@@ -150,8 +157,30 @@ async function showRun(link) {
   start();
 }
 
+/** The browser's storage, or null if the visitor has disabled it. */
+function storage() {
+  let found = null;
+  try {
+    found = localStorage;
+  } catch { /* Reading the property throws. */ }
+  return found;
+}
+
+/** Tick the solved levels of the game, which are kept in this browser. */
+function tick() {
+  for (
+    const level of /** @type {NodeListOf<HTMLElement>} */ (
+      document.querySelectorAll("[data-level]")
+    )
+  ) {
+    const isSolved = storage()?.getItem(`labkit.solved.${level.dataset.level}`);
+    level.textContent = isSolved ? "✔ solved: " : "";
+  }
+}
+
 async function main() {
   root.replaceChildren(status, still, place, notes);
+  tick();
   say("The run is being opened.");
   const index = fetch(new URL(`views/${root.dataset.index}`, here)).then((got) => got.json());
   if (!location.hash) {

@@ -1,10 +1,12 @@
 """The view of the game: the level's goal, your moves, par, and whether you have won."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from labkit.course.runs.game.levels import LEVELS, RULES, Level
 from labkit.course.runs.play import Play
+from labkit.system.check import Verdict
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.views.widgets.play import Remark
 from labkit.views.widgets.plurals import counted
@@ -58,6 +60,13 @@ class Game(Play):
     def has_won(self) -> bool:
         return any(each.name == self.level.promise for each in self.played.broken)
 
+    def broken_promises(self) -> Sequence[Verdict]:
+        """Return the verdict about the level's promise or, as long as that holds, about the first
+        broken promise. The game explains no other promises.
+        """
+        broken = sorted(self.played.broken, key=lambda each: each.name != self.level.promise)
+        return broken[:1]
+
     def left(self, kind: str) -> int:
         """Return how many more power cuts (`crash`) or losses (`lose`) the level allows."""
         most = {"crash": self.level.crashes, "lose": self.level.losses}.get(kind, 0)
@@ -78,13 +87,12 @@ class Game(Play):
         for kind, what in (("crash", "power cuts left"), ("lose", "losses left")):
             if getattr(level, "crashes" if kind == "crash" else "losses"):
                 score.append(f"{what}: {self.left(kind)}")
-        lines.append(("; ".join(score), "ink"))
+        lines += [("; ".join(score), "ink"), *self.void_move()]
         if self.has_won:
-            lines += [(self._praise(moves), "well"), (level.explanation, "ink")]
-        failures = self.failures(level.promise)
-        if failures and not self.has_won:
+            lines += [(self._praise(), "well"), (level.explanation, "ink")]
+        elif self.played.broken:
             lines.append(("This promise is broken, but the goal is not reached yet:", "ink"))
-        lines += failures
+        lines += [self.failure(each) for each in self.broken_promises()]
         if self.played.is_over and not self.has_won and self.is_faulty:
             lines.append((self._missed(), "lost"))
         if not self.is_faulty:
@@ -99,8 +107,15 @@ class Game(Play):
             f"{unused} Undo some moves, or start over."
         )
 
-    def _praise(self, moves: int) -> str:
-        par = self.level.par
+    def heading(self) -> str:
+        return (
+            "You have reached the goal, so what is still in flight no longer matters."
+            if self.has_won
+            else super().heading()
+        )
+
+    def _praise(self) -> str:
+        par, moves = self.level.par, len(self.played.moves)
         if self.used_solution:
             return f"✔ This is how to reach the goal in {moves} moves."
         if moves > par:
@@ -140,6 +155,10 @@ class Game(Play):
         if self.is_faulty and not self.has_won:
             found.append({"name": "solution", "label": "Solution", "kind": "button"})
         return found
+
+    def whole(self) -> Message:
+        is_solved = self.has_won and not self.used_solution
+        return super().whole() | {"solved": self.number if is_solved else 0}
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         if name == "level":

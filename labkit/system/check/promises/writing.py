@@ -141,8 +141,8 @@ class AckQuorumIsReached(Check):
             self.report_broken(
                 event,
                 f"{event.node} confirmed entry {entry} of ledger {event.ledger} with the"
-                f" acknowledgement of {', '.join(acked_by) or 'none'}, but the ack quorum is"
-                f" {ledger.ack_quorum} of {', '.join(write_set)}",
+                f" acknowledgement of {', '.join(acked_by) or 'none of its bookies'}, but the ack"
+                f" quorum is {ledger.ack_quorum} of {', '.join(write_set)}",
                 self.first("add.pushed", event.ledger, entry),
             )
 

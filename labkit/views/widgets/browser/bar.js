@@ -60,6 +60,7 @@ export class Bar {
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
     this.signs = new Signs((position) => this.go(position), () => clock().position);
+    this.meanings = make("ul", { class: "lk-meanings", "aria-label": "Signs above the slider" });
     this.time = make("span", { class: "lk-time" });
     this.speed = make(
       "select",
@@ -242,12 +243,11 @@ export class Bar {
 
   drawSigns() {
     if (!this.data) return;
-    const { signs, skips } = this.data;
-    this.signs.draw(
-      signs.filter(([at]) => at <= this.end),
-      skips.filter(([start]) => start < this.end),
-      this.end,
-    );
+    const { skips } = this.data;
+    const signs = this.data.signs.filter(([at]) => at <= this.end);
+    this.signs.draw(signs, skips.filter(([start]) => start < this.end), this.end);
+    const glyphs = [...new Set(signs.map(([, glyph]) => glyph))];
+    this.meanings.replaceChildren(...glyphs.map((glyph) => meaning(glyph, signs)));
     this.drawGhost(this.data.old ?? null);
   }
 
@@ -268,6 +268,17 @@ export class Bar {
       ),
     );
   }
+}
+
+/**
+ * Explain a glyph by its first moment, for the legend.
+ * @param {string} glyph
+ * @param {import("./signs.js").Sign[]} signs
+ */
+function meaning(glyph, signs) {
+  const [[, , words, colour], ...others] = signs.filter((each) => each[1] === glyph);
+  const more = others.length ? ` (and ${others.length} more)` : "";
+  return make("li", {}, make("b", { class: `lk-${colour}` }, glyph), ` ${words}${more}`);
 }
 
 /**

@@ -86,8 +86,10 @@ class View {
       "details",
       { class: "lk-legend" },
       make("summary", {}, "What the symbols mean"),
+      this.bar.meanings,
     );
     this.texts = make("div", { class: "lk-texts" });
+    this.below = make("div", { class: "lk-below" }, this.signs, this.texts);
     this.main = make(
       "div",
       { class: "lk-main" },
@@ -96,8 +98,6 @@ class View {
       this.remarks,
       this.picture,
       this.bar.element,
-      this.signs,
-      this.texts,
     );
     this.side = make(
       "div",
@@ -116,6 +116,7 @@ class View {
         { class: "lk-split" },
         this.main,
         this.side,
+        this.below,
       ),
     );
     this.open(model.get("film"));
@@ -301,9 +302,9 @@ class View {
     const { row, words } = film.beat(number);
     this.shown = number;
     this.stage.draw(film, row, position, smooth && !this.calm.matches);
+    this.bar.draw(this.data, position, number);
     const { legend, checkLegend = legend } = this.data;
     this.drawLegend(clock.checks ? checkLegend : legend);
-    this.bar.draw(this.data, position, number);
     this.controls.draw(this.dead ? [] : this.model.get("controls"));
     this.sentence.setAttribute("aria-live", clock.playing ? "off" : "polite");
     const isChecked = clock.checks && position >= clock.full;
@@ -344,13 +345,13 @@ class View {
   calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   /**
-   * Draw the legend below the picture or, if there is room beside the picture and the legend can be
-   * narrow, open it there.
-   * @param {number} row
+   * Draw the legend, above the meanings of the bar's signs, below the picture or, if there is room
+   * beside the picture and the legend can be narrow, open it there.
+   * @param {number} row -1 without a legend
    */
   drawLegend(row) {
     const { legend, signs } = this;
-    signs.hidden = row < 0;
+    signs.hidden = row < 0 && !this.bar.meanings.childElementCount;
     if (row < 0) return;
     const isBeside = this.hasSide && "data-narrow" in this.film.head(row).attributes;
     if (isBeside !== legend.onNarrowPage) {
@@ -358,10 +359,10 @@ class View {
       signs.open = isBeside;
       this.side.style.minHeight = "";
       if (isBeside) this.side.append(signs);
-      else this.bar.element.after(signs);
+      else this.below.prepend(signs);
     }
     legend.draw(this.film, row, 0);
-    if (!legend.element.isConnected) signs.append(legend.element);
+    if (!legend.element.isConnected) this.bar.meanings.before(legend.element);
   }
 
   /** @param {HTMLElement} mark */

@@ -6,7 +6,8 @@ promises are shown at once.
 
 `labkit.course.runs.play` opens a scenario in this view, and `labkit.course.runs.game` adds levels.
 
-Read the modules in this order: `cards` (messages), `picture` (the scene), then `PlayView` below.
+Read the modules in this order: `plain_words` (sentences), `cards` (messages), `picture` (the
+scene), then `PlayView` below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +17,17 @@ from labkit.system.check import Verdict
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.cluster_state import fold
 from labkit.system.trace.events import Event
-from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
-from labkit.views.widgets.future_search import LossCurve
+from labkit.views.widgets.future_search import HasCurves
 from labkit.views.widgets.play.cards import Message
 from labkit.views.widgets.play.picture import PlayPicture, lines_above
+from labkit.views.widgets.play.plain_words import (
+    plain_sentence,
+    plain_words,
+    with_final_reader,
+)
 from labkit.views.widgets.playing import Linkable, PlayingView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, TraceLike
@@ -36,7 +41,11 @@ Remark = tuple[str, str]
 
 
 class Made(Protocol):
-    """A move that was made; `event_count` is the number of events before it."""
+    """A move that was made.
+
+    event_count: the number of events before the move took effect.
+    is_void: whether it delivered a message that was dropped.
+    """
 
     @property
     def name(self) -> str: ...
@@ -44,9 +53,11 @@ class Made(Protocol):
     def words(self) -> str: ...
     @property
     def event_count(self) -> int: ...
+    @property
+    def is_void(self) -> bool: ...
 
 
-class Playable(Protocol):
+class Playable(HasCurves, Protocol):
     """A run up to the last move."""
 
     @property
@@ -93,7 +104,8 @@ def move_of(played: Playable, trace: TraceLike, seq: int) -> int | None:
     """
     if any(event.kind == "epilogue.started" for event in trace.events[: seq + 1]):
         return None
-    return sum(move.event_count <= seq for move in played.made)
+    moves = [number for number, move in enumerate(played.made) if move.event_count <= seq]
+    return 1 + max(moves, key=lambda number: (played.made[number].event_count, number), default=-1)
 
 
 def moment_words(played: Playable, trace: TraceLike, seq: int) -> str:
@@ -137,24 +149,32 @@ class PlayView(PlayingView):
         """
         return True
 
+    def allowed(self) -> list[str]:
+        return [move for move in self.played.possible if self.offers(move)]
+
     def remarks(self) -> list[Remark]:
         """Return the lines of text above the picture, with their colours."""
         moves = len(self.played.moves)
-        lines = [(f"{counted(moves, 'move')} so far", "ink"), *self.failures()]
+        lines = [(f"{counted(moves, 'move')} so far", "ink"), *self.void_move()]
+        lines += [self.failure(each) for each in self.broken_promises()]
         if self.played.is_over and not self.played.broken:
             lines.append(("✔ All entries were read back; no promise was broken", "well"))
         return lines
 
-    def failures(self, first: str = "") -> list[Remark]:
-        """Return a line about one broken promise (`first` if that is broken), and a line about the
-        others.
-        """
-        broken = sorted(self.played.broken, key=lambda verdict: verdict.name != first)
-        if not broken:
+    def void_move(self) -> list[Remark]:
+        """Return a line that says why the last move had no effect, if it had none."""
+        last = self.played.made[-1] if self.played.made else None
+        if last is None or not last.is_void:
             return []
-        others = "; ".join(failure_of(each.name) for each in broken[1:])
-        lines = [(f"✘ {failure_of(broken[0].name)}. {self.reason(broken[0])}", "lost")]
-        return lines + ([(f"✘ Also: {others}", "lost")] if others else [])
+        return [(f"{last.words} was dropped, because its connection is closed.", "ink")]
+
+    def failure(self, verdict: Verdict) -> Remark:
+        """Return a line about a broken promise."""
+        return f"✘ {failure_of(verdict.name)}. {self.reason(verdict)}", "lost"
+
+    def heading(self) -> str:
+        """Return the line above the messages in flight."""
+        return "In flight. Click the message that arrives next:"
 
     def recorded(self) -> str:
         """Return what was played as Python code."""
@@ -165,7 +185,8 @@ class PlayView(PlayingView):
         raise NotImplementedError
 
     def reason(self, verdict: Verdict) -> str:
-        return f"{moment_words(self.played, self.played.trace, verdict.seq)}: {verdict.explanation}"
+        moment = moment_words(self.played, self.played.trace, verdict.seq)
+        return f"{moment}: {with_final_reader(verdict.explanation)}"
 
     def causes(self, verdict: Verdict) -> str:
         """Return the events that led to a broken promise, each with the number of its move."""
@@ -179,12 +200,20 @@ class PlayView(PlayingView):
 
     def sentence(self, event: Event) -> str:
         if event.seq in self.played.late_syncs:
-            return f"{event.node} reports a sync, but entry {event.entry} is not on its disk yet"
-        return describe(event)
+            what = f"entry {event.entry}" if event.entry >= 0 else "its journal"
+            return f"{event.node} reports a sync, but {what} is not on its disk yet"
+        return plain_sentence(event)
 
     def words(self, beat: Sequence[Event]) -> str:
         late = next((event for event in beat if event.seq in self.played.late_syncs), None)
-        return self.sentence(late) if late else super().words(beat)
+        return self.sentence(late) if late else plain_words(beat)
+
+    def broken_promises(self) -> Sequence[Verdict]:
+        return self.played.broken
+
+    def foreseeable(self) -> tuple[HasCurves, str] | None:
+        promises = self.broken_promises()
+        return (self.played, promises[0].name) if promises else None
 
     # The picture
 
@@ -194,7 +223,7 @@ class PlayView(PlayingView):
         bookies = tuple(end.bookies)
         rows = max(last + 1, FEWEST_ROWS)
         cluster = ClusterPicture(run, None, bookies, acts, (rows, rows))
-        possible = [move for move in self.played.possible if self.offers(move)]
+        possible = self.allowed()
         cuts = {move.split()[1]: move for move in possible if move.startswith("crash ")}
         return PlayPicture(
             cluster,
@@ -203,6 +232,7 @@ class PlayView(PlayingView):
             self.played.late_syncs,
             self.played.in_flight,
             cuts,
+            self.heading() if self.played.in_flight else "Nothing in flight",
             possible.__contains__,
         )
 
@@ -214,8 +244,8 @@ class PlayView(PlayingView):
 
     def texts(self) -> list[tuple[str, str]]:
         found = []
-        for verdict in self.played.broken:
-            why = f"{verdict.promise}\n\n{self.reason(verdict)}\n\n{self.causes(verdict)}"
+        for verdict in self.broken_promises():
+            why = f"{self.reason(verdict)}\n\n{self.causes(verdict)}"
             found.append((f"Why “{failure_of(verdict.name)}”", why))
         if self.played.moves:
             moves = enumerate(self.played.made, 1)
@@ -234,9 +264,9 @@ class PlayView(PlayingView):
             buttons += [("undo", "Undo")]
         if self._undone:
             buttons += [("redo", "Redo")]
-        if self.played.in_flight:
+        if any(move.startswith("deliver ") for move in self.allowed()):
             buttons += [("rest", "Deliver the rest")]
-        if self.played.wait and self.offers(self.played.wait):
+        if self.played.wait in self.allowed():
             buttons += [("wait", "Let requests time out")]
         if self.played.moves:
             buttons += [("again", "Start over")]
@@ -290,7 +320,7 @@ class PlayView(PlayingView):
             self.film, self.controls = self.whole(), self.choices()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
-        if act not in ("deliver", "move") or on not in self.played.possible or not self.offers(on):
+        if act not in ("deliver", "move") or on not in self.allowed():
             super().pressed(act, on, seq)
             return
         try:
@@ -326,17 +356,11 @@ class PlayView(PlayingView):
 
     def show(self, played: Any, at: int | None = None) -> None:
         """Show a run, opened at its event `at` or, by default, at its last event."""
-        before = {verdict.name for verdict in self.played.broken}
+        before = {verdict.name for verdict in self.broken_promises()}
         self.played, self.opens_at = played, at
         self.switch_to(played.trace)
-        fresh = [each for each in played.broken if each.name not in before]
+        fresh = [each for each in self.broken_promises() if each.name not in before]
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
-
-    def curve_words(self, curve: LossCurve) -> str:
-        if curve.seq < 0:
-            return curve.words
-        moment = moment_words(self.played, self.played.trace, curve.seq)
-        return f"{moment}: from here on, {curve.change}."
 
     def whole(self) -> Control:
         if self.comparison:

@@ -1,7 +1,8 @@
 """The messages in flight as cards, in columns.
 
 A click on a card delivers the message. Small buttons below the card lose or copy it. A message that
-must wait for an earlier one on its connection has a faint card without buttons.
+must wait for an earlier one on its connection has a faint card without buttons. Such a card, and
+that of a message that will be dropped, says why.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,10 +31,12 @@ class Message(Protocol):
     @property
     def words(self) -> str: ...
     @property
-    def is_next(self) -> bool:
-        """Whether the message can arrive now; otherwise, an earlier message on its connection must
-        arrive first.
-        """
+    def behind(self) -> str:
+        """The words of the message on the same connection that must arrive first, or ""."""
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the message will be dropped, because its connection is closed."""
 
 
 class Column(NamedTuple):
@@ -64,7 +67,8 @@ def column_marks(
             message.source,
             message.target,
             message.words,
-            message.is_next,
+            message.behind,
+            message.is_void,
             offers(f"deliver {message.name}"),
             tuple(move for move in moves if offers(move)),
             message.target in bookies,
@@ -82,15 +86,20 @@ def _card(
     source: str,
     target: str,
     words: str,
-    is_next: bool,
+    behind: str,
+    is_void: bool,
     is_offered: bool,
     moves: tuple[str, ...],
     to_bookie: bool,
     width: float,
 ) -> tuple[Mark, float]:
     lines = lines_of(words, width - 16)
+    if behind:
+        lines += lines_of(f"must wait for “{behind}”", width - 16)
+    elif is_void:
+        lines += lines_of("no effect: the connection is closed", width - 16)
     height = 26 + LINE * len(lines)
-    can_arrive = is_next and is_offered
+    can_arrive = is_offered and not behind
     ink, stroke = ("ink", "stored" if to_bookie else "well") if can_arrive else ("faint", "line")
     ends = f"{source} → {target}" if source != target else f"{source} begins to"
     parts = [
@@ -99,7 +108,9 @@ def _card(
         *(text(f"{at}", 8, 33 + LINE * at, line, fill=ink) for at, line in enumerate(lines)),
     ]
     if not can_arrive:
-        state = "is in flight" if is_next else "waits for an earlier one"
+        state = "is in flight"
+        if behind:
+            state = f"must wait for “{behind}”: a connection delivers its messages in order"
         title = f"The message “{words}” from {source} to {target} {state}"
         card = group("card", *parts, title=title)
     else:
@@ -109,6 +120,8 @@ def _card(
             if source == target
             else f"Deliver the message “{words}” from {source} to {target}"
         )
+        if is_void:
+            title += ", which drops it, because the connection is closed"
         card = group("card", *parts, title=title, act="deliver", on=f"deliver {name}")
     buttons, x = list[Mark](), 0.0
     for move in moves:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from labkit.system.trace.cluster_state import Ledger
 from labkit.system.trace.events import Event
 from labkit.views.widgets.cluster.grid import MOST_PITCH
 from labkit.views.widgets.cluster.picture import GUTTER, WIDTH, ClusterPicture
@@ -12,8 +13,10 @@ from labkit.views.widgets.text_metrics import fitted, lines_of
 LINE, MARGIN = 19, 10
 NARROWEST = 120
 """If the bookies' columns are narrower than this, the cards are not below their bookies."""
-READER, NOTHING_YET = 32, "has done nothing yet"
-"""The height of a reader's line, and the text for a reader that has not started."""
+LINE_HEIGHT, NOTHING_YET = 32, "has done nothing yet"
+"""The height of a line about the metadata or a reader, and the text for a reader that has not
+started.
+"""
 _READER_WORDS = {
     "recovery.started": "has begun to recover ledger {ledger}",
     "fence.answered": "knows that {peer} is fenced",
@@ -27,11 +30,17 @@ _READER_WORDS = {
 
 
 class PlayPicture:
-    """cluster: the picture of the cluster.
+    """Draws the cluster, the ledger's metadata, what each reader has done, and messages in flight.
+
+    The sentence next to the picture explains each event, so the picture contains no explanations,
+    which would cover a part of it.
+
+    cluster: the picture of the cluster.
     readers: the clients that write nothing; each has a line that says what it has done.
     late_syncs: events that report a sync too early, each mapped to the `seq` of the event before
         which the sync really happened, or -1. The picture shows the sync when it happens.
     messages, cuts: the messages in flight, and the move that cuts the power of each bookie.
+    heading: the line above the messages.
     offers: returns whether the player may make a move.
     """
 
@@ -43,6 +52,7 @@ class PlayPicture:
         late_syncs: Mapping[int, int],
         messages: Sequence[Message],
         cuts: Mapping[str, str],
+        heading: str,
         offers: Callable[[str], bool],
     ) -> None:
         self.cluster = cluster
@@ -50,16 +60,15 @@ class PlayPicture:
         self._late_syncs = late_syncs
         self._held: list[Event] = []
         self._cache = PartCache()
-        self._cards, self._height = _columns(
+        columns, height = _columns(
             cluster.grid.layout.width, bookies, cluster.grid.layout.pitch, messages, cuts, offers
         )
-
-    @property
-    def explained_until(self) -> float | None:
-        return self.cluster.explained_until
+        title = text("title", MARGIN, 20, heading, fill="faint")
+        self._cards, self._height = group("flight", title, *columns), height
+        self.explained_until = None
 
     def hide_explanation(self) -> None:
-        self.cluster.hide_explanation()
+        """Do nothing, because nothing is explained in the picture."""
 
     def take(self, event: Event) -> None:
         if event.seq in self._late_syncs:
@@ -70,6 +79,7 @@ class PlayPicture:
             if 0 <= self._late_syncs[each.seq] <= event.seq:
                 self._held.remove(each)
                 self.cluster.take(each)
+        self.cluster.hide_explanation()
         if event.node in self._readers and event.kind in _READER_WORDS:
             has_entry, entry = event.entry >= 0, f"entry {event.entry}"
             self._readers[event.node] = _READER_WORDS[event.kind].format(
@@ -80,27 +90,47 @@ class PlayPicture:
             )
 
     def scene(self) -> Mark:
-        cluster = self.cluster.scene()
+        cluster, grid = self.cluster.scene(), self.cluster.grid
         width, height = size_of(cluster)
-        below = height + READER * len(self._readers) + 8
+        metadata = metadata_words(grid.shown(), grid.fold.ledgers.get(grid.shown(), Ledger()))
+        lines = {"metadata": metadata}
+        lines |= {f"reader {name}": words for name, words in self._readers.items()}
+        below = height + LINE_HEIGHT * len(lines) + 8
         return picture(
             width,
             below + self._height,
             str(cluster.attributes["aria-label"]),
             *cluster.children,
             *(
-                self._cache.part(name, _reader, height + READER * at, name, words)
-                for at, (name, words) in enumerate(self._readers.items())
+                self._cache.part(name, _line, height + LINE_HEIGHT * at, name, words)
+                for at, (name, words) in enumerate(lines.items())
             ),
             self._cache.part("below", _below, below, width, self._cards),
         )
 
 
-def _reader(y: float, name: str, words: str) -> Mark:
+def metadata_words(ledger_id: int, ledger: Ledger) -> str:
+    """Describe the metadata of a ledger: its state, its ensembles and its last entry."""
+    if not ledger.segments:
+        return "no ledger yet"
+    state = "is open"
+    if ledger.closed:
+        last = ledger.last_entry
+        state = f"is closed after entry {last}" if last >= 0 else "is closed without any entry"
+    elif ledger.in_recovery:
+        state = "is being recovered"
+    ensembles = "; ".join(
+        f"entries from {each.first_entry} on are on {', '.join(each.ensemble)}"
+        for each in ledger.segments
+    )
+    return f"ledger {ledger_id} {state}; {ensembles}"
+
+
+def _line(y: float, name: str, words: str) -> Mark:
     box = rect("box", 0, 0, 78, 24, rx=12, fill="ink")
-    label = text("label", 39, 16.5, f"reader {name}", fill="page", bold=True, anchor="middle")
+    label = text("label", 39, 16.5, name, fill="page", bold=True, anchor="middle")
     state = text("state", GUTTER - MARGIN, 16.5, fitted(words, WIDTH - GUTTER))
-    return group(f"reader {name}", box, label, state, x=MARGIN, y=y)
+    return group(name, box, label, state, x=MARGIN, y=y)
 
 
 def _below(y: float, width: float, marks: Mark) -> Mark:
@@ -125,7 +155,7 @@ def _columns(
     messages: Sequence[Message],
     cuts: Mapping[str, str],
     offers: Callable[[str], bool],
-) -> tuple[Mark, float]:
+) -> tuple[list[Mark], float]:
     if pitch >= NARROWEST:
         columns = _below_bookies(bookies, pitch, messages, cuts)
     else:
@@ -135,10 +165,7 @@ def _columns(
         marks, height = column_marks(f"column {at}", column, bookies, offers)
         parts.append(group(f"{at}", marks, y=30))
         lowest = max(lowest, height)
-    can_move = any(offers(f"deliver {each.name}") for each in messages)
-    words = "In flight. Click the message that arrives next:" if can_move else "In flight:"
-    title = text("title", MARGIN, 20, words if messages else "Nothing in flight", fill="faint")
-    return group("flight", title, *parts), lowest + 40
+    return parts, lowest + 40
 
 
 def _below_bookies(

@@ -29,10 +29,14 @@ class Report(Protocol):
 
 
 class Receiver(Protocol):
-    """The receiving end of one direction of a connection; it keeps frames in order."""
+    """The receiving end of one direction of a connection; it keeps frames in order.
+
+    is_open: whether it still receives frames; otherwise, it drops them.
+    """
 
     due: float
     newest: "Parcel | None"
+    is_open: bool
 
     def receive(self, bodies: list[Any]) -> None: ...
 

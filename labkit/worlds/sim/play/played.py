@@ -10,14 +10,19 @@ tenth of a second, and undoing a move repeats the run without that move. When no
 flight, the run ends: all bookies lose power once, and every entry is read back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
+from random import Random
 
 from labkit.system.check import Verdict, broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
+from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.play.lost_copies import lost_copy
+from labkit.worlds.sim.play.play_curve import PlayCurve, play_curves
 from labkit.worlds.sim.play.played_world import (
     FAILURES,
     InFlight,
@@ -25,7 +30,9 @@ from labkit.worlds.sim.play.played_world import (
     MovesMade,
     NamedOrderWorld,
     PlayedWorld,
+    Rest,
     is_delivery,
+    stop,
 )
 from labkit.worlds.sim.run import outside_event_loops, run, run_world, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -79,7 +86,7 @@ class Played:
     @property
     def possible(self) -> tuple[str, ...]:
         """Every possible move."""
-        moves = [f"deliver {each.name}" for each in self.in_flight if each.is_next]
+        moves = [f"deliver {each.name}" for each in self.in_flight if not each.behind]
         for each in self.in_flight:
             # The copy has the same name, so a message cannot be copied twice, or be lost after it
             # was copied.
@@ -97,7 +104,32 @@ class Played:
 
     def to_the_end(self) -> "Played":
         """Return the run after the remaining messages have arrived, the oldest first."""
-        return _play(self.start, self.moves, is_quick=self.is_quick, to_the_end=True)
+        return _play(self.start, self.moves, is_quick=self.is_quick, rest=_oldest)
+
+    def future(self, count: int, seed: int) -> "Played":
+        """Return the run after the first `count` moves, and then all messages in a random order.
+
+        The moves count in the order in which they took effect. Raises `SimulationError`.
+        """
+        moves = [each.name for each in self.in_effect_order[:count]]
+        random = Random(seed)
+        return _play(
+            self.start,
+            moves,
+            is_quick=self.is_quick,
+            rest=lambda possible: random.randrange(len(possible)),
+        )
+
+    @property
+    def in_effect_order(self) -> list[MadeMove]:
+        """The moves in the order in which they took effect."""
+        return sorted(self.made, key=attrgetter("event_count"))
+
+    def loss_curves(self, promise: str) -> Iterator[PlayCurve]:
+        """Find out after which move the broken promise became inevitable: yield the result so far
+        after each moment that was tried.
+        """
+        return play_curves(self, promise)
 
     def whole(self) -> Trace:
         """Return the complete run of `scenario`, which does not stop after the last move."""
@@ -125,14 +157,15 @@ def play(scenario: Scenario, moves: Sequence[str] = (), *, is_quick: bool = True
     return _play(start, (*own, *moves), is_quick=is_quick)
 
 
-def _play(
-    start: Scenario, moves: Sequence[str], *, is_quick: bool, to_the_end: bool = False
-) -> Played:
-    world = PlayedWorld(
-        start, SimLoop(STEP_BUDGET), moves, is_quick=is_quick, to_the_end=to_the_end
-    )
+def _oldest(possible: Sequence[Parcel]) -> int:
+    return 0
+
+
+def _play(start: Scenario, moves: Sequence[str], *, is_quick: bool, rest: Rest = stop) -> Played:
+    world = PlayedWorld(start, SimLoop(STEP_BUDGET), moves, is_quick=is_quick, rest=rest)
     trace, is_over = outside_event_loops(partial(_run_until_stopped, world))
     world.finish_moves()
+    lost = None if is_over else lost_copy(trace.events, world.lost_syncs)
     return Played(
         start,
         tuple(world.made),
@@ -144,7 +177,7 @@ def _play(
         () if is_over else world.possible_crashes(),
         "" if is_over else world.possible_wait(),
         is_over,
-        tuple(broken(check_all(trace))),
+        (*broken(check_all(trace)), *([lost] if lost else [])),
     )
 
 

@@ -8,7 +8,7 @@ even if other nodes have received messages since then. No node can tell the diff
 nodes influence each other only through messages.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -51,7 +51,9 @@ class InFlight(NamedTuple):
     """A message in flight.
 
     name: for example `w>b0 2`, the third message from w to b0.
-    is_next: whether it can arrive now; a connection delivers its messages in order.
+    behind: the words of the message that must arrive first, or "" if this one can arrive now; a
+        connection delivers its messages in order.
+    is_void: whether it will be dropped, because its receiver has lost this connection.
     can_fail: whether it can be lost or copied; a message that contains metadata, or that opens or
         closes a connection, cannot.
     """
@@ -60,22 +62,36 @@ class InFlight(NamedTuple):
     source: str
     target: str
     words: str
-    is_next: bool
+    behind: str
+    is_void: bool
     can_fail: bool
 
 
 class MadeMove(NamedTuple):
-    """A move that was made: its name, such as `crash b1 2`, a description, and the number of events
-    before it.
+    """A move that was made.
+
+    name: for example `crash b1 2`.
+    event_count: the number of events before the move took effect. A power cut can take effect
+        before earlier moves (see above).
+    is_void: whether it delivered a message that was dropped.
     """
 
     name: str
     words: str
     event_count: int
+    is_void: bool = False
+
+
+Rest = Callable[[Sequence[Parcel]], int]
+"""Chooses among the messages that can arrive next, after the last move."""
+
+
+def stop(possible: Sequence[Parcel]) -> int:
+    raise MovesMade
 
 
 class PlayedWorld(ChosenOrderWorld):
-    """Makes the moves, then stops or, with `to_the_end`, delivers all messages, oldest first."""
+    """Makes the moves, then lets `rest` choose the messages."""
 
     def __init__(
         self,
@@ -84,7 +100,7 @@ class PlayedWorld(ChosenOrderWorld):
         moves: Sequence[str],
         *,
         is_quick: bool,
-        to_the_end: bool = False,
+        rest: Rest = stop,
     ) -> None:
         failures = {move: value_of(move) for move in moves if not is_delivery(move)}
         decisions = {**scenario.decisions, **failures}
@@ -96,6 +112,12 @@ class PlayedWorld(ChosenOrderWorld):
         """
         self._unsynced: dict[int, Event] = {}
         """The events in `late_syncs` whose record the disk can still lose."""
+        self.lost_syncs: dict[int, int] = {}
+        """The events in `late_syncs` whose record the disk has lost: the number of each, and that
+        of the power cut.
+        """
+        self._took_effect: dict[str, int] = {}
+        """The number of events before each power cut and wait that was possible, as a move."""
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
         """The decisions so far: those of the scenario, and one for each move and each delivery."""
@@ -103,11 +125,17 @@ class PlayedWorld(ChosenOrderWorld):
         """The moves so far, including those made after the given ones."""
         self._waiting = list(reversed(moves))
         self._is_quick = is_quick
-        self._to_the_end = to_the_end
+        self._rest = rest
 
     def let_begin(self, step: Step, begin: Callable[[], None]) -> None:
         self._steps[begin] = str(step)
         super().let_begin(step, begin)
+
+    def deliver_next(self) -> bool:
+        if self.network.transit.choose is not None:
+            for move in (*self._crashes(), f"wait {len(self.choices)}"):
+                self._took_effect.setdefault(move, len(self.rows))
+        return super().deliver_next()
 
     def choose(self, possible: Sequence[Parcel]) -> int:
         index = self._next_index(possible)
@@ -131,16 +159,14 @@ class PlayedWorld(ChosenOrderWorld):
             if move not in names:
                 raise ImpossibleMoveError(f"cannot {move}; possible: {', '.join(names)}")
             index = names.index(move)
-        elif self._to_the_end:
-            index = 0
         else:
-            raise MovesMade
+            index = self._rest(possible)
         parcel = possible[index]
         source, target = parcel.link.source, parcel.link.target
         words = f"“{self._words(parcel)}” from {source} to {target}"
         if source == target:
             words = f"{source} begins to {self._words(parcel)}"
-        self.made.append(MadeMove(f"{DELIVER} {parcel}", words, len(self.rows)))
+        self.made.append(MadeMove(f"{DELIVER} {parcel}", words, len(self.rows), _is_void(parcel)))
         return index
 
     def _make_failures(self) -> None:
@@ -148,7 +174,8 @@ class PlayedWorld(ChosenOrderWorld):
             move = self._waiting.pop()
             self.decided[move] = value_of(move)
             kind, what, *_ = move.split()
-            self.made.append(MadeMove(move, FAILURES[kind].format(what), len(self.rows)))
+            count = self._took_effect.get(move, len(self.rows))
+            self.made.append(MadeMove(move, FAILURES[kind].format(what), count))
 
     def finish_moves(self) -> None:
         """Add the failures after the last delivery to the moves.
@@ -171,6 +198,7 @@ class PlayedWorld(ChosenOrderWorld):
             mine = [key for key, each in self._unsynced.items() if each.node == row.node]
             for key in mine:
                 del self._unsynced[key]
+                self.lost_syncs[key] = number
         for key, each in list(self._unsynced.items()):
             if self._is_on_disk(each):
                 self.late_syncs[key] = number
@@ -187,20 +215,21 @@ class PlayedWorld(ChosenOrderWorld):
         )
 
     def in_flight(self) -> tuple[InFlight, ...]:
-        found, queues = list[InFlight](), dict[int, None]()
+        found, first = list[InFlight](), dict[int, str]()
         for parcel in self.network.transit.under_way:
-            source, target = parcel.link.source, parcel.link.target
+            words = self._words(parcel)
             found.append(
                 InFlight(
                     str(parcel),
-                    source,
-                    target,
-                    self._words(parcel),
-                    parcel.queue not in queues,
+                    parcel.link.source,
+                    parcel.link.target,
+                    words,
+                    first.get(parcel.queue, ""),
+                    _is_void(parcel),
                     parcel.purpose is Purpose.FRAMES and not is_metadata(parcel),
                 )
             )
-            queues[parcel.queue] = None
+            first.setdefault(parcel.queue, words)
         return tuple(found)
 
     def _words(self, parcel: Parcel) -> str:
@@ -210,8 +239,10 @@ class PlayedWorld(ChosenOrderWorld):
 
     def possible_crashes(self) -> tuple[str, ...]:
         """Return the power cuts that are possible now, as moves; at most one per bookie."""
-        moves = (f"crash {name} {count}" for name, count in self.received.items())
-        return tuple(move for move in moves if move not in self.decided)
+        return tuple(move for move in self._crashes() if move not in self.decided)
+
+    def _crashes(self) -> Iterator[str]:
+        return (f"crash {name} {count}" for name, count in self.received.items())
 
     def possible_wait(self) -> str:
         """Return the move that makes time pass now, or "" if that is not possible."""
@@ -239,6 +270,10 @@ class NamedOrderWorld(ChosenOrderWorld):
         if is_metadata(parcel):
             self.metadata[self.named[-1]] = None
         return index
+
+
+def _is_void(parcel: Parcel) -> bool:
+    return parcel.receiver is not None and not parcel.receiver.is_open
 
 
 def is_delivery(move: str) -> bool:

@@ -109,7 +109,11 @@ def test_trying_all_moves_in_the_game_itself_wins_no_earlier_than_par(number: in
         plays = following
 
 
-@pytest.mark.parametrize("level", LEVELS[:7], ids=lambda level: level.title)
+# The search judges a lost copy only when it is read back, after par.
+FOUND_AT_PAR = [level for level in LEVELS[:7] if level.promise != "EveryCopyIsDurable"]
+
+
+@pytest.mark.parametrize("level", FOUND_AT_PAR, ids=lambda level: level.title)
 def test_the_search_finds_plays_of_par(level: Level) -> None:
     crashes, losses = level.crashes, level.losses
     found = shorter_plays(

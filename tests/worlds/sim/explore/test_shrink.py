@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,6 +84,17 @@ def test_shrinking_again_changes_nothing(shrunk: Shrunk) -> None:
 def test_without_time_it_stops_at_the_named_decisions() -> None:
     hasty = shrink(BIG, PROMISE, patience_s=0.0).scenario
     assert (hasty.seed, hasty.faults) == (None, BIG.faults)
+
+
+def test_the_decisions_are_removed_first_because_there_may_be_no_time_for_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = count()  # Each attempt looks at the clock once.
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))
+    monkeypatch.setattr("labkit.worlds.sim.explore.shrink.time", clock)
+    hasty = shrink(BIG, PROMISE, patience_s=1.0)
+    assert hasty.run_count == 1
+    assert (hasty.scenario.faults, dict(hasty.scenario.decisions)) == (BIG.faults, {})
 
 
 def test_a_scenario_that_keeps_its_promises_cannot_be_shrunk() -> None:

@@ -149,7 +149,8 @@ def test_a_lost_message_is_gone_and_a_copied_one_arrives_twice() -> None:
     lost = play(SCENARIO).after("lose w>b0 2")
     assert "w>b0 2" not in [each.name for each in lost.in_flight]
     copied = play(SCENARIO).after("copy w>b0 2")
-    assert [each.is_next for each in copied.in_flight if each.name == "w>b0 2"] == [True, False]
+    behind = [each.behind for each in copied.in_flight if each.name == "w>b0 2"]
+    assert behind == ["", "add entry 0"]
     assert "lose w>b0 2" not in copied.possible
     assert copied.after("deliver w>b0 2", "deliver w>b0 2").broken == ()
 
@@ -165,6 +166,29 @@ def test_a_bookie_whose_power_is_cut_is_back_and_hangs_up() -> None:
     closed = "the connection is closed"
     hang_up = next(each for each in played.in_flight if each.words == closed)
     assert not hang_up.can_fail
+
+
+def test_a_message_to_a_bookie_that_has_lost_power_is_dropped() -> None:
+    played = play(SCENARIO).after("crash b1 0")
+    assert [each.name for each in played.in_flight if each.is_void] == ["w>b1 2"]
+    assert not played.made[-1].is_void
+    dropped = played.after("deliver w>b1 2")
+    assert dropped.made[-1].is_void
+    assert dropped.trace.events == played.trace.events
+
+
+def test_a_message_says_which_one_must_arrive_before_it() -> None:
+    played = play(SCENARIO).after("deliver w>b1 2", "crash b1 1")
+    closed = next(each for each in played.in_flight if each.name == "b1>w 3")
+    assert closed.behind == "entry 0 is stored"
+    assert "deliver b1>w 3" not in played.possible
+
+
+def test_a_power_cut_takes_effect_before_a_later_message_to_another_bookie() -> None:
+    played = play(SCENARIO).after("deliver w>b1 2", "deliver w>b0 2", "crash b1 1")
+    first, second, cut = (move.event_count for move in played.made)
+    assert first < cut < second
+    assert played.trace.events[cut].kind == "node.killed"
 
 
 def test_requests_time_out_in_a_wait_and_the_writer_replaces_the_bookies() -> None:

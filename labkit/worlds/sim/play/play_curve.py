@@ -1,0 +1,104 @@
+"""Finds the move after which a broken promise of a play became inevitable.
+
+A future of a move is a run with the moves up to this one, in which the remaining messages then
+arrive in a random order. `labkit.worlds.sim.futures` does the same for runs that are not played.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Protocol, Self
+
+from labkit.system.check import Verdict
+from labkit.worlds.sim.futures import FutureShare, largest_changes
+from labkit.worlds.sim.machine.loop import SimulationError
+from labkit.worlds.sim.play.played_world import MadeMove
+from labkit.worlds.sim.trace import FUTURES, Trace
+
+
+class Play(Protocol):
+    """The part of `Played` that the search uses."""
+
+    @property
+    def made(self) -> Sequence[MadeMove]: ...
+    @property
+    def in_effect_order(self) -> Sequence[MadeMove]: ...
+    @property
+    def trace(self) -> Trace: ...
+    @property
+    def broken(self) -> Sequence[Verdict]: ...
+    def future(self, count: int, seed: int) -> Self:
+        """Return a future of the move with this number. Raises `SimulationError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayCurve:
+    """The share of futures that break a promise, after some moves, in the order in which the moves
+    took effect.
+
+    move: the number and the words of the move that increased the share most; None as long as it is
+        not known, and if no move made a difference.
+    before, after: the shares before and after this move.
+    remaining: an estimate of how many moves are still to be tried.
+    """
+
+    shares: tuple[FutureShare, ...]
+    move: tuple[int, str] | None
+    before: FutureShare
+    after: FutureShare
+    remaining: int
+
+    @property
+    def points(self) -> list[tuple[int, float]]:
+        return [(each.seq, each.share) for each in self.shares]
+
+    @property
+    def seq(self) -> int:
+        """The last event of the move, or -1."""
+        return self.after.seq if self.move else -1
+
+    @property
+    def words(self) -> str:
+        tried = self.after.tried
+        if self.move is None:
+            return (
+                f"None of your moves made a difference: from the start on, {self.before.broken} of"
+                f" {tried} futures break this promise."
+            )
+        number, words = self.move
+        return (
+            f"Move {number} ({words}): after it, {self.after.broken} of {tried} futures break this"
+            f" promise; before it, {self.before.broken} did. In a future, all later messages arrive"
+            " in a random order."
+        )
+
+
+def play_curves(play: Play, promise: str) -> Iterator[PlayCurve]:
+    """Yield what is known so far after each move that was tried, except the first."""
+    moves, events = play.in_effect_order, play.trace.events
+    end = next((each.seq for each in events if each.kind == "epilogue.started"), len(events))
+    event_counts = [*(move.event_count for move in moves), end]
+
+    def share_at(count: int) -> FutureShare:
+        last = events[event_counts[count] - 1]
+        broken = sum(_breaks(play, count, seed, promise) for seed in range(FUTURES))
+        return FutureShare(last.time_us, last.seq, broken, FUTURES)
+
+    for shares, first, last in largest_changes(len(moves), share_at):
+        before, after, move = shares[first], shares[last], moves[last - 1]
+        is_found = last - first == 1 and before.broken < after.broken
+        yield PlayCurve(
+            tuple(shares[count] for count in sorted(shares)),
+            (play.made.index(move) + 1, move.words) if is_found else None,
+            before,
+            after,
+            ceil(log2(last - first)),
+        )
+
+
+def _breaks(play: Play, count: int, seed: int, promise: str) -> bool:
+    try:
+        future = play.future(count, seed)
+    except SimulationError:
+        return False
+    return any(each.name == promise for each in future.broken)
