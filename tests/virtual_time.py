@@ -10,6 +10,9 @@ from labkit.worlds.sim.machine.loop import SimLoop
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_TIME_LIMIT_S = 86_400
+"""Enough for tests of what happens after several hours."""
+
 
 def in_virtual_time(rule: Callable[P, Awaitable[None]]) -> Callable[P, None]:
     """Run an async test on a loop of its own, whose time starts at 0."""
@@ -19,7 +22,7 @@ def in_virtual_time(rule: Callable[P, Awaitable[None]]) -> Callable[P, None]:
         async def main() -> None:
             await rule(*args, **kwargs)
 
-        SimLoop().run(main())
+        SimLoop(time_limit_s=_TIME_LIMIT_S).run(main())
 
     return test
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
-from labkit.system.trace.events import Event
+from labkit.system.trace.events import Event, lineage
 from labkit.system.trace.kinds import KINDS, Link
 
 Listener = Callable[[Sequence[Event]], None]
@@ -64,6 +64,10 @@ class TraceLog:
         """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def lineage(self, seq: int) -> list[Event]:
+        """Return the event and all of its direct and indirect causes, earliest first."""
+        return lineage(dict(enumerate(self.events)), seq)
 
     def _number(self, rows: Iterable[Event]) -> list[Event]:
         """Append events to the log and return them as stored."""

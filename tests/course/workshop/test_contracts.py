@@ -51,6 +51,9 @@ _FOUND_NOTHING = (
 _PENDING_FAIL = "            self.pending.popleft().confirmed.set_exception(error)\n"
 _BLOCKED = "        if any(map(self.is_blocked, self.pending)):\n"
 
+_EMPTY_LOG = """        self.buffer = bytearray((b"BKLO" + struct.pack(">i", 1)).ljust(1024, b"\\0"))
+"""
+
 BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
     ("bookie", 1): (
         (('        disk.sync_folder("current")\n        self.group', "        self.group"),),
@@ -95,6 +98,7 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
     ),
     ("bookie", 4): (
         (("        return self.size() - len(entry)\n", "        return self.written\n"),),
+        ((_EMPTY_LOG, _EMPTY_LOG + "        file.write(0, bytes(self.buffer[:8]))\n"),),
         (
             (
                 "            self.file.write(self.written, bytes(self.buffer))\n",
@@ -131,11 +135,18 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
         (("range(len(folders), 0, -1)", "range(len(folders), len(folders) - 1, -1)"),),
         (("int(self.fenced)", "0"),),
         (("        index.fenced = state & 1 == 1\n", ""),),
+        (("sorted(self.known.items())", "list(self.known.items())"),),
         (("        if missing:\n", "        if not self.path:\n"),),
+        (
+            (
+                "        self.must_sync = False\n",
+                "        disk.create(path + '.new')\n        self.must_sync = False\n",
+            ),
+        ),
         (("not self.changed and not self.must_sync:", "self.path == '':"),),
         (("        index.must_sync = True\n", ""),),
         (("slots[: len(slots) // 8 * 8]", 'slots.ljust(-(-len(slots) // 8) * 8, b"\\1")'),),
-        (('if magic != b"BKLE" or version != 1 or key_size < 0:', "if len(head) < 12:"),),
+        (("if not 0 <= lac_size <= 1004 - key_size:", "if lac_size > 1004 - key_size:"),),
     ),
     ("bookie", 6): (
         (
@@ -143,6 +154,7 @@ BROKEN: dict[tuple[str, int], tuple[Changes, ...]] = {
             ('    disk.rename("current/lastMark.new", "current/lastMark")\n', ""),
         ),
         (('"current/lastMark")\n    disk.sync_folder("current")\n', '"current/lastMark")\n'),),
+        (("if min(file_id, offset) >= 0 else", "if min(file_id, offset) > 0 else"),),
         (("if min(file_id, offset) >= 0 else (0, 0)", ""),),
         (
             (

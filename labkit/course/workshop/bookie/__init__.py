@@ -8,6 +8,7 @@
     live_trial     tests of step 8: SIGKILL, a restart, and the files on disk
     store          the learner's parts as labkit sees them, and a store built with them
     common_trials  crashes, message orders and storms, the same for every step
+    trial_disks    disks for the trials of single parts: they record every access, or fail
     solution       passes every step; only tests and the solutions notebook use it
 
 A part is first tested alone with hundreds of generated cases, and then in a store in which the

@@ -3,6 +3,8 @@
     played           a run up to the last move: what has happened, what is in flight, what is broken
     played_world     a world that makes given moves and then stops
     message_words    what a message in flight says, in words
+    lost_copies      finds a copy that a bookie has acknowledged and lost
+    play_curve       finds the move after which a broken promise became inevitable
 
 A move is the delivery of a message, such as `deliver w>b0 2` (the third message from w to b0), or a
 decision that `labkit.worlds.sim.machine.decisions` describes: `lose w>b0 2`, `copy w>b0 2`,

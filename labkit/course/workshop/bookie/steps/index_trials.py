@@ -272,7 +272,8 @@ def _invalid_headers(head: bytes) -> Iterator[tuple[str, bytes]]:
     for version in (-1, 2, 3):
         yield f"has version {version}", head[:4] + struct.pack(">i", version) + head[8:]
     for size in (-1, -5, 1005, 5000, 2**31 - 1):
-        yield f"has a master key of {size} bytes", head[:8] + struct.pack(">i", size) + head[12:]
+        key = (head[:8] + struct.pack(">i", size)).ljust(DATA_OFFSET, b"\0")
+        yield f"has a master key of {size} bytes", key
     at = 16 + len(MASTER_KEY)
     for size in (-1, -3, 985, 5000, 2**31 - 1):
         lac = head[:at] + struct.pack(">i", size) + head[at + 4 :]

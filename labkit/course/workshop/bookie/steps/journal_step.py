@@ -43,7 +43,7 @@ class GroupsCase:
     problem: str = ""
 
     def __str__(self) -> str:
-        lines = [f"journal = Journal(disk, {self.file_id:#x})"]
+        lines = [f"journal = Journal(disk, {self.file_id})"]
         for number, group in enumerate(self.groups):
             lines += [f"journal.append(...)  # payload of {size} bytes" for size in group]
             lines.append(f"group_{number} = journal.seal()")
@@ -142,7 +142,7 @@ def _lost_header(disk: SimDisk, file_id: int) -> str:
     if after.exists(_path(file_id)) and after.open(_path(file_id)).read(0, BLOCK) == HEADER:
         return ""
     return (
-        f"after a power cut right after Journal(disk, {file_id:#x}), {_path(file_id)} is missing or"
+        f"after a power cut right after Journal(disk, {file_id}), {_path(file_id)} is missing or"
         " incomplete"
     )
 
