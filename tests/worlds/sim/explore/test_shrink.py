@@ -1,5 +1,6 @@
 """A scenario that breaks a promise is shrunk to a small one that breaks the same promise."""
 
+import time
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -95,6 +96,15 @@ def test_the_decisions_are_removed_first_because_there_may_be_no_time_for_more(
     hasty = shrink(BIG, PROMISE, patience_s=1.0)
     assert hasty.run_count == 1
     assert (hasty.scenario.faults, dict(hasty.scenario.decisions)) == (BIG.faults, {})
+
+
+def test_a_busy_machine_shrinks_as_far_as_an_idle_one(
+    shrunk: Shrunk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = count(step=3600)
+    clocks = SimpleNamespace(monotonic=lambda: next(hours), process_time=time.process_time)
+    monkeypatch.setattr("labkit.worlds.sim.explore.shrink.time", clocks)
+    assert shrink(BIG, PROMISE).scenario == shrunk.scenario
 
 
 def test_a_scenario_that_keeps_its_promises_cannot_be_shrunk() -> None:
