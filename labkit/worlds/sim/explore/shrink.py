@@ -1,11 +1,10 @@
 """Shrinks a scenario: makes it as small as possible while it still breaks the same promise.
 
     1  list every decision drawn from the seed, so that the scenario no longer needs the seed
-    2  remove all decisions of a kind, such as all delays; usually, this removes nearly all of them
-    3  remove faults, steps and decisions: half of them, a quarter, ... and finally one at a time,
+    2  remove faults, steps and decisions: half of them, a quarter, ... and finally one at a time,
        as long as the promise still breaks (Zeller's ddmin)
-    4  make numbers smaller and rounder, and reset settings to their defaults
-    5  repeat from 3 until nothing changes
+    3  make numbers smaller and rounder, and reset settings to their defaults
+    4  repeat from 2 until nothing changes
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
 attempt keeps only the decisions made before the promise was broken, so if large parts are removed
@@ -112,8 +111,6 @@ class _Shrinker:
         if found is None:
             raise AssertionError(f"the decisions do not reproduce the run: {self.scenario!r}")
         self.scenario, self._step_count = found
-        kinds = dict.fromkeys(map(_kind_of, self.scenario.decisions))
-        ddmin(tuple(kinds), self._accept_kinds)
         before = None
         while self.scenario != before:
             is_first_time, before = before is None, self.scenario
@@ -151,10 +148,6 @@ class _Shrinker:
             return False
         return self._accept(smaller)
 
-    def _accept_kinds(self, kinds: tuple[str, ...]) -> bool:
-        names = (name for name in self.scenario.decisions if _kind_of(name) in kinds)
-        return self._accept_decisions(tuple(names))
-
     def _accept_decisions(self, names: tuple[str, ...]) -> bool:
         kept = {name: value for name, value in self.scenario.decisions.items() if name in names}
         # Some of these decisions may already have been removed together with others.
@@ -172,10 +165,6 @@ class _Shrinker:
             remaining = len(candidates) - 1 - index
             candidates = list(simplify(self.scenario))
             index = max(0, min(index, len(candidates) - remaining))
-
-
-def _kind_of(decision: str) -> str:
-    return decision.partition(" ")[0]
 
 
 def ddmin(

@@ -87,17 +87,6 @@ def test_without_time_it_stops_at_the_named_decisions() -> None:
     assert (hasty.seed, hasty.faults) == (None, BIG.faults)
 
 
-def test_the_decisions_are_removed_first_because_there_may_be_no_time_for_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seconds = count()  # Each attempt looks at the clock once.
-    clock = SimpleNamespace(monotonic=lambda: next(seconds))
-    monkeypatch.setattr("labkit.worlds.sim.explore.shrink.time", clock)
-    hasty = shrink(BIG, PROMISE, patience_s=1.0)
-    assert hasty.run_count == 1
-    assert (hasty.scenario.faults, dict(hasty.scenario.decisions)) == (BIG.faults, {})
-
-
 def test_a_busy_machine_shrinks_as_far_as_an_idle_one(
     shrunk: Shrunk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
