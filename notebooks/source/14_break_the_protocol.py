@@ -367,7 +367,8 @@ print("broken in one run without faults:", [verdict.name for verdict in broken(o
 # <details><summary>Can a bookie respond NO_ENTRY if it has no entries of the ledger at all?</summary>
 #
 # Yes. For recovery, the two responses are equivalent: both prove that this bookie never acknowledged the entry.
-# BookKeeper distinguishes them only for people who read the response.
+# BookKeeper distinguishes them only for people who read the response. The reverse would be a false statement:
+# `NO_LEDGER` says that the bookie has no entries of the ledger at all.
 # </details>
 #
 # <details><summary>A search over 5,000 seeds finds nothing. What do you change: the seeds, the faults,

@@ -81,7 +81,11 @@ def _lost(broken: list[str], ran: stories.NameNodes, node: str, edit: stories.Ed
 
 # The newest offsets
 
-_REMOVED = "A group that was removed has no offset until it commits again."
+_ZERO = "Offset 0 is an offset like any other: only None removes a group."
+_REMOVED = "A group whose last record is None has no offset."
+_AGAIN = "A group that was removed and then commits again has an offset."
+_EVERY = "Every group has an offset unless its own last record is None."
+_NAMES = "Return only groups that occur in the records, under exactly the same names."
 _LAST = (
     "The last record of a group counts, not the largest offset: a consumer may go back and reread"
     " messages."
@@ -89,7 +93,17 @@ _LAST = (
 
 
 def _offsets_rule_of(case: Arguments, answer: dict[str, int]) -> str:
-    return _REMOVED if set(answer) != set(newest(*case)) else _LAST
+    [records], right = case, newest(*case)
+    if not set(answer) <= {group for group, _ in records}:
+        return _NAMES
+    if not set(answer) <= set(right):
+        return _REMOVED
+    wrong = next(group for group in right if answer.get(group) != right[group])
+    if right[wrong] == 0:
+        return _ZERO
+    if wrong in answer:
+        return _LAST
+    return _AGAIN if (wrong, None) in records else _EVERY
 
 
 _COMMITS: tuple[Record, ...] = (

@@ -81,6 +81,21 @@ def _drop_during_creation(
     return set(learner(list_stored, ask_existing))
 
 
+_KEEP_EXISTING = "A ledger that is in the metadata must be kept."
+_KEEP_NEW = (
+    "A ledger that is created between your two queries must be kept: its entries have been"
+    " acknowledged."
+)
+_DROP = "A ledger that is not in the metadata must be dropped, or the disk will remain full."
+
+
+def _drop_rule(case: Arguments, dropped: set[int]) -> str:
+    _, deleted, created = case
+    if dropped & set(created):
+        return _KEEP_NEW
+    return _DROP if set(deleted) - dropped else _KEEP_EXISTING
+
+
 def _describe_race(case: Arguments) -> str:
     stored, deleted, created = case
     race = f", while a client creates {created} between the two queries" if created else ""
@@ -102,8 +117,7 @@ def _describe_race(case: Arguments) -> str:
     cases=Cases(
         generated.changing_ledgers,
         ledgers_to_drop,
-        "Drop every ledger that has been deleted and no others, no matter which ledgers are created"
-        " between your two queries.",
+        _drop_rule,
         run_case=_drop_during_creation,
         describe=_describe_race,
     ),
@@ -134,18 +148,11 @@ def dropped(learner: Dropped) -> str:
 def _judge(race: LedgerRace, gone: list[int]) -> None:
     story = "\n".join([*race.story, *(f"entry 0 of ledger {i} is lost" for i in gone)])
     if LIVING in gone:
-        raise Refused("A ledger that is in the metadata must be kept.", story)
+        raise Refused(_KEEP_EXISTING, story)
     if gone:
-        raise Refused(
-            "A ledger that is created between your two queries must be kept: its entries have been"
-            " acknowledged.",
-            story,
-        )
+        raise Refused(_KEEP_NEW, story)
     if DELETED in race.stored:
-        raise Refused(
-            "A ledger that is not in the metadata must be dropped, or the disk will remain full.",
-            story,
-        )
+        raise Refused(_DROP, story)
 
 
 # Which logs to compact

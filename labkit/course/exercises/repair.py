@@ -49,10 +49,13 @@ _TWO = scenario_with_loss(
 _TWO_LOST_BY_S = 12
 
 
-_THREE_CASES = (
-    "Audit immediately if more than one bookie is missing, after the delay if only one is missing,"
-    " and never if none is."
+_AUDIT_RULES = (
+    "If no bookie is missing, there is nothing to wait for, so return None.",
+    "If only one bookie is missing, audit after the delay, which starts when the bookie went"
+    " missing.",
+    "If more than one bookie is missing, audit immediately.",
 )
+"""For no missing bookie, one, and more than one."""
 
 
 @exercise(
@@ -69,7 +72,7 @@ _THREE_CASES = (
     cases=Cases(
         generated.missing_bookies,
         when_to_audit,
-        _THREE_CASES,
+        lambda case, _: _AUDIT_RULES[min(len(case[0]), 2)],
         comparable=lambda arguments, answer: _due(answer, arguments[-1]),
     ),
 )

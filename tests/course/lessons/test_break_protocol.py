@@ -79,7 +79,7 @@ def test_a_schedule_that_shows_nothing_is_refused(schedule: object, reason: str)
     assert reason in card.message
 
 
-def test_a_bookie_may_deny_with_either_answer() -> None:
+def test_a_bookie_without_the_ledger_may_deny_with_either_answer() -> None:
     assert check(ANSWER, lambda met: "IO_ERROR" if "damaged" in met else "NO_ENTRY").passed
 
 
@@ -99,6 +99,7 @@ def test_a_schedule_with_a_misspelt_decision_is_refused_where_it_is_made(name: s
             ("denies ledgers", "must deny it"),
             ("denies entries", "must deny it"),
             ("another code", "must be one of"),
+            ("the two denials swapped", "the response is NO_ENTRY"),
         ],
         once=3,
     ),

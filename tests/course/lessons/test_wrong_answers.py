@@ -32,6 +32,46 @@ def test_generated_cases_refuse_a_wrong_answer_with_a_call_that_shows_it(
         assert str(raised.value.counterexample).startswith("Your function was asked ")
 
 
+RULES: dict[str, dict[str, str]] = {
+    "build_on_it.offsets": {
+        "0 counts as none": "Offset 0 is an offset like any other",
+        "0 keeps the offset before": "Offset 0 is an offset like any other",
+        "back to the start": "Offset 0 is an offset like any other",
+        "never removed": "A group whose last record is None has no offset",
+        "removed is 0": "A group whose last record is None has no offset",
+        "removed for ever": "A group that was removed and then commits again has an offset",
+        "None clears all": "Every group has an offset unless its own last record is None",
+        "the last record alone": "Every group has an offset unless its own last record is None",
+        "one case": "under exactly the same names",
+        "the largest": "The last record of a group counts, not the largest offset",
+    },
+    "break_protocol.answer": {
+        "the two denials swapped": "NO_LEDGER means that the bookie has no entries of the ledger",
+        "no ledger for a missing entry": "NO_LEDGER means that the bookie has no entries of the",
+        "2908": "IO_ERROR that it cannot read it",
+    },
+    "repair.lost_bookies": {
+        "0 for never": "If no bookie is missing",
+        "from now on": "If only one bookie is missing",
+        "exactly two": "If more than one bookie is missing",
+    },
+    "garbage.dropped": {
+        "asks the other way": "created between your two queries must be kept",
+        "the first one": "A ledger that is not in the metadata must be dropped",
+        "everything": "must be kept",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "title"), [(name, title) for name, titles in RULES.items() for title in titles]
+)
+def test_a_refusal_names_the_rule_that_its_case_breaks(name: str, title: str) -> None:
+    with pytest.raises(Refused) as raised:
+        find(name).run_cases(WRONG[name][title])
+    assert RULES[name][title] in raised.value.message
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "answer"), ANSWERS)
 def test_the_whole_exercise_refuses_a_wrong_answer(name: str, answer: Answer) -> None:

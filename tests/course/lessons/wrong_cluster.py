@@ -145,6 +145,8 @@ INVARIANT = {
     "entry alone": counting(lambda event: event.entry),
     "no node": counting(lambda event: (event.ledger, event.entry)),
     "no entry": counting(lambda event: (event.node, event.ledger)),
+    "no ledger": counting(lambda event: (event.node, event.entry)),
+    "messages": counting(whole, twice=True),
     "one": counting(whole, 1),
     "three": counting(whole, 3),
     "31 bits": counting(lambda event: (event.node, event.ledger, min(event.entry, 2**31))),
@@ -175,6 +177,8 @@ ANSWER = {
     "denies entries": saying(IO_ERROR, NO_ENTRY, IO_ERROR),
     "the other way round": saying(IO_ERROR, IO_ERROR, NO_ENTRY),
     "another code": saying(NO_LEDGER, NO_ENTRY, "EIO"),
+    "the two denials swapped": saying(NO_ENTRY, NO_LEDGER, IO_ERROR),
+    "no ledger for a missing entry": saying(NO_LEDGER, NO_LEDGER, IO_ERROR),
     "damage is a denial, the rest cannot be read": saying(IO_ERROR, IO_ERROR, NO_LEDGER),
 }
 

@@ -34,6 +34,12 @@ OFFSETS: dict[str, Answer] = {
     "one case": lambda records: {group.lower(): at for group, at in newest(records).items()},
     "the last record alone": lambda records: newest(records[-1:]),
     "as text": lambda records: kept(records, lambda o: max(o, key=str)),
+    "None clears all": lambda records: newest(
+        records[max((n for n, (_, offset) in enumerate(records) if offset is None), default=0) :]
+    ),
+    "0 keeps the offset before": lambda records: kept(
+        records, lambda o: o[-1] if o[-1] != 0 else next(reversed([0, *filter(None, o)]))
+    ),
     "back to the start": lambda records: newest([r for r in records if r[1] != 0]),
 }
 

@@ -93,18 +93,19 @@ def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str
 def confirmations(draw: Draw) -> tuple[list[Event]]:
     """The events that clients record when bookies acknowledge their adds, in one possible order.
 
-    There are up to two writers, each with its own ledger, and a client that recovers the first
-    ledger and writes the same entries again. Occasionally, an entry is confirmed after only one
-    acknowledgement.
+    There are up to two writers, the first of which writes two ledgers, and a client that recovers
+    the first ledger and writes the same entries again. Occasionally, an entry is confirmed after
+    acknowledgements from only one bookie, which may have acknowledged it twice.
     """
     first = draw.one_of((0, 1, 9, *BEYOND[1:3]))
     streams = []
-    for node, ledger in (("w", 0), ("v", 1), ("r", 0))[: draw.number(1, 3)]:
+    for node, ledger in (("w", 0), ("v", 1), ("r", 0), ("w", 2))[: draw.number(1, 4)]:
         events: list[tuple[str, str, int, int, str]] = []
         for entry in range(first, first + draw.number(1, 3)):
             peers = draw.shuffled(["b0", "b1", "b2"])
             needed = 1 if draw.chance(15) else draw.number(2, 3)
-            events += [("add.acked", node, ledger, entry, peer) for peer in peers[:needed]]
+            twice = peers[:1] * draw.chance(15)
+            events += [("add.acked", node, ledger, entry, p) for p in (*twice, *peers[:needed])]
             events.append(("lac.advanced", node, ledger, entry, ""))
             late = peers[needed:][: draw.number(0, 2)]
             events += [("add.acked", node, ledger, entry, peer) for peer in late]
