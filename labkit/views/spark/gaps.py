@@ -14,6 +14,7 @@ Spark's RocksDB state store (the setting in `STATE_STORE`).
 """
 
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 Position = tuple[int, int]
 """Ledger and entry."""
-Runs = npt.NDArray[np.int64]
+Runs: TypeAlias = npt.NDArray[np.int64]
 """Consecutive entries of a ledger: an array with a first entry and an end (exclusive) per row."""
 _NO_RUNS = np.empty((0, 2), np.int64)
 StepFunction = Callable[[Position | None, Position], tuple[Position, int]]
