@@ -103,6 +103,7 @@ def smallest_failing_case(
     smaller, and return the resulting case.
     """
     shrinking = _Shrinking(recipe, numbers, is_wrong)
+    shrinking.cut_off_end()
     size = None
     while size != (size := _size(shrinking.best)):
         shrinking.remove_numbers()
@@ -123,6 +124,14 @@ class _Shrinking(Generic[T]):
         self.best = numbers
         self._recipe, self._is_wrong = recipe, is_wrong
         self._steps_left = _SHRINK_STEPS
+
+    def cut_off_end(self) -> None:
+        """Find a short beginning that still fails, by bisection."""
+        passes = 0
+        while len(self.best) - passes > 1:
+            length = (passes + len(self.best)) // 2
+            if not self._accepts(self.best[:length]):
+                passes = length
 
     def remove_numbers(self) -> None:
         """Remove runs of numbers. Also try to decrease the number that precedes a run, because it

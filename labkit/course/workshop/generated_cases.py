@@ -1,6 +1,7 @@
 """Tests a learner's part with hundreds of generated cases, and shows the smallest failing one."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from labkit.course.checking.exercise import Refused
@@ -18,14 +19,22 @@ def try_generated(
     problem_of: Callable[[T], Problem | None],
     shown: Callable[[T, str], object],
 ) -> None:
-    """Test `count` cases. Raises `Refused` with the smallest failing case, formatted by `shown`."""
+    """Test `count` cases. Raises `Refused` with the smallest case that breaks the same rule as the
+    first failing one, formatted by `shown`.
+    """
     for case, numbers in generated_cases(recipe, count):
         problem = problem_of(case)
         if problem is None:
             continue
-        small = smallest_failing_case(recipe, numbers, lambda each: problem_of(each) is not None)
-        small_problem = problem_of(small)
-        if small_problem is None:  # The part is not deterministic and passed this time.
-            small, small_problem = case, problem
-        rule, how = small_problem
-        raise Refused(rule, shown(small, how))
+        smallest = smallest_failing_case(
+            recipe, numbers, partial(_breaks, problem_of=problem_of, rule=problem[0])
+        )
+        smaller_problem = problem_of(smallest)
+        if smaller_problem is None:  # The part is not deterministic and passed this time.
+            raise Refused(problem[0], shown(case, problem[1]))
+        raise Refused(smaller_problem[0], shown(smallest, smaller_problem[1]))
+
+
+def _breaks(case: T, *, problem_of: Callable[[T], Problem | None], rule: str) -> bool:
+    problem = problem_of(case)
+    return problem is not None and problem[0] == rule

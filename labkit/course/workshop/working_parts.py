@@ -57,9 +57,12 @@ def overview(name: str, file: str | Path | None = None) -> Note:
         learner = load(path, seeds=0)
     except (NotLoadedError, NotImplementedError) as error:
         return Note(f"{path.name} cannot be run", (f"{error}",))
-    steps = [_line_of(found, step, learner) for step in found.steps if not step.is_live]
+    steps = [step for step in found.steps if not step.is_live]
+    begun = [step for step in steps if _is_begun(found, step, learner)]
+    yours = tuple(dict.fromkeys(part for step in begun for part in step.parts))
+    lines = [_line_of(step, step in begun, yours) for step in steps]
     count = _count_lines(path, found)
-    return Note(f"{path.name}: {count} lines are yours", (*steps, *(() if count else (_LOST,))))
+    return Note(f"{path.name}: {count} lines are yours", (*lines, *(() if count else (_LOST,))))
 
 
 _LOST = (
@@ -81,12 +84,25 @@ def _count_lines(file: Path, found: Track) -> int:
     )
 
 
-def _line_of(found: Track, step: Step, learner: Learner) -> str:
+def _line_of(step: Step, is_begun: bool, yours: tuple[str, ...]) -> str:
     # The first test is not the whole check, so this is not the sign of a passed step.
-    if _has_begun(step, learner):
+    if is_begun:
         return f"● {step.number} {step.name}: yours"
-    add_stand_ins(learner, found, step)
-    return f"○ {step.number} {step.name}: labkit's, for now"
+    shared = [f"`{part}`" for part in step.parts if part in yours]
+    if shared:
+        names = " and ".join(shared)
+        how = f"its first test does not pass yet; labkit runs your {names} anyway"
+    else:
+        how = "labkit's, for now"
+    return f"○ {step.number} {step.name}: {how}"
+
+
+def _is_begun(found: Track, step: Step, learner: Learner) -> bool:
+    """Return whether the step is begun. If not, add the functions that later parts call."""
+    is_begun = _has_begun(step, learner)
+    if not is_begun:
+        add_stand_ins(learner, found, step)
+    return is_begun
 
 
 def _has_begun(step: Step, learner: Learner) -> bool:

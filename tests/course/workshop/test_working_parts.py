@@ -37,8 +37,17 @@ def test_a_step_whose_first_test_fails_is_not_the_learners_yet(tmp_path: Path) -
     close = "        last = self.last_add_confirmed\n        metadata = await close_at(\n"
     said = repr(overview("client", with_changes(tmp_path, "client", (close, empty + close))))
     assert "● 4 " in said
-    assert "○ 5 " in said
+    assert "○ 5 close, and be fenced: its first test does not pass yet" in said
+    assert "labkit runs your `Writer` anyway" in said
+    assert "labkit's, for now" not in said
     assert "copy your file" not in said
+
+
+def test_a_step_of_which_nothing_is_the_learners_is_labkits(tmp_path: Path) -> None:
+    nothing = "async def recover(cluster: Cluster) -> LedgerMetadata:\n"
+    changes = (nothing, f"{nothing}    raise NotImplementedError\n")
+    said = repr(overview("client", with_changes(tmp_path, "client", changes)))
+    assert "○ 6 recover a ledger: labkit's, for now" in said
 
 
 def test_a_file_that_cannot_be_run_is_reported_with_its_line(tmp_path: Path) -> None:

@@ -1,118 +1,156 @@
-"""A cluster whose bookies respond to an add only when a test tells them to."""
+"""A cluster on which a test decides when each add is acknowledged or fails, and when each access to
+the metadata takes place.
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client.scripted_cluster import ScriptedCluster
-from labkit.course.workshop.learner import Learner
-from labkit.system.client.striping import write_set
 from labkit.system.model.entry import Entry
-from labkit.system.model.errors import BKException, BKTimeoutException
-from labkit.system.model.ledger import LedgerMetadata, Segment
+from labkit.system.model.errors import (
+    BKException,
+    BKLedgerFencedException,
+    BKMetadataVersionException,
+    BKTimeoutException,
+)
+from labkit.system.model.ledger import LedgerMetadata
 
 Request = tuple[str, int]
 """A request to add an entry: the bookie, and the entry id."""
+_OTHERS_VERSIONS = 10
+"""Another client increments the version by more than 1, so the new version cannot be guessed."""
 
 
-def new_metadata(draw: Draw) -> LedgerMetadata:
-    """Return the metadata of a new ledger on up to five bookies."""
-    size = draw.number(1, 5)
-    write_quorum = draw.number(1, size)
-    ensemble = tuple(f"b{index}" for index in range(size))
-    return LedgerMetadata(size, write_quorum, draw.number(1, write_quorum), (Segment(0, ensemble),))
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A call that reads or writes metadata, and waits until the test lets it take place."""
 
-
-def requests_of(metadata: LedgerMetadata, entries: int) -> list[Request]:
-    """Return the requests that a writer of the ledger sends for its first entries."""
-    sizes = metadata.ensemble_size, metadata.write_quorum
-    ensemble = metadata.segments[-1].ensemble
-    return [
-        (ensemble[index], entry_id)
-        for entry_id in range(entries)
-        for index in write_set(entry_id, *sizes)
-    ]
-
-
-def sizes_of(metadata: LedgerMetadata) -> str:
-    return f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum}"
-
-
-def listed(requests: tuple[Request, ...]) -> str:
-    return ", ".join(f"{bookie} (entry {entry_id})" for bookie, entry_id in requests) or "none"
+    call: str
+    allowed: "asyncio.Future[None]"
 
 
 class ManualCluster(ScriptedCluster):
-    """Bookies that keep each add waiting.
+    """Bookies that keep each add waiting, and metadata that keep each access waiting.
 
-    sent: the requests to add an entry, in order
+    acknowledged: the requests that were acknowledged
+    storing: the metadata that are being written now
+    conflicts: how often a write failed because another client had changed the metadata
+    known_versions: the versions that the learner's code has read or written
+    before_write: called with the metadata and the version that the learner's code wants to write
     """
 
-    def __init__(self, metadata: LedgerMetadata, writable: tuple[str, ...] = ()) -> None:
+    def __init__(self, metadata: LedgerMetadata, writable: tuple[str, ...]) -> None:
         super().__init__(metadata)
-        self.sent: list[Request] = []
-        self._writable = writable
+        self.writable = writable
+        self.acknowledged: set[Request] = set()
+        self.storing: LedgerMetadata | None = None
+        self.conflicts = 0
+        self.known_versions = {self.version}
+        self.before_write: Callable[[LedgerMetadata, int], None] = lambda _metadata, _version: None
+        self._sent: list[tuple[str, Entry]] = []
         self._waiting: dict[Request, list[asyncio.Future[None]]] = {}
+        self._errors: dict[str, type[BKException]] = {}
+        self._accesses: list[_Access] = []
+        self._stored_count = 0
 
-    def is_waiting(self, request: Request) -> bool:
-        return request in self._waiting
+    # For the test
 
+    @property
     def waiting(self) -> list[Request]:
-        return list(self._waiting)
+        """The requests that have no response yet, in the order of the entries."""
+        return sorted(self._waiting, key=lambda request: (request[1], request[0]))
 
-    async def acknowledge(self, *requests: Request) -> None:
-        """Acknowledge these adds, and let the learner's code run until it waits."""
-        for request in requests:
-            for waiting in self._waiting.pop(request):
-                waiting.set_result(None)
-        await self.settle()
+    @property
+    def is_accessed(self) -> bool:
+        """Whether an access to the metadata waits."""
+        return bool(self._accesses)
 
-    async def fail(self, *requests: Request) -> None:
-        """Let these adds fail, and let the learner's code run until it waits."""
-        for request in requests:
-            for waiting in self._waiting.pop(request):
-                waiting.set_exception(BKTimeoutException(request[0]))
-        await self.settle()
+    def take_sent(self) -> list[tuple[str, Entry]]:
+        """Return the adds that were sent since the last call, each with its bookie."""
+        sent, self._sent = self._sent, []
+        return sent
+
+    def take_stored(self) -> list[LedgerMetadata]:
+        """Return the metadata that the learner's code has stored since the last call."""
+        stored = self.changes[self._stored_count :]
+        self._stored_count = len(self.changes)
+        return stored
+
+    def acknowledge(self, request: Request) -> None:
+        self.acknowledged.add(request)
+        for responded in self._take(request):
+            responded.set_result(None)
+
+    def fail(self, request: Request, error: type[BKException] = BKTimeoutException) -> None:
+        for responded in self._take(request):
+            responded.set_exception(error(request[0]))
+
+    def fail_all(self, bookie: str, error: type[BKException] = BKTimeoutException) -> None:
+        """Let this bookie respond to all adds, also to later ones, with an error."""
+        self._errors[bookie] = error
+        for request in self.waiting:
+            if request[0] == bookie:
+                self.fail(request, error)
+
+    def fence(self, bookie: str) -> None:
+        self.fail_all(bookie, BKLedgerFencedException)
+
+    def continue_access(self) -> str:
+        """Let the access that has waited longest take place, and return what it is."""
+        access = self._accesses.pop(0)
+        access.allowed.set_result(None)
+        return access.call
+
+    def change_metadata(self, metadata: LedgerMetadata) -> None:
+        """Store metadata as another client."""
+        self.metadata, self.version = metadata, self.version + _OTHERS_VERSIONS
 
     async def settle(self) -> None:
         """Let the learner's code run until it waits. Raises an error that it did not catch."""
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
         self.raise_task_error()
+
+    def _take(self, request: Request) -> "list[asyncio.Future[None]]":
+        # The learner's code may have cancelled the request.
+        return [each for each in self._waiting.pop(request) if not each.done()]
 
     # The methods of `Cluster`
 
     async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
-        request = bookie, entry.entry_id
+        self._sent.append((bookie, entry))
+        await asyncio.sleep(0)
+        if bookie in self._errors:
+            raise self._errors[bookie](bookie)
         responded = asyncio.get_running_loop().create_future()
-        self.sent.append(request)
-        self._waiting.setdefault(request, []).append(responded)
+        self._waiting.setdefault((bookie, entry.entry_id), []).append(responded)
         await responded
 
     async def writable_bookies(self) -> list[str]:
-        return list(self._writable)
+        await self._access("writable_bookies()")
+        return list(self.writable)
 
+    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
+        await self._access("read_metadata()")
+        self.known_versions.add(self.version)
+        return await super().read_metadata()
 
-def run_writer(
-    learner: Learner, cluster: ManualCluster, script: Callable[[Any], Coroutine[Any, Any, Any]]
-) -> Any:
-    """Run a script with the learner's writer on this cluster, and return its result."""
+    async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
+        await asyncio.sleep(0.001)  # Adds that are confirmed by now return before the write.
+        self.before_write(metadata, version)
+        self.storing = metadata
+        try:
+            await self._access("write_metadata()")
+            new_version = await super().write_metadata(metadata, version)
+        except BKMetadataVersionException:
+            self.conflicts += 1
+            raise
+        finally:
+            self.storing = None
+        self.known_versions.add(new_version)
+        return new_version
 
-    async def run() -> Any:
-        with learner.recording_errors():
-            return await script(learner.part("Writer")(cluster, cluster.metadata, cluster.version))
-
-    return cluster.run(run())
-
-
-def confirmed(adds: "list[asyncio.Task[int]]") -> list[int]:
-    """Return which of the adds, counted from 0, have returned their id.
-
-    Raises an error of the learner's code, but not a `BKException`, which is a result of an add.
-    """
-    done = [number for number, add in enumerate(adds) if add.done()]
-    errors = {number: adds[number].exception() for number in done}
-    for error in errors.values():
-        if error is not None and not isinstance(error, BKException):
-            raise error
-    return [number for number in done if errors[number] is None]
+    async def _access(self, call: str) -> None:
+        access = _Access(call, asyncio.get_running_loop().create_future())
+        self._accesses.append(access)
+        await access.allowed

@@ -7,6 +7,7 @@ it.
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 
 from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.ledgers import Ledgers
 from labkit.course.workshop.learner import Learner
@@ -51,8 +52,7 @@ class Program:
             cluster = self._ledgers.created
             if cluster is None or not isinstance(writer, self._learner.part("Writer")):
                 raise Refused(
-                    "`create_ledger` must store the ledger's metadata with `create_metadata` and"
-                    f" return a `Writer`; yours returned {type(writer).__name__} and"
+                    f"{contract.STORES} Yours returned {type(writer).__name__} and"
                     f" {'stored no' if cluster is None else 'stored the'} metadata."
                 )
             await self._check_ensemble(cluster)
@@ -75,22 +75,22 @@ class Program:
         ensemble = metadata.segments[0].ensemble
         if len(set(ensemble)) < metadata.ensemble_size:
             raise Refused(
-                f"An ensemble of size {metadata.ensemble_size} must have"
-                f" {metadata.ensemble_size} different bookies; the stored metadata list"
-                f" {', '.join(ensemble)}."
+                f"{contract.STORES} The ensemble size is {metadata.ensemble_size}; the stored"
+                f" metadata list {', '.join(ensemble)}."
             )
 
     async def _check_end(self, cluster: Cluster, flow: "_Flow") -> None:
         metadata, _version = await self._ledgers.read_metadata(cluster.ledger_id)
         if metadata.state is not LedgerState.CLOSED:
             raise Refused(
-                f"`append_all` returned, but the stored metadata are {metadata.state.name}, so the"
-                " ledger's last entry is not fixed."
+                f"{contract.CLOSES} `append_all` returned, but the stored metadata are"
+                f" {metadata.state.name}, so the ledger's last entry is not fixed."
             )
         if flow.confirmed != flow.consumed or metadata.last_entry_id != flow.consumed - 1:
             raise Refused(
-                f"`append_all` consumed {flow.consumed} payloads, reported {flow.confirmed} as"
-                f" confirmed, and closed the ledger at entry {metadata.last_entry_id}."
+                f"{contract.CLOSES} `append_all` consumed {flow.consumed} payloads, reported"
+                f" {flow.confirmed} as confirmed, and closed the ledger at entry"
+                f" {metadata.last_entry_id}."
             )
 
 
@@ -115,8 +115,9 @@ class _Flow:
             # window.
             if self.consumed - self.confirmed > self._window:
                 raise Refused(
-                    f"At most {self._window} entries may be unconfirmed, but `append_all` consumed"
-                    f" payload {self.consumed} when {self.confirmed} entries were confirmed."
+                    f"{contract.WINDOW} Here, at most {self._window} entries may be unconfirmed,"
+                    f" but `append_all` consumed payload {self.consumed} when {self.confirmed}"
+                    " entries were confirmed."
                 )
             self._cluster.pushed(self.consumed, payload)
             self.consumed += 1
@@ -126,8 +127,8 @@ class _Flow:
     def confirm(self, entry_id: int) -> None:
         if entry_id != self.confirmed or entry_id >= self.consumed:
             raise Refused(
-                f"`confirmed` was called with {entry_id!r}, but the next entry is"
-                f" {self.confirmed}: report each entry once, in order of the ids."
+                f"{contract.REPORTS} `confirmed` was called with {entry_id!r}, but the next entry"
+                f" is {self.confirmed}."
             )
         self.confirmed += 1
         self._cluster.record("lac.advanced", entry_id)
@@ -137,16 +138,17 @@ class _Flow:
 def _must_be_whole(entries: object, metadata: LedgerMetadata) -> None:
     if not isinstance(entries, list) or not all(isinstance(each, Entry) for each in entries):
         raise Refused(
-            f"`take_over` must return a list of Entry; yours returned {type(entries).__name__}."
+            f"{contract.TAKES_OVER} It must return a list of Entry; yours returned"
+            f" {type(entries).__name__}."
         )
     if metadata.state is not LedgerState.CLOSED:
         raise Refused(
-            f"`take_over` returned, but the stored metadata are {metadata.state.name}, so the"
-            " writer can still add entries."
+            f"{contract.TAKES_OVER} It returned, but the stored metadata are {metadata.state.name},"
+            " so the writer can still add entries."
         )
     found = [entry.entry_id for entry in entries]
     if found != list(range(metadata.last_entry_id + 1)):
         raise Refused(
-            f"The ledger has entries 0 to {metadata.last_entry_id}, in this order, but `take_over`"
-            f" returned {len(found)}: {found[:5]} ... {found[-2:]}."
+            f"{contract.TAKES_OVER} The ledger has entries 0 to {metadata.last_entry_id}, in this"
+            f" order, but `take_over` returned {len(found)}: {found[:5]} ... {found[-2:]}."
         )

@@ -6,6 +6,7 @@ from typing import cast
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.client.adapter import LearnersClient
+from labkit.course.workshop.client.contract import WINDOW
 from labkit.course.workshop.client.runs import quiet
 from labkit.worlds.sim.nodes.nodes import ClientNode
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Pause
@@ -42,7 +43,7 @@ class Append(Value):
         with program.recording_errors():
             if most < self.window:
                 raise Refused(
-                    f"All {self.entries} payloads were available at once and the window is"
+                    f"{WINDOW} All {self.entries} payloads were available at once and the window is"
                     f" {self.window}, but `append_all` had at most {most} adds in flight."
                 )
 

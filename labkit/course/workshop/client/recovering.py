@@ -1,193 +1,355 @@
-"""Tests `recover` with generated responses from bookies."""
+"""Tests `recover` with generated ledgers whose writer has died."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial
-from itertools import combinations_with_replacement
 
 from labkit.course.checking.exercise import Refused
-from labkit.course.exercises.generated.cluster import reports
+from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.scripted_cluster import ScriptedCluster
+from labkit.course.workshop.client.recovery_rules import RecoveryRules, names_of
+from labkit.course.workshop.client.scripted_cluster import ERRORS, ScriptedCluster
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
+from labkit.system.client.quorum import is_covered
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.errors import (
     PROVES_ABSENCE,
-    BKBookieHandleNotAvailableException,
-    BKDigestMatchException,
     BKException,
     BKNoSuchEntryException,
     BKNoSuchLedgerExistsException,
-    BKReadException,
-    BKTimeoutException,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 from labkit.worlds.sim.machine.loop import DeadlockError
 
-_COUNT = 200
-_PAYLOAD = b"four"
-_ERRORS: tuple[type[BKException], ...] = (
-    BKNoSuchEntryException,
-    BKNoSuchLedgerExistsException,
-    BKTimeoutException,
-    BKBookieHandleNotAvailableException,
-    BKReadException,
-    BKDigestMatchException,
-)
-
-Response = Entry | BKException
+_COUNT = 400
+_PATIENCE_S = 600.0
+_PAYLOADS = (b"four", b"", b" seven\n", b"xy")
+_OTHERS_VERSIONS = 10
+"""Another client increments the version by more than 1, so the new version cannot be guessed."""
 
 
-class _LedgerToRecover(ScriptedCluster):
-    """A ledger whose writer has died. Its bookies respond at once, and store all adds.
+class _Fails(Enum):
+    """Which requests to a bookie fail."""
 
-    respond: returns a bookie's response to a read; entry -1 stands for its newest entry
-    limit: a read of any other entry gets no response, because the test would not end otherwise
+    NONE = "none"
+    ALL = "all"
+    FIRST = "the first one"
+    LATER = "all but the first one"
+    ADDS = "adds"
+
+
+_RETURNING = _Fails.NONE, _Fails.ADDS
+_ERRORS = tuple(error for error in ERRORS if error not in PROVES_ABSENCE)
+
+
+class _Other(Enum):
+    """What another client does just before `recover` reads or writes the metadata."""
+
+    NOTHING = auto()
+    MARKS = auto()
+    CHANGES_ENSEMBLE = auto()
+    CLOSES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Bookie:
+    fails: _Fails
+    error: type[BKException]
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LostLedger:
+    """A ledger to recover.
+
+    confirmed: the last entry that was confirmed; copies: by bookie, the entries that it has
+    others: what another client does before each access of `recover` to the metadata
     """
 
-    def __init__(
-        self, metadata: LedgerMetadata, respond: Callable[[str, int], Response], limit: range
-    ) -> None:
-        super().__init__(metadata)
-        self.read: list[int] = []
-        self._respond, self._limit = respond, limit
+    metadata: LedgerMetadata
+    new_ensemble: Segment
+    confirmed: int
+    packed: tuple[Entry, ...]
+    copies: tuple[tuple[str, frozenset[int]], ...]
+    bookies: tuple[tuple[str, _Bookie], ...]
+    others: tuple[_Other, ...]
 
-    async def read_entry(self, bookie: str, entry_id: int, *, fence: bool = False) -> Entry:
-        if entry_id != NO_ENTRY_ID:
-            self.read.append(entry_id)
-            if entry_id not in self._limit:
-                await asyncio.get_running_loop().create_future()
-        response = self._respond(bookie, entry_id)
-        if isinstance(response, BKException):
-            raise response
-        return response
+
+def lost_ledger(draw: Draw, *, may_fail: bool = True) -> LostLedger:
+    """Return a ledger to recover; if `may_fail` is false, no request fails."""
+    size = draw.number(1, 5)
+    write_quorum = draw.number(1, size)
+    ack_quorum = draw.number(1, write_quorum)
+    confirmed = draw.number(0, 5) - 1
+    segments = [Segment(0, tuple(f"a{index}" for index in range(size)))]
+    if confirmed >= 0 and draw.number(0, 1):
+        second = tuple(f"b{index}" for index in range(size))
+        segments.append(Segment(draw.number(1, confirmed + 1), second))
+    new = Segment(confirmed + 1, tuple(f"c{index}" for index in range(size)))
+    metadata = LedgerMetadata(size, write_quorum, ack_quorum, tuple(segments))
+    packed = _entries(draw, confirmed, draw.number(0, 3))
+    copies = _copies(draw, metadata, new, confirmed, len(packed))
+    names = [name for each in (*segments, new) for name in each.ensemble]
+    percent = draw.one_of((0, 20, 40)) if may_fail else 0
+    # Each bookie has a delay of its own, so a recovery decides after each response.
+    bookies = {
+        name: _Bookie(
+            draw.one_of(tuple(_Fails)) if draw.chance(percent) else _Fails.NONE,
+            draw.one_of(_ERRORS),
+            delay_ms,
+        )
+        for delay_ms, name in enumerate(draw.shuffled(names), start=1)
+    }
+    kinds = [_Other.NOTHING, _Other.MARKS, _Other.CHANGES_ENSEMBLE]
+    kinds += [_Other.CLOSES] if draw.chance(30) else []
+    others = tuple(draw.one_of(kinds) for _ in range(draw.number(0, 8)))
+    state = draw.one_of((*(LedgerState.OPEN,) * 4, LedgerState.IN_RECOVERY, LedgerState.CLOSED))
+    if state is LedgerState.CLOSED:
+        metadata = metadata.closed(confirmed, packed[confirmed].length if confirmed >= 0 else 0)
+    else:
+        metadata = replace(metadata, state=state)
+    return LostLedger(metadata, new, confirmed, packed, copies, tuple(bookies.items()), others)
+
+
+def _entries(draw: Draw, confirmed: int, unconfirmed: int) -> tuple[Entry, ...]:
+    entries: list[Entry] = []
+    for entry_id in range(confirmed + 1 + unconfirmed):
+        payload = _PAYLOADS[draw.number(0, len(_PAYLOADS) - 1)]
+        length = (entries[-1].length if entries else 0) + len(payload)
+        # An entry that another recovery wrote back may carry a smaller LastAddConfirmed.
+        last = draw.number(NO_ENTRY_ID, min(entry_id - 1, confirmed))
+        entries.append(Entry(ScriptedCluster.ledger_id, entry_id, last, length, payload))
+    return tuple(entries)
+
+
+def _copies(
+    draw: Draw, metadata: LedgerMetadata, new: Segment, confirmed: int, count: int
+) -> tuple[tuple[str, frozenset[int]], ...]:
+    copies: dict[str, set[int]] = {}
+    with_new = replace(metadata, segments=(*metadata.segments, new))
+    for entry_id in range(count):
+        if entry_id <= confirmed:
+            names = draw.shuffled(names_of(metadata, entry_id))
+            least = metadata.ack_quorum
+        else:
+            # Before the writer died, it may also have changed the ensemble.
+            every = {*names_of(metadata, entry_id), *names_of(with_new, entry_id)}
+            names, least = draw.shuffled(sorted(every)), 0
+        for name in names[: draw.number(least, len(names))]:
+            copies.setdefault(name, set()).add(entry_id)
+    return tuple((name, frozenset(entries)) for name, entries in sorted(copies.items()))
+
+
+class LedgerToRecover(ScriptedCluster):
+    """The generated ledger. `problem` is the first violation of the contract; `log` says what has
+    happened.
+    """
+
+    def __init__(self, case: LostLedger) -> None:
+        super().__init__(case.metadata)
+        self.problem: Refused | None = None
+        self.log: list[str] = []
+        self.has_given_up = False
+        """Whether nothing was asked since the last conflict."""
+        self._case = case
+        self._rules = RecoveryRules(list(case.packed))
+        self._rules.knows_version(self.version)
+        self._copies, self._bookies = dict(case.copies), dict(case.bookies)
+        self._others = list(case.others)
+        self._was_asked: set[str] = set()
+
+    async def read_metadata(self) -> tuple[LedgerMetadata, int]:
+        await asyncio.sleep(0.001)
+        self._let_other_client_act()
+        self._rules.knows_version(self.version)
+        return await super().read_metadata()
+
+    async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
+        await asyncio.sleep(0.001)
+        self._let_other_client_act()
+        if version == self.version:
+            with self._keeping():
+                self._rules.writes(self.metadata, metadata, version)
+        else:
+            self.has_given_up = True
+        self.log.append(f"write_metadata: {_state_of(metadata)}")
+        new_version = await super().write_metadata(metadata, version)
+        self._rules.knows_version(new_version)
+        return new_version
 
     async def read_last_entry(self, bookie: str, *, fence: bool = False) -> Entry:
         return await self.read_entry(bookie, NO_ENTRY_ID, fence=fence)
 
-    async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
-        pass
-
-    def end_of(self, learner: Learner) -> int | BKException | None:
-        """Let the learner recover the ledger, and return its last entry.
-
-        Returns the error if the recovery fails, and None if it waits for ever.
-        """
-
-        async def run() -> None:
-            with learner.recording_errors(may_raise=(BKException,)):
-                await learner.part("recover")(self)
-
+    async def read_entry(self, bookie: str, entry_id: int, *, fence: bool = False) -> Entry:
+        with self._keeping():
+            self._rules.asks(self.metadata, bookie, entry_id, fence=fence)
+        self.has_given_up = False
+        what = "its newest entry" if entry_id == NO_ENTRY_ID else f"entry {entry_id}"
         try:
-            self.run(run())
+            entry = await self._response(bookie, entry_id)
         except BKException as error:
-            return error
-        except DeadlockError:
-            return None
-        return self.metadata.last_entry_id if self.metadata.state is LedgerState.CLOSED else None
+            if isinstance(error, PROVES_ABSENCE):
+                self._rules.denied(bookie, entry_id, fence=fence)
+            self.log.append(f"{bookie} is asked for {what}: {type(error).__name__}")
+            raise
+        self._rules.returned(bookie, entry_id, entry, fence=fence)
+        self.log.append(
+            f"{bookie} is asked for {what}: entry {entry.entry_id}, which carries"
+            f" {entry.last_add_confirmed}"
+        )
+        return entry
+
+    async def add_entry(self, bookie: str, entry: Entry, *, recovery: bool = False) -> None:
+        with self._keeping():
+            self._rules.writes_back(self.metadata, bookie, entry, recovery=recovery)
+        try:
+            await self._wait_for(bookie)
+            if self._bookies[bookie].fails is _Fails.ADDS:
+                raise self._bookies[bookie].error(bookie)
+        except BKException as error:
+            how = f"{bookie} responds to the add of entry {entry.entry_id}"
+            self.log.append(f"{how}: {type(error).__name__}")
+            raise
+        self._rules.written_back(bookie, entry.entry_id)
+        self.log.append(f"{bookie} stores entry {entry.entry_id}")
+
+    async def _response(self, bookie: str, entry_id: int) -> Entry:
+        await self._wait_for(bookie)
+        copies = self._copies.get(bookie, frozenset())
+        if not copies:
+            raise BKNoSuchLedgerExistsException(bookie)
+        wanted = max(copies) if entry_id == NO_ENTRY_ID else entry_id
+        if wanted not in copies:
+            raise BKNoSuchEntryException(bookie)
+        return self._case.packed[wanted]
+
+    async def _wait_for(self, bookie: str) -> None:
+        """Wait until the bookie responds. Raises its error if this request fails."""
+        known, is_first = self._bookies[bookie], bookie not in self._was_asked
+        self._was_asked.add(bookie)
+        await asyncio.sleep(known.delay_ms / 1000)
+        failing = _Fails.ALL, _Fails.FIRST if is_first else _Fails.LATER
+        if known.fails in failing:
+            raise known.error(bookie)
+
+    def _let_other_client_act(self) -> None:
+        stored = self.metadata
+        other = self._others.pop(0) if self._others else _Other.NOTHING
+        if other is _Other.NOTHING or stored.state is LedgerState.CLOSED:
+            return
+        changed = replace(stored, state=LedgerState.IN_RECOVERY)
+        if other is _Other.CHANGES_ENSEMBLE:
+            if stored.state is not LedgerState.OPEN or self._case.new_ensemble in stored.segments:
+                return
+            new = self._case.new_ensemble
+            earlier = [each for each in stored.segments if each.first_entry_id < new.first_entry_id]
+            changed = replace(stored, segments=(*earlier, new))
+        elif other is _Other.CLOSES:
+            last = self._case.confirmed
+            changed = stored.closed(last, self._case.packed[last].length if last >= 0 else 0)
+        self.metadata, self.version = changed, self.version + _OTHERS_VERSIONS
+        self.log.append(f"another client writes the metadata: {_state_of(changed)}")
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        # The learner's code would catch the exception if it were raised here.
+        try:
+            yield
+        except Refused as refused:
+            self.problem = self.problem or refused
+
+    def may_fail(self) -> bool:
+        """Return whether the bookies that surely respond do not determine the last entry."""
+        metadata, quorum = self.metadata, self.metadata.ack_quorum
+        fencing = [
+            index
+            for index, name in enumerate(metadata.segments[-1].ensemble)
+            if self._bookies[name].fails in (_Fails.NONE, _Fails.LATER, _Fails.ADDS)
+        ]
+        if not is_covered(fencing, metadata.ensemble_size, metadata.write_quorum, quorum):
+            return True
+        for entry_id in range(len(self._case.packed) + 1):
+            names = names_of(metadata, entry_id)
+            have = [each for each in names if entry_id in self._copies.get(each, ())]
+            readable = [each for each in names if self._bookies[each].fails in _RETURNING]
+            writable = [each for each in names if self._bookies[each].fails is _Fails.NONE]
+            is_denied = len({*readable} - {*have}) > metadata.write_quorum - quorum
+            if not have:
+                return not is_denied
+            if len(writable) < quorum or not (is_denied or {*have} & {*readable}):
+                return True
+        return True
 
 
-def _entry(entry_id: int) -> Entry:
-    return Entry(0, entry_id, entry_id - 1, (entry_id + 1) * len(_PAYLOAD), _PAYLOAD)
+def recovery_follows_the_contract(learner: Learner) -> str:
+    """Check each request of a recovery, and its result."""
+    try_generated(lost_ledger, _COUNT, partial(_problem, learner), shown)
+    return f"Right for {_COUNT} generated ledgers."
 
 
-# Where recovery starts
+def _problem(learner: Learner, case: LostLedger) -> Problem | None:
+    cluster = LedgerToRecover(case)
 
-Reports = tuple[list[int], int]
-"""The LastAddConfirmed in the newest entry of each bookie, and the start of the last segment."""
+    async def run() -> object:
+        with learner.recording_errors(may_raise=(BKException,)):
+            async with asyncio.timeout(_PATIENCE_S):
+                return await learner.part("recover")(cluster)
 
-
-def recovery_starts_after_lac(learner: Learner) -> str:
-    """Check which entry is read first, and where the ledger ends."""
-    try_generated(reports, _COUNT, partial(_start_problem, learner), _reported)
-    return f"Right for {_COUNT} generated reports of fenced bookies."
-
-
-def _start_problem(learner: Learner, case: Reports) -> Problem | None:
-    reported, first = case
-    size = max(1, len(reported))
-    old, new = (tuple(f"{letter}{index}" for index in range(size)) for letter in "ab")
-    segments = (Segment(0, old), Segment(first, new)) if first else (Segment(0, new),)
-    start = max(*reported, first - 1, NO_ENTRY_ID)
-
-    def respond(bookie: str, entry_id: int) -> Response:
-        index = int(bookie[1:])
-        if bookie in old:
-            has = entry_id < first
-        else:
-            has = index < len(reported) and entry_id <= reported[index] + 1
-        if entry_id == NO_ENTRY_ID and has:
-            return _entry(first - 1 if bookie in old else reported[index] + 1)
-        return _entry(entry_id) if has else BKNoSuchEntryException(bookie)
-
-    # Any bookie may have acknowledged an entry alone (Qa is 1), so recovery needs all reports.
-    metadata = LedgerMetadata(size, size, 1, segments)
-    cluster = _LedgerToRecover(metadata, respond, range(start, start + 3))
-    end = cluster.end_of(learner)
-    read_first = cluster.read[0] if cluster.read else start
-    if read_first < start:
-        return contract.LOWER_BOUND, f"the first entry that you read is {read_first}"
-    right = max([start, *(each + 1 for each in reported)])
-    how = f"expected the ledger to be closed at entry {right}, got {_outcome(end)}"
-    if read_first > start + 1 or (isinstance(end, int) and end != right):
-        return contract.PROVEN, how
-    return (contract.DECIDES, how) if end != right else None
+    try:
+        result: object = cluster.run(run())
+    except (BKException, TimeoutError, DeadlockError) as error:
+        result = error
+    problem = cluster.problem
+    if problem is not None:
+        return problem.message, "\n".join((*cluster.log, str(problem.counterexample)))
+    line = _line_of_wrong_result(cluster, result)
+    if not line:
+        return None
+    outcome = f"raises {type(result).__name__}"
+    if isinstance(result, TimeoutError | DeadlockError):
+        outcome = "waits for ever"
+    elif not isinstance(result, Exception):
+        outcome = f"returns {_state_of(result) if isinstance(result, LedgerMetadata) else result!r}"
+    how = f"`recover` {outcome}; the stored metadata are {_state_of(cluster.metadata)}"
+    return line, "\n".join((*cluster.log, how))
 
 
-def _reported(case: Reports, how: str) -> str:
-    reported, first = case
-    each = ", ".join(map(str, reported)) or "none, because they have no entries"
+def _line_of_wrong_result(cluster: LedgerToRecover, result: object) -> str:
+    """Return the line that the result violates, or ""."""
+    stored = cluster.metadata
+    if stored.state is LedgerState.CLOSED:
+        return "" if result == stored else contract.FIRST_CLOSES
+    if cluster.has_given_up:
+        return contract.RETRIES
+    is_error = isinstance(result, BKException) and stored.state is LedgerState.IN_RECOVERY
+    return "" if is_error and cluster.may_fail() else contract.DECIDES
+
+
+def _state_of(metadata: LedgerMetadata) -> str:
+    is_closed = metadata.state is LedgerState.CLOSED
+    segments = "; ".join(
+        f"from entry {each.first_entry_id} on {', '.join(each.ensemble)}"
+        for each in metadata.segments
+    )
+    return f"{metadata.state.name}{f' at entry {metadata.last_entry_id}' * is_closed}; {segments}"
+
+
+def shown(case: LostLedger, how: str) -> str:
+    metadata = case.metadata
+    copies = "; ".join(
+        f"{name} has {', '.join(map(str, sorted(entries)))}" for name, entries in case.copies
+    )
+    bad = "; ".join(
+        f"requests to {name} that fail: {each.fails.value}"
+        for name, each in case.bookies
+        if each.fails is not _Fails.NONE
+    )
     return (
-        f"the last segment starts at entry {first}; its bookies report these values of"
-        f" LastAddConfirmed: {each}\n{how}"
+        f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum};"
+        f" {_state_of(metadata)}; entries up to {case.confirmed} are confirmed\n"
+        f"copies: {copies or 'none'}; {bad or 'no request fails'}\n{how}"
     )
-
-
-# What the responses prove
-
-_METADATA = LedgerMetadata(3, 3, 2, (Segment(0, ("b0", "b1", "b2")),))
-_LAST = 3
-"""Entry 3 is confirmed, and some bookies may have entry 4."""
-
-
-def responses_decide_where_the_ledger_ends(learner: Learner) -> str:
-    """Check the end of a ledger after all combinations of responses to a read of its last entry."""
-    cases = list(combinations_with_replacement((None, *_ERRORS), 3))
-    for responses in cases:
-        _try_responses(learner, responses)
-    return f"{len(cases)} combinations of responses were interpreted correctly."
-
-
-def _try_responses(learner: Learner, responses: tuple[type[BKException] | None, ...]) -> None:
-    def respond(bookie: str, entry_id: int) -> Response:
-        error = responses[int(bookie[1:])]
-        if entry_id == NO_ENTRY_ID:
-            return _entry(_LAST + 1 if error is None else _LAST)
-        if entry_id == _LAST + 1 and error is not None:
-            return error(bookie)
-        return _entry(entry_id) if entry_id <= _LAST + 1 else BKNoSuchEntryException(bookie)
-
-    end = _LedgerToRecover(_METADATA, respond, range(_LAST + 3)).end_of(learner)
-    denials = sum(error is not None and issubclass(error, PROVES_ABSENCE) for error in responses)
-    # The order in which the responses arrive decides if both ends are possible.
-    right = [_LAST] * (denials >= 2) + [_LAST + 1] * (None in responses)
-    if end in right or (not right and isinstance(end, BKException)):
-        return
-    names = [error.__name__ if error else "the entry" for error in responses]
-    case = (
-        f"E=3, Qw=3, Qa=2; entry {_LAST} is confirmed; the responses for entry {_LAST + 1} are"
-        f" {', '.join(names)}\n"
-    )
-    ends = [f"the ledger to be closed at entry {each}" for each in right] or ["an error"]
-    is_proof = bool(right) and not isinstance(end, int)
-    raise Refused(
-        contract.DECIDES if is_proof else contract.PROVEN,
-        f"{case}expected {' or '.join(ends)}, got {_outcome(end)}",
-    )
-
-
-def _outcome(end: int | BKException | None) -> str:
-    if isinstance(end, int):
-        return f"the ledger closed at entry {end}"
-    return type(end).__name__ if end else "a recovery that waits for ever"

@@ -4,12 +4,31 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from labkit.system.model.errors import BKMetadataVersionException
+from labkit.system.model.errors import (
+    BKBookieHandleNotAvailableException,
+    BKDigestMatchException,
+    BKException,
+    BKMetadataVersionException,
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    BKReadException,
+    BKTimeoutException,
+)
 from labkit.system.model.ledger import LedgerMetadata
 from labkit.worlds.sim.machine.loop import DeadlockError, SimLoop
 from labkit.worlds.sim.run import outside_event_loops
 
 T = TypeVar("T")
+
+ERRORS: tuple[type[BKException], ...] = (
+    BKNoSuchEntryException,
+    BKNoSuchLedgerExistsException,
+    BKTimeoutException,
+    BKReadException,
+    BKDigestMatchException,
+    BKBookieHandleNotAvailableException,
+)
+"""The errors with which a bookie may respond to a read."""
 
 
 class ScriptedCluster:

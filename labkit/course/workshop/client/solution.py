@@ -35,6 +35,7 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> list[int]
 class PendingAdd:
     entry: Entry
     confirmed: "asyncio.Future[int]"
+    sent_to: dict[int, str] = field(default_factory=dict)
     acked: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
 
@@ -73,22 +74,27 @@ class Writer:
         pending = PendingAdd(entry, asyncio.get_running_loop().create_future())
         self.pending.append(pending)
         for place in self.places(entry.entry_id):
-            self.cluster.spawn(self.send(pending, place, self.ensemble[place]))
+            self.send(pending, place)
         return await pending.confirmed
 
     def places(self, entry_id: int) -> list[int]:
         return write_set(entry_id, self.metadata.ensemble_size, self.metadata.write_quorum)
 
-    async def send(self, pending: PendingAdd, place: int, bookie: str) -> None:
+    def send(self, pending: PendingAdd, place: int) -> None:
+        bookie = pending.sent_to[place] = self.ensemble[place]
+        self.cluster.spawn(self.add_to(pending, place, bookie))
+
+    async def add_to(self, pending: PendingAdd, place: int, bookie: str) -> None:
         try:
             await self.cluster.add_entry(bookie, pending.entry)
         except BKLedgerFencedException as error:
             self.end(error)
         except BKException:
-            pending.failed.append(place)
             self.bookie_failed(bookie)
+            if pending.sent_to[place] == bookie:
+                pending.failed.append(place)
         else:
-            if self.ensemble[place] == bookie:
+            if pending.sent_to[place] == bookie:
                 pending.acked.append(place)
                 self.confirm()
 
@@ -113,10 +119,11 @@ class Writer:
             self.cluster.spawn(self.change_ensemble())
 
     async def change_ensemble(self) -> None:
-        before = self.ensemble
         try:
             while self.failed and self.ended_by is None:
-                failed, self.failed = self.failed, []
+                # An add that was sent during the last change may have failed on a replaced bookie.
+                failed = [each for each in self.failed if each in self.ensemble]
+                self.failed = []
                 self.given_up += failed
                 await self.replace_bookies(failed)
         except LabkitError as error:
@@ -124,7 +131,7 @@ class Writer:
         self.is_changing = False
         for pending in self.pending:
             for place in self.places(pending.entry.entry_id):
-                if self.ensemble[place] != before[place]:
+                if self.ensemble[place] != pending.sent_to[place]:
                     self.send_again(pending, place)
         if any(map(self.is_blocked, self.pending)):
             names = ", ".join(self.given_up)
@@ -152,7 +159,7 @@ class Writer:
         """Send the entry to the new bookie at that index, and forget the old bookie's response."""
         pending.acked = [each for each in pending.acked if each != place]
         pending.failed = [each for each in pending.failed if each != place]
-        self.cluster.spawn(self.send(pending, place, self.ensemble[place]))
+        self.send(pending, place)
 
     def is_blocked(self, pending: PendingAdd) -> bool:
         """Return whether fewer than Qa bookies of the entry's write set are left."""

@@ -1,7 +1,6 @@
 """Step 1: append to a quorum."""
 
 from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.confirming import adds_are_confirmed_in_order
 from labkit.course.workshop.client.contract import (
     AFTER_QA,
     IN_ORDER,
@@ -17,6 +16,7 @@ from labkit.course.workshop.client.trials import (
     in_storms,
     time_between,
 )
+from labkit.course.workshop.client.writing import adds_are_confirmed_in_order
 from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _NODES = ("w",)
@@ -56,13 +56,13 @@ APPEND = Step(
         _NODES,
     ),
     trials=(
+        adds_are_confirmed_in_order,
         ends_well(
             (runs.STRIPED, runs.ONE_IS_LATE, runs.ONE_OF_TWO_IS_LATE, runs.ONE_IS_DOWN),
             _NODES,
             f"{NOT_HELD_UP} Here, a caller waits for more than that, or an `add` failed because a"
             " single bookie failed.",
         ),
-        adds_are_confirmed_in_order,
     ),
     slow_trials=(
         every_order_of(runs.TWO_ADDS, _NODES),

@@ -2,6 +2,7 @@
 
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.contract import (
+    CLOSED_LENGTH,
     CONFLICT,
     ENDS_AT,
     FENCED,
@@ -17,7 +18,7 @@ from labkit.course.workshop.client.trials import (
     metadata_requests,
     must_fail,
 )
-from labkit.course.workshop.client.writing import another_client_closed, fenced_writer_fails
+from labkit.course.workshop.client.writing import writers_end
 from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _WRITER = ("w",)
@@ -28,10 +29,7 @@ CLOSE = Step(
     parts=("Writer",),
     contract=(
         ContractLine(ENDS_AT, broken_by=("AcknowledgedIsDurable",)),
-        ContractLine(
-            "The length of a closed ledger is the total size of the payloads up to its last entry.",
-            broken_by=("ClosedLengthIsRight",),
-        ),
+        ContractLine(CLOSED_LENGTH, broken_by=("ClosedLengthIsRight",)),
         ContractLine(PENDING_FAIL),
         ContractLine(CONFLICT),
         ContractLine(
@@ -61,7 +59,7 @@ CLOSE = Step(
         _WRITER,
     ),
     trials=(
-        *(another_client_closed, fenced_writer_fails),
+        writers_end,
         ends_well(
             (runs.CLOSED_AT_ONCE, runs.CLOSED_UNHEARD),
             _WRITER,

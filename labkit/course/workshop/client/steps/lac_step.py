@@ -11,11 +11,9 @@ from labkit.course.workshop.client.contract import (
     LEARNS,
     LEARNS_ANY,
     NEVER_BACK,
+    TOO_FEW,
 )
-from labkit.course.workshop.client.reading import (
-    highest_report_counts,
-    last_add_confirmed_is_current,
-)
+from labkit.course.workshop.client.lac_reading import readers_learn_lac
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -31,10 +29,6 @@ from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")
 _READER = ("q",)
-_TOO_FEW = (
-    "If the bookies that did not respond could acknowledge an entry alone, the reader raises"
-    " `BKReadException`."
-)
 _FOLLOW = Read(client="q", polls=5, poll_ms=8.0)
 
 LAST_ADD_CONFIRMED = Step(
@@ -49,7 +43,7 @@ LAST_ADD_CONFIRMED = Step(
         ContractLine(LAST_ENSEMBLE),
         ContractLine(CURRENT),
         ContractLine(LEARNS),
-        ContractLine(_TOO_FEW),
+        ContractLine(TOO_FEW),
     ),
     write=(
         "`last_add_confirmed` in `Writer.add`, and `Reader.read_last_add_confirmed` (25 to 40"
@@ -78,7 +72,7 @@ LAST_ADD_CONFIRMED = Step(
     ),
     trials=(
         entries_carry_lac_and_length,
-        last_add_confirmed_is_current,
+        readers_learn_lac,
         ends_well(
             (
                 runs.READ_BEFORE_ALL,
@@ -95,11 +89,10 @@ LAST_ADD_CONFIRMED = Step(
             runs.some_are_silent(),
             _BOTH,
             "BKReadException",
-            f"{_TOO_FEW} Here, two of three bookies are down, and Qa is 2, so the third bookie's"
+            f"{TOO_FEW} Here, two of three bookies are down, and Qa is 2, so the third bookie's"
             " response does not show how far the ledger is confirmed.",
             reads=False,
         ),
-        highest_report_counts,
     ),
     slow_trials=(
         every_order_of(runs.READ_AT_ANY_MOMENT, _BOTH, reads=False),

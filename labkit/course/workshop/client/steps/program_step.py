@@ -3,7 +3,21 @@
 from importlib import import_module
 
 from labkit.course.workshop.client import program_runs as runs
-from labkit.course.workshop.client.contract import CREATES, READABLE, SURVIVES, TAKEN_OVER
+from labkit.course.workshop.client.appending import payloads_are_appended
+from labkit.course.workshop.client.contract import (
+    CLOSES,
+    CREATES,
+    FAILS_AT_ONCE,
+    READABLE,
+    REPORTS,
+    STORES,
+    SUCCEEDS,
+    SURVIVES,
+    TAKEN_OVER,
+    TAKES_OVER,
+    WINDOW,
+)
+from labkit.course.workshop.client.opening import ledgers_are_created, ledgers_are_taken_over
 from labkit.course.workshop.client.trials import ends_well, first_test, holds, must_fail
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.processes import in_processes
@@ -11,7 +25,6 @@ from labkit.course.workshop.step import ContractLine, Cost, Step
 
 _WRITER = ("w",)
 _BOTH = ("w", "r")
-_SUCCEEDS = "If enough bookies are writable, the program ends without an error."
 
 
 class _SideBySide:
@@ -37,11 +50,17 @@ PROGRAM = Step(
     name="a program in a live cluster",
     parts=("create_ledger", "append_all", "take_over"),
     contract=(
+        ContractLine(CREATES),
+        ContractLine(STORES),
+        ContractLine(WINDOW),
+        ContractLine(REPORTS),
+        ContractLine(CLOSES),
+        ContractLine(FAILS_AT_ONCE),
+        ContractLine(TAKES_OVER),
+        ContractLine(SUCCEEDS),
         ContractLine(SURVIVES, broken_by=("AcknowledgedIsDurable",)),
         ContractLine(TAKEN_OVER),
         ContractLine(READABLE),
-        ContractLine(CREATES),
-        ContractLine(_SUCCEEDS),
     ),
     write=(
         "three functions (30 to 50 lines). `create_ledger` chooses an ensemble and stores the"
@@ -62,10 +81,11 @@ PROGRAM = Step(
         _WRITER,
     ),
     trials=(
+        *(ledgers_are_created, payloads_are_appended, ledgers_are_taken_over),
         ends_well(
             (runs.TAKES_OVER, runs.LOSES_A_BOOKIE),
             _BOTH,
-            _SUCCEEDS,
+            SUCCEEDS,
         ),
         must_fail(
             runs.TOO_FEW_BOOKIES,

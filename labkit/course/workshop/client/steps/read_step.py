@@ -3,14 +3,14 @@ proves.
 """
 
 from labkit.course.workshop.client import runs
-from labkit.course.workshop.client.reading import (
+from labkit.course.workshop.client.contract import (
     ALL_DENY,
     ANY_COPY,
     IN_WRITE_SET,
     ONE_BY_ONE,
     PROOF,
-    responses_determine_the_result,
 )
+from labkit.course.workshop.client.reading import responses_determine_the_result
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -54,12 +54,12 @@ READ = Step(
         _BOTH,
     ),
     trials=(
+        responses_determine_the_result,
         ends_well(
             (runs.FOLLOWED_STRIPED, runs.one_knows_nothing(), runs.a_copy_is_damaged()),
             _BOTH,
             ANY_COPY,
         ),
-        responses_determine_the_result,
     ),
     slow_trials=(
         every_order_of(runs.READ_AT_ANY_MOMENT, _BOTH),

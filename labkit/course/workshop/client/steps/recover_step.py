@@ -3,18 +3,18 @@
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.contract import (
     CARRIES,
+    CLOSED_LENGTH,
     DECIDES,
     FENCES,
     FENCING_READS,
+    FIRST_CLOSES,
     LOWER_BOUND,
     MARKED,
     PROVEN,
+    RETRIES,
     WRITTEN_BACK,
 )
-from labkit.course.workshop.client.recovering import (
-    recovery_starts_after_lac,
-    responses_decide_where_the_ledger_ends,
-)
+from labkit.course.workshop.client.recovering import recovery_follows_the_contract
 from labkit.course.workshop.client.trials import (
     count_of,
     ends_well,
@@ -37,6 +37,7 @@ RECOVER = Step(
     parts=("recover",),
     contract=(
         ContractLine(MARKED),
+        ContractLine(RETRIES),
         ContractLine(FENCES),
         ContractLine(FENCING_READS, broken_by=("FenceIsDurableBeforeItsAnswer",)),
         ContractLine(PROVEN, broken_by=("AcknowledgedIsDurable",)),
@@ -44,12 +45,9 @@ RECOVER = Step(
         ContractLine(LOWER_BOUND),
         ContractLine(WRITTEN_BACK, broken_by=("AllCommittedEntriesReachAckQuorum",)),
         ContractLine(CARRIES, broken_by=("NothingBeyondLacIsRead", "NoDirtyReads")),
+        ContractLine(CLOSED_LENGTH, broken_by=("ClosedLengthIsRight",)),
         ContractLine(
-            "The length of a closed ledger is the total size of the payloads up to its last entry.",
-            broken_by=("ClosedLengthIsRight",),
-        ),
-        ContractLine(
-            "The first client that closes the ledger decides where it ends.",
+            FIRST_CLOSES,
             broken_by=("NoDivergenceBetweenClientAndMetaData", "ClosedLedgerNeverChanges"),
         ),
     ),
@@ -121,7 +119,7 @@ RECOVER = Step(
             ),
         ),
     ),
-    trials=(recovery_starts_after_lac, responses_decide_where_the_ledger_ends),
+    trials=(recovery_follows_the_contract,),
     slow_trials=(
         every_order_of(runs.ONE_IS_TAKEN, _RECOVERER),
         in_storms(

@@ -1,0 +1,182 @@
+"""Tests `create_ledger` and `take_over` with generated ledgers."""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from labkit.course.checking.generated_cases import Draw
+from labkit.course.workshop.client import contract
+from labkit.course.workshop.client.manual_cluster import ManualCluster
+from labkit.course.workshop.client.recovering import LedgerToRecover, LostLedger, lost_ledger, shown
+from labkit.course.workshop.client.recovery_rules import names_of
+from labkit.course.workshop.generated_cases import Problem, try_generated
+from labkit.course.workshop.learner import Learner
+from labkit.system.model.entry import Entry
+from labkit.system.model.errors import BKException, BKNotEnoughBookiesException
+from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
+from labkit.worlds.sim.machine.loop import DeadlockError
+
+_COUNT = 200
+_PATIENCE_S = 600.0
+_VERSION = 3
+_NOT_CREATED = LedgerMetadata(1, 1, 1, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _NewLedger:
+    """The sizes of a new ledger (E, Qw and Qa), its id, and the writable bookies."""
+
+    sizes: tuple[int, int, int]
+    ledger_id: int
+    writable: tuple[str, ...]
+
+
+def _new_ledger(draw: Draw) -> _NewLedger:
+    size = draw.number(1, 5)
+    write_quorum = draw.number(1, size)
+    sizes = size, write_quorum, draw.number(1, write_quorum)
+    count = max(0, size + draw.number(0, 4) - 2)
+    return _NewLedger(sizes, draw.number(0, 9), tuple(f"b{index}" for index in range(count)))
+
+
+class _Ledgers:
+    """Creates one ledger, and opens it on this cluster."""
+
+    def __init__(self, case: _NewLedger, cluster: ManualCluster) -> None:
+        self.stored: LedgerMetadata | None = None
+        self._case, self._cluster = case, cluster
+
+    async def writable_bookies(self) -> list[str]:
+        return list(self._case.writable)
+
+    async def new_ledger_id(self) -> int:
+        return self._case.ledger_id
+
+    async def create_metadata(self, ledger_id: int, metadata: LedgerMetadata) -> int:
+        await asyncio.sleep(0.001)
+        self.stored = self._cluster.metadata = metadata
+        self._cluster.ledger_id, self._cluster.version = ledger_id, _VERSION
+        return _VERSION
+
+    def cluster(self, ledger_id: int, metadata: LedgerMetadata) -> ManualCluster:
+        return self._cluster
+
+
+def ledgers_are_created(learner: Learner) -> str:
+    """Check the metadata of new ledgers, and that their writers use them."""
+    try_generated(_new_ledger, _COUNT, partial(_creation_problem, learner), _shown)
+    return f"Right for {_COUNT} generated new ledgers."
+
+
+def _creation_problem(learner: Learner, case: _NewLedger) -> Problem | None:
+    cluster = ManualCluster(_NOT_CREATED, ())
+    ledgers = _Ledgers(case, cluster)
+
+    async def run() -> Problem | None:
+        with learner.recording_errors():
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    writer = await learner.part("create_ledger")(ledgers, *case.sizes)
+            except (BKException, TimeoutError) as error:
+                is_right = (
+                    len(case.writable) < case.sizes[0]
+                    and isinstance(error, BKNotEnoughBookiesException)
+                    and ledgers.stored is None
+                )
+                return None if is_right else (contract.CREATES, f"raised {type(error).__name__}")
+            if len(case.writable) < case.sizes[0]:
+                return contract.CREATES, f"stored {ledgers.stored}"
+            if not isinstance(writer, learner.part("Writer")):
+                return contract.STORES, f"returned {type(writer).__name__}"
+            return _metadata_problem(ledgers.stored, case) or await _writer_problem(writer, cluster)
+
+    problem: Problem | None = cluster.run(run())
+    return problem
+
+
+def _metadata_problem(stored: LedgerMetadata | None, case: _NewLedger) -> Problem | None:
+    if stored is None:
+        return contract.STORES, "stored no metadata"
+    how = f"stored {stored}"
+    if (stored.ensemble_size, stored.write_quorum, stored.ack_quorum) != case.sizes:
+        return contract.STORES, how
+    ensemble = stored.segments[0].ensemble
+    is_right = len({*ensemble}) == case.sizes[0] and {*ensemble} <= {*case.writable}
+    is_new = stored.segments == (Segment(0, ensemble),) and stored.state is LedgerState.OPEN
+    return None if is_right and is_new else (contract.STORES, how)
+
+
+async def _writer_problem(writer: Any, cluster: ManualCluster) -> Problem | None:
+    """Check that the writer uses the stored ensemble, and the version of the stored metadata."""
+    metadata = cluster.metadata
+    adding = asyncio.create_task(writer.add(b"entry"))
+    await cluster.settle()
+    asked = sorted(bookie for bookie, _ in cluster.take_sent())
+    if asked != sorted(names_of(metadata, 0)):
+        return contract.STORES, f"stored {metadata}; the writer sends entry 0 to {asked}"
+    for request in cluster.waiting:
+        cluster.acknowledge(request)
+    await adding
+    closing = asyncio.create_task(writer.close())
+    await cluster.settle()
+    while cluster.is_accessed:
+        cluster.continue_access()
+        await cluster.settle()
+    if cluster.conflicts or not closing.done() or closing.exception() is not None:
+        how = "has a conflict, because it does not know the version of the stored metadata"
+        return contract.STORES, f"the writer {how}"
+    return None
+
+
+def _shown(case: _NewLedger, how: str) -> str:
+    size, write_quorum, ack_quorum = case.sizes
+    return (
+        f"create_ledger with E={size}, Qw={write_quorum}, Qa={ack_quorum}; writable:"
+        f" {', '.join(case.writable) or 'none'}\n{how}"
+    )
+
+
+class _LostLedgers:
+    """Opens a ledger whose writer is lost."""
+
+    def __init__(self, cluster: LedgerToRecover) -> None:
+        self._cluster = cluster
+
+    async def read_metadata(self, ledger_id: int) -> tuple[LedgerMetadata, int]:
+        return await self._cluster.read_metadata()
+
+    def cluster(self, ledger_id: int, metadata: LedgerMetadata) -> LedgerToRecover:
+        return self._cluster
+
+
+def ledgers_are_taken_over(learner: Learner) -> str:
+    """Check the entries that `take_over` returns. All bookies respond."""
+    recipe = partial(lost_ledger, may_fail=False)
+    try_generated(recipe, _COUNT, partial(_take_over_problem, learner), shown)
+    return f"Right for {_COUNT} generated ledgers that are taken over."
+
+
+def _take_over_problem(learner: Learner, case: LostLedger) -> Problem | None:
+    cluster = LedgerToRecover(case)
+
+    async def run() -> object:
+        with learner.recording_errors(may_raise=(BKException,)):
+            async with asyncio.timeout(_PATIENCE_S):
+                take_over = learner.part("take_over")
+                return await take_over(_LostLedgers(cluster), cluster.ledger_id)
+
+    try:
+        entries = cluster.run(run())
+    except (BKException, TimeoutError, DeadlockError) as error:
+        return contract.TAKES_OVER, "\n".join((*cluster.log, f"raised {type(error).__name__}"))
+    stored = cluster.metadata
+    found = [
+        (each.entry_id, each.payload) if isinstance(each, Entry) else each
+        for each in (entries if isinstance(entries, list) else [entries])
+    ]
+    expected = [(each.entry_id, each.payload) for each in case.packed[: stored.last_entry_id + 1]]
+    if stored.state is LedgerState.CLOSED and found == expected:
+        return None
+    how = f"the ledger is {stored.state.name}; expected {expected}, got {found}"
+    return contract.TAKES_OVER, "\n".join((*cluster.log, how))

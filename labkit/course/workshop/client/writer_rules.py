@@ -1,0 +1,388 @@
+"""The rules for a writer on a `ManualCluster`: the contracts of steps 1, 2, 4 and 5."""
+
+import asyncio
+from dataclasses import dataclass
+
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.client import contract
+from labkit.course.workshop.client.manual_cluster import ManualCluster, Request
+from labkit.system.client.striping import write_set
+from labkit.system.model.entry import NO_ENTRY_ID, Entry
+from labkit.system.model.errors import (
+    BKException,
+    BKLedgerFencedException,
+    BKMetadataVersionException,
+    BKNotEnoughBookiesException,
+    LabkitError,
+)
+from labkit.system.model.ledger import LedgerMetadata, LedgerState
+
+
+@dataclass(frozen=True, slots=True)
+class _Add:
+    """A call of `add`, LastAddConfirmed at that moment, and the total size of the payloads."""
+
+    payload: bytes
+    last_add_confirmed: int
+    length: int
+    result: "asyncio.Task[int]"
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.result.done() and not self.result.cancelled() and self.error is None
+
+    @property
+    def error(self) -> BaseException | None:
+        if self.result.cancelled():
+            return asyncio.CancelledError()
+        return self.result.exception() if self.result.done() else None
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Why the writer must have ended.
+
+    error: what its adds must raise, otherwise they violate `line`; no_more: the line that a later
+    confirmation violates
+    """
+
+    line: str
+    error: type[LabkitError]
+    no_more: str
+
+
+class WriterRules:
+    """Checks a writer after each move of a test.
+
+    replaces: whether the writer must replace failed bookies (from step 4 on)
+    announces: whether its entries must carry LastAddConfirmed and the length (from step 2 on)
+    """
+
+    def __init__(self, cluster: ManualCluster, *, replaces: bool, announces: bool) -> None:
+        self.end: _End | None = None
+        self._count_at_end = 0
+        self.last_add_confirmed = NO_ENTRY_ID
+        self._cluster, self._replaces, self._announces = cluster, replaces, announces
+        self._first = self._metadata = cluster.metadata
+        """The ledger's first metadata, and those that the writer has stored last."""
+        self._members = {*self._first.segments[0].ensemble}
+        """The bookies that have been in the ensemble."""
+        self._adds: list[_Add] = []
+        self._packed: dict[int, Entry] = {}
+        self._requests: set[Request] = set()
+        self._late: set[Request] = set()
+        """Requests that the writer should have sent before."""
+        self._failed: set[str] = set()
+        self._to_replace: set[str] = set()
+        self._closing: asyncio.Task[None] | None = None
+        self._others_change = self._is_fenced = self._was_changing = False
+        self._was_storing: LedgerMetadata | None = None
+        self._problem: Refused | None = None
+        cluster.before_write = self._before_write
+
+    # What the test does
+
+    def added(self, payload: bytes, result: "asyncio.Task[int]") -> int:
+        """Record a call of `add`; return the id that its entry must get."""
+        length = sum(len(each.payload) for each in self._adds) + len(payload)
+        self._adds.append(_Add(payload, self.last_add_confirmed, length, result))
+        return len(self._adds) - 1
+
+    def can_do_without(self, bookie: str) -> bool:
+        """Return whether all entries can still be confirmed if this bookie fails, too."""
+        return all(
+            len({*self._write_set(entry_id)} - self._failed - {bookie}) >= self._first.ack_quorum
+            for entry_id in range(self._first.ensemble_size)
+        )
+
+    def add_failed(self, request: Request) -> None:
+        bookie, entry_id = request
+        self._failed.add(bookie)
+        if entry_id > self.last_add_confirmed:
+            self._to_replace.add(bookie)
+
+    def other_client_changed(self) -> None:
+        self._others_change = True
+
+    def bookie_fenced(self) -> None:
+        self._is_fenced = True
+        self._was_changing = self._cluster.is_accessed
+        self._has_ended(contract.FENCED, BKLedgerFencedException, no_more=contract.FENCED)
+
+    def close_called(self, closing: "asyncio.Task[None]") -> None:
+        self._closing = closing
+        self._has_ended(contract.PENDING_FAIL, LabkitError, no_more=contract.ENDS_AT)
+
+    def _has_ended(self, line: str, error: type[LabkitError], no_more: str) -> None:
+        self.end, self._count_at_end = _End(line, error, no_more), len(self._adds)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing is not None
+
+    # What must hold
+
+    def check(self) -> None:
+        """Check what the writer has done since the last check. Raises `Refused`."""
+        if self._problem is not None:
+            raise self._problem
+        self._check_stored()
+        self._check_sent()
+        self._check_confirmed()
+        if self.end is None and not self._cluster.is_accessed:
+            self._check_progress()
+        if self.end is not None:
+            self._check_unconfirmed(self.end)
+        self._was_storing = self._cluster.storing
+
+    def check_result(self) -> None:
+        """Check what the writer has never sent, and the result of `close`.
+
+        Call this when nothing waits any more. Raises `Refused`.
+        """
+        for bookie, entry_id in sorted(self._late):
+            if bookie in self._write_set(entry_id):  # It may have been replaced since.
+                line = contract.RESENT if self._is_new(bookie) else contract.WRITE_SET
+                raise Refused(line, f"entry {entry_id} is never sent to {bookie}")
+        if self.end is None:
+            self._check_replaced()
+        if self._closing is not None:
+            self._check_closed(self._closing)
+
+    def _check_closed(self, closing: "asyncio.Task[None]") -> None:
+        stored, conflict = self._cluster.metadata, self._cluster.conflicts > 0
+        if not closing.done():
+            line = contract.CONFLICT if conflict else contract.PENDING_FAIL
+            raise Refused(line, "`close` waits for ever")
+        error = closing.exception()
+        if error is not None and not isinstance(error, LabkitError):
+            raise error
+        if stored.state is not LedgerState.CLOSED:
+            line = contract.CONFLICT if conflict else contract.ENDS_AT
+            raise Refused(line, f"`close` has ended; the metadata are {stored.state.name}")
+        is_own_end = stored.last_entry_id == self.last_add_confirmed
+        how = f"`close` {f'raised {type(error).__name__}' if error else 'returned'}"
+        if error is not None if is_own_end else not isinstance(error, BKMetadataVersionException):
+            raise Refused(contract.OTHER_END, how)
+
+    def _check_sent(self) -> None:
+        for bookie, entry in self._cluster.take_sent():
+            self._check_entry(bookie, entry)
+            self._requests.add((bookie, entry.entry_id))
+            if bookie in self._failed:
+                self._to_replace.add(bookie)
+
+    def _check_entry(self, bookie: str, entry: Entry) -> None:
+        number, how = entry.entry_id, f"entry {entry.entry_id} is sent to {bookie}"
+        if not 0 <= number < len(self._adds) or entry.payload != self._adds[number].payload:
+            raise Refused(contract.RETURNS_ID, f"{how} with the payload {entry.payload!r}")
+        add = self._adds[number]
+        carried = entry.last_add_confirmed, entry.length
+        if self._announces and carried != (add.last_add_confirmed, add.length):
+            raise Refused(
+                contract.ANNOUNCES,
+                f"entry {number} must carry LastAddConfirmed {add.last_add_confirmed} and length"
+                f" {add.length}; it is sent to {bookie} with {carried[0]} and {carried[1]}",
+            )
+        has_changed = self._metadata.segments != self._first.segments
+        line = contract.RESENT if has_changed else contract.WRITE_SET
+        names = self._write_set(number)
+        if bookie not in names and not self._is_replacement(bookie):
+            raise Refused(line, f"{how}; its write set is {', '.join(names)}")
+        if (bookie, number) in self._requests and not self._is_new(bookie):
+            raise Refused(line, f"{how} again")
+        if (bookie, number) in self._late:
+            raise Refused(self._held_up, f"{how} only now")
+        packed = self._packed.setdefault(number, entry)
+        if has_changed and entry != packed:
+            raise Refused(contract.RESENT, f"{how} as {entry}; it was packed as {packed}")
+        if number <= self.last_add_confirmed:
+            raise Refused(contract.RESENT, f"{how} after it was confirmed")
+
+    def _check_stored(self) -> None:
+        for stored in self._cluster.take_stored():
+            if self._others_change and stored.state is not LedgerState.CLOSED:
+                line = contract.FENCED if self._is_fenced else contract.OTHERS_CHANGE
+                raise Refused(line, f"the new segments: {_shown(stored)}")
+            self._metadata = stored
+            self._members.update(stored.segments[-1].ensemble)
+
+    def _check_confirmed(self) -> None:
+        confirmed = self._confirmed()
+        new = [each for each in confirmed if each > self.last_add_confirmed]
+        if not new:
+            return
+        how = f"these adds have returned: {confirmed}"
+        if self.end is not None:
+            is_later = new[-1] >= self._count_at_end
+            raise Refused(self.end.line if is_later else self.end.no_more, how)
+        storing = self._cluster.storing
+        if storing is not None and storing is self._was_storing:
+            raise Refused(contract.WAITS, how)
+        for entry_id in new:
+            if not self._is_complete(entry_id):
+                raise Refused(self._line_of_early(entry_id), how)
+        if confirmed != list(range(len(confirmed))):
+            raise Refused(contract.IN_ORDER, how)
+        self.last_add_confirmed = confirmed[-1]
+
+    def _line_of_early(self, entry_id: int) -> str:
+        """Return the line that is broken because the entry was confirmed too early."""
+        names = [bookie for bookie, each in self._cluster.acknowledged if each == entry_id]
+        if len(names) < self._metadata.ack_quorum:
+            return contract.AFTER_QA
+        if any(map(self._is_replacement, names)):
+            return contract.WAITS
+        unsent = {(bookie, entry_id) for bookie in self._write_set(entry_id)} - self._requests
+        return contract.RESENT if unsent else contract.COUNTS
+
+    def _confirmed(self) -> list[int]:
+        for number, add in enumerate(self._adds):
+            is_later = self.end is not None and number >= self._count_at_end
+            if add.is_confirmed and not is_later and add.result.result() != number:
+                how = f"the add of entry {number} returns {add.result.result()!r}"
+                raise Refused(contract.RETURNS_ID, how)
+        return [number for number, add in enumerate(self._adds) if add.is_confirmed]
+
+    def _check_progress(self) -> None:
+        """Check what the writer must have done by now, because it waits for bookies only."""
+        if self._others_change and self._cluster.conflicts:
+            self._has_ended(contract.OTHERS_CHANGE, BKException, no_more=contract.OTHERS_CHANGE)
+            return
+        if any(self._is_replacement(bookie) for bookie, _ in self._requests):
+            return  # A bookie is used before it is stored; the writer may confirm too early.
+        self._check_replaced()
+        self._late |= {
+            (bookie, entry_id)
+            for entry_id in self._unconfirmed()
+            for bookie in self._write_set(entry_id)
+        } - self._requests
+        if any(map(self._is_blocked, self._unconfirmed())):
+            self._has_ended(contract.FAILS, BKNotEnoughBookiesException, no_more=contract.FAILS)
+            return
+        for entry_id in self._unconfirmed():
+            if self._adds[entry_id].result.done():
+                unsent = any(self._is_new(bookie) for bookie, _ in self._late - self._requests)
+                line = contract.RESENT if unsent else self._held_up
+                raise Refused(line, self._outcome(entry_id))
+        if self._is_complete(self.last_add_confirmed + 1):
+            raise Refused(self._held_up, self._outcome(self.last_add_confirmed + 1))
+
+    @property
+    def _held_up(self) -> str:
+        """The line that a writer violates if it delays an add, or lets it fail without need."""
+        has_failed = self._replaces and self._failed
+        return contract.CONTINUES if has_failed else contract.NOT_HELD_UP
+
+    def _check_replaced(self) -> None:
+        ensemble = self._metadata.segments[-1].ensemble
+        left = sorted(self._to_replace & {*ensemble})
+        spare = [each for each in self._cluster.writable if each not in {*ensemble, *self._failed}]
+        if self._replaces and left and spare:
+            how = f"{left[0]} is still in the ensemble: {_shown(self._metadata)}"
+            raise Refused(contract.CONTINUES, how)
+
+    def _check_unconfirmed(self, end: _End) -> None:
+        for entry_id in self._unconfirmed():
+            if not isinstance(self._adds[entry_id].error, end.error):
+                raise Refused(end.line, self._outcome(entry_id))
+
+    def _before_write(self, metadata: LedgerMetadata, version: int) -> None:
+        # Report the problem later, because here the learner's code would catch the exception.
+        try:
+            if metadata.state is LedgerState.CLOSED:
+                self._check_end(metadata, version)
+            elif metadata.segments != self._metadata.segments:
+                self._check_change(metadata)
+        except Refused as broken:
+            self._problem = self._problem or broken
+
+    def _check_end(self, metadata: LedgerMetadata, version: int) -> None:
+        last = max(self._confirmed(), default=NO_ENTRY_ID)
+        how = f"LastAddConfirmed is {last}; the ledger is closed at entry {metadata.last_entry_id}"
+        if metadata.last_entry_id != last or self._closing is None:
+            raise Refused(contract.ENDS_AT, how)
+        length = self._adds[last].length if last != NO_ENTRY_ID else 0
+        if metadata.length != length:
+            how += f" with length {metadata.length}; expected {length}"
+            raise Refused(contract.CLOSED_LENGTH, how)
+        if version not in self._cluster.known_versions:
+            raise Refused(contract.CONFLICT, f"nobody has read version {version}")
+        stored = self._cluster.metadata
+        if version == self._cluster.version and stored.state is LedgerState.CLOSED:
+            raise Refused(contract.OTHER_END, f"`close` writes {metadata}")
+        if version == self._cluster.version and metadata.segments != stored.segments:
+            how = f"the segments were {_shown(stored)}; `close` writes {_shown(metadata)}"
+            raise Refused(contract.CONFLICT, how)
+
+    def _check_change(self, metadata: LedgerMetadata) -> None:
+        how = f"the new segments: {_shown(metadata)}"
+        if self._is_fenced and not self._was_changing:
+            raise Refused(contract.FENCED, how)
+        [*earlier, last] = metadata.segments
+        confirmed = max(self._confirmed(), default=NO_ENTRY_ID)
+        if last.first_entry_id != confirmed + 1:
+            raise Refused(contract.BEGINS, f"LastAddConfirmed is {confirmed}; {how}")
+        segments = self._metadata.segments
+        if earlier != [each for each in segments if each.first_entry_id < last.first_entry_id]:
+            raise Refused(contract.REPLACES, f"the old segments: {_shown(self._metadata)}; {how}")
+        old = segments[-1].ensemble
+        if len(old) != len(last.ensemble):
+            raise Refused(contract.KEEPS, how)
+        changed = [(a, b) for a, b in zip(old, last.ensemble, strict=True) if a != b]
+        added = [after for _, after in changed]
+        moved = [each for each in added if each in old and last.ensemble.count(each) == 1]
+        if moved or any(before not in self._failed for before, _ in changed):
+            raise Refused(contract.KEEPS, how)
+        spare = {*self._cluster.writable} - {*old} - self._failed
+        if len({*added}) < len(added) or not {*added} <= spare:
+            raise Refused(contract.OUTSIDE, how)
+
+    # Facts about bookies and entries
+
+    def _is_new(self, bookie: str) -> bool:
+        return bookie not in self._first.segments[0].ensemble
+
+    def _is_replacement(self, bookie: str) -> bool:
+        """Return whether a bookie could replace a failed one, but is in no stored ensemble."""
+        return bool(self._failed) and bookie in {*self._cluster.writable} - self._members
+
+    def _write_set(self, entry_id: int) -> list[str]:
+        return _write_set(self._metadata, entry_id)
+
+    def _unconfirmed(self) -> range:
+        return range(self.last_add_confirmed + 1, len(self._adds))
+
+    def _is_complete(self, entry_id: int) -> bool:
+        """Return whether Qa bookies that are still in the ensemble have acknowledged the entry."""
+        acknowledged = self._cluster.acknowledged
+        names = [each for each in self._write_set(entry_id) if (each, entry_id) in acknowledged]
+        return len(names) >= self._metadata.ack_quorum
+
+    def _is_blocked(self, entry_id: int) -> bool:
+        """Return whether fewer than Qa bookies can acknowledge the entry."""
+        late = {each for each in self._late if each[0] not in self._failed}
+        possible = self._cluster.acknowledged | {*self._cluster.waiting} | late
+        names = [each for each in self._write_set(entry_id) if (each, entry_id) in possible]
+        return len(names) < self._metadata.ack_quorum
+
+    def _outcome(self, entry_id: int) -> str:
+        add = self._adds[entry_id]
+        if add.is_confirmed:
+            return f"the add of entry {entry_id} has returned"
+        error = add.error
+        done = f"raised {type(error).__name__}" if error else "still waits"
+        return f"the add of entry {entry_id} {done}"
+
+
+def _write_set(metadata: LedgerMetadata, entry_id: int) -> list[str]:
+    ensemble = metadata.segments[-1].ensemble
+    indexes = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
+    return [ensemble[index] for index in indexes]
+
+
+def _shown(metadata: LedgerMetadata) -> str:
+    return "; ".join(
+        f"from entry {each.first_entry_id} on {', '.join(each.ensemble)}"
+        for each in metadata.segments
+    )
