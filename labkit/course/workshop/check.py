@@ -182,8 +182,7 @@ def broken_lines(found: Track, step: Step, path: Path, seeds: int = SEEDS) -> li
     A check stops at the first test that fails; this runs all of them, with labkit's own parts for
     the other steps. Raises `NotLoadedError` if the file cannot be loaded.
     """
-    milestones = [milestone.trial for milestone in step.milestones]
-    quick = (step.first_test.run, *milestones, *step.trials)
+    quick = (step.first_test.run, *step.quick_trials)
     broken = set()
     for trial in (*quick, *step.slow_trials):
         # Load the file again, because a learner keeps the first error of its parts.
@@ -212,7 +211,7 @@ def _card(found: Track, step: Step, learner: Learner, is_alone: bool) -> Card:
             for number, milestone in enumerate(step.milestones, 1):
                 _run_in_order(learner, step, number, partial(_run_trial, trial=milestone.trial))
             report = [f"{CardState.PASSED} {milestone.name}" for milestone in step.milestones]
-            report += [_run_trial(learner, trial) for trial in step.trials]
+            report += [_run_trial(learner, trial) for trial in (*step.generated, *step.trials)]
         report += [_run_trial(learner, trial) for trial in step.slow_trials]
         report += [_check_cost(learner, cost) for cost in step.costs]
     except NotImplementedError:
@@ -250,6 +249,8 @@ def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]
                 learner.error = None
                 add_stand_ins(learner, found, earlier)
                 continue
+            except Refused as refused:
+                raise _with_exact_line(learner, step, refused) from None
             parts += earlier.parts
     return parts
 
@@ -262,17 +263,38 @@ def _run_in_order(
     """
     try:
         run(learner)
-    except Refused as refused:
+    except Refused as first:
+        refused = _with_exact_line(learner, step, first)
         if not step.milestones:
-            raise
+            raise refused from None
         names = ["the first test", *(milestone.name for milestone in step.milestones)]
         signs = [CardState.PASSED] * number + [CardState.REFUSED]
         signs += [CardState.OPEN] * (len(names) - len(signs))
         lines = (f"{sign} {name}" for sign, name in zip(signs, names, strict=True))
-        message = "\n".join(
-            (*lines, f"Start with {names[number]!r}.", _with_broken_line(step, refused))
-        )
+        message = "\n".join((*lines, f"Start with {names[number]!r}.", refused.message))
         raise Refused(message, refused.counterexample) from None
+
+
+def _with_exact_line(learner: Learner, step: Step, refused: Refused) -> Refused:
+    """Return the refusal with the line of the contract that the generated cases find broken.
+
+    A run of the whole client shows that something is wrong, but the line that it names may only be
+    a consequence. If no generated case fails, the run's own line is kept.
+    """
+    message = _with_broken_line(step, refused)
+    learner.error = None
+    try:
+        for trial in step.generated:
+            trial(learner)
+    except Refused as exact:
+        if exact.message not in message and any(
+            line.words in exact.message for line in step.contract
+        ):
+            message = f"{exact.message}\n{exact.counterexample}"
+    except Exception as error:
+        if not last_line_in(learner.file, error.__traceback__):
+            raise
+    return Refused(message, refused.counterexample)
 
 
 def _with_broken_line(step: Step, refused: Refused) -> str:

@@ -81,6 +81,8 @@ class Step:
     write: what to write, and roughly how long it is
     hints: three hints, from a nudge to almost the solution
     milestones: the first tests of a long step, easiest first
+    generated: quick tests with generated cases, each of which breaks exactly one line; if the first
+        test or a milestone fails, they say which line is broken
     trials: quick tests, in which the instructions of the learner's code are counted
     slow_trials: tests that take seconds; the first one that fails ends the check
     challenges: open-ended tasks that are not checked
@@ -101,9 +103,16 @@ class Step:
     costs: tuple[Cost, ...]
     challenges: tuple[str, ...]
     milestones: tuple[Milestone, ...] = ()
+    generated: tuple[Trial, ...] = ()
     stand_ins: tuple[str, ...] = ()
     has_storms: bool = True
     is_live: bool = False
+
+    @property
+    def quick_trials(self) -> tuple[Trial, ...]:
+        """The quick tests after the first one, in order."""
+        milestones = [milestone.trial for milestone in self.milestones]
+        return (*milestones, *self.generated, *self.trials)
 
     def line_broken_by(self, promise: str) -> ContractLine | None:
         return next((line for line in self.contract if promise in line.broken_by), None)

@@ -23,7 +23,7 @@ def run_trials(folder: Path, rule: str, answer: Answer) -> None:
     number, change, *_ = RULES[rule]
     step = track("client").step(number)
     file = with_changes(folder, "client", change)
-    for trial in (*(milestone.trial for milestone in step.milestones), *step.trials):
+    for trial in step.quick_trials:
         learner = load(file, seeds=0)
         learner.module.__dict__["rule"] = answer
         learner.parts = step.parts

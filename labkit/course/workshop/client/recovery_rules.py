@@ -19,9 +19,11 @@ class RecoveryRules:
         self._packed = packed
         self._start: int | None = None
         """The LastAddConfirmed with which the recovery began, once it reads an entry."""
+        self._first_read = NO_ENTRY_ID
         self._reported = NO_ENTRY_ID
         self._fenced: set[str] = set()
         self._denied: set[tuple[str, int]] = set()
+        self._sent: set[int] = set()
         self._written: dict[int, set[str]] = {}
         self._known_versions: set[int] = set()
 
@@ -34,6 +36,7 @@ class RecoveryRules:
         if entry_id == NO_ENTRY_ID or stored.state is LedgerState.CLOSED:
             return
         if self._start is None:
+            self._first_read = entry_id
             self._start = max(self._reported, stored.segments[-1].first_entry_id - 1)
             if not self._start <= entry_id <= self._start + 1:
                 how = (
@@ -69,6 +72,8 @@ class RecoveryRules:
         self, stored: LedgerMetadata, bookie: str, entry: Entry, *, recovery: bool
     ) -> None:
         how = f"entry {entry.entry_id} is sent to {bookie}"
+        if stored.state is LedgerState.CLOSED:
+            raise Refused(contract.FIRST_CLOSES, f"{how}, and the ledger is closed")
         if not recovery:
             raise Refused(contract.WRITTEN_BACK, f"{how} without the recovery flag")
         if bookie not in names_of(stored, entry.entry_id):
@@ -76,9 +81,13 @@ class RecoveryRules:
         packed = self._packed[entry.entry_id]
         if (entry.payload, entry.length) != (packed.payload, packed.length):
             raise Refused(contract.WRITTEN_BACK, f"{how} as {entry}; it was packed as {packed}")
-        if entry.last_add_confirmed != self._start:
-            carried = entry.last_add_confirmed
-            how += f" with LastAddConfirmed {carried}; the recovery began with {self._start}"
+        carried, start = entry.last_add_confirmed, self._start
+        how += f" with LastAddConfirmed {carried}; the recovery must begin with {start}"
+        began_later = carried == self._first_read < entry.entry_id and carried not in self._sent
+        if start is not None and (entry.entry_id <= start or (carried > start and began_later)):
+            raise Refused(contract.LOWER_BOUND, how)
+        self._sent.add(entry.entry_id)
+        if carried != start:
             raise Refused(contract.CARRIES, how)
 
     def written_back(self, bookie: str, entry_id: int) -> None:

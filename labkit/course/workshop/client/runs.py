@@ -216,7 +216,7 @@ def silent_bookie() -> Scenario:
         Partition(("w",), ("b2",), when=On("add.pushed", 4)),
         Crash("w", when=At(18.0)),
         Crash("b1", when=At(20.0)),
-        Pause("b0", 8000.0, On("recovery.covered")),
+        Pause("b0", 18_000.0, On("recovery.covered")),
     )
     return quiet(write(4, window=1), Recover(when=At(30.0)), faults=faults)
 

@@ -55,8 +55,8 @@ APPEND = Step(
         runs.ONE_ADD,
         _NODES,
     ),
+    generated=(adds_are_confirmed_in_order,),
     trials=(
-        adds_are_confirmed_in_order,
         ends_well(
             (runs.STRIPED, runs.ONE_IS_LATE, runs.ONE_OF_TWO_IS_LATE, runs.ONE_IS_DOWN),
             _NODES,

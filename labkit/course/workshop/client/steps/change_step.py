@@ -93,7 +93,8 @@ CHANGE = Step(
             must_fail(runs.NONE_IS_LEFT, _WRITER, "BKNotEnoughBookies", FAILS),
         ),
     ),
-    trials=(failed_bookies_are_replaced,),
+    generated=(failed_bookies_are_replaced,),
+    trials=(),
     slow_trials=(
         every_order_of(runs.ONE_MAY_CRASH, _WRITER, crashes=1),
         in_storms(lambda seeds: runs.storms(seeds, _FOLLOW, bookies=6, faults=4), _BOTH),

@@ -58,8 +58,8 @@ CLOSE = Step(
         runs.CLOSED,
         _WRITER,
     ),
+    generated=(writers_end,),
     trials=(
-        writers_end,
         ends_well(
             (runs.CLOSED_AT_ONCE, runs.CLOSED_UNHEARD),
             _WRITER,

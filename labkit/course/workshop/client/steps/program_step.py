@@ -80,8 +80,8 @@ PROGRAM = Step(
         runs.APPENDS,
         _WRITER,
     ),
+    generated=(ledgers_are_created, payloads_are_appended, ledgers_are_taken_over),
     trials=(
-        *(ledgers_are_created, payloads_are_appended, ledgers_are_taken_over),
         ends_well(
             (runs.TAKES_OVER, runs.LOSES_A_BOOKIE),
             _BOTH,

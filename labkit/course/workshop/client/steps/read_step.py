@@ -53,8 +53,8 @@ READ = Step(
         runs.READ_LATE,
         _BOTH,
     ),
+    generated=(responses_determine_the_result,),
     trials=(
-        responses_determine_the_result,
         ends_well(
             (runs.FOLLOWED_STRIPED, runs.one_knows_nothing(), runs.a_copy_is_damaged()),
             _BOTH,

@@ -119,7 +119,8 @@ RECOVER = Step(
             ),
         ),
     ),
-    trials=(recovery_follows_the_contract,),
+    generated=(recovery_follows_the_contract,),
+    trials=(),
     slow_trials=(
         every_order_of(runs.ONE_IS_TAKEN, _RECOVERER),
         in_storms(
