@@ -20,6 +20,7 @@ digits.
 """
 _IDS: list[int] = sorted({*range(300), *EDGES, *BEYOND})
 _SHRINK_STEPS = 2000
+_LONG_RUNS = (48, 24, 12)
 
 
 class Draw:
@@ -137,7 +138,7 @@ class _Shrinking(Generic[T]):
         """Remove runs of numbers. Also try to decrease the number that precedes a run, because it
         may be the length of the run.
         """
-        for length in range(8, 0, -1):
+        for length in (*_LONG_RUNS, *range(8, 0, -1)):
             start = 0
             while start + length <= len(self.best):
                 best = self.best
@@ -145,7 +146,7 @@ class _Shrinking(Generic[T]):
                 fewer = [*best[: start - 1], best[start - 1] - 1, *without[start:]]
                 is_count = start > 0 and best[start - 1] > 0
                 if not (self._accepts(without) or (is_count and self._accepts(fewer))):
-                    start += 1
+                    start += max(1, length // 8)
 
     def decrease_numbers(self) -> None:
         """Decrease each number as far as possible while the case still fails, by bisection."""

@@ -94,16 +94,13 @@ def lost_ledger(draw: Draw, *, may_fail: bool = True) -> LostLedger:
     packed = _entries(draw, confirmed, draw.number(0, 3))
     copies = _copies(draw, metadata, new, confirmed, len(packed))
     names = [name for each in (*segments, new) for name in each.ensemble]
-    percent = draw.one_of((0, 20, 40)) if may_fail else 0
     # Each bookie has a delay of its own, so a recovery decides after each response.
-    bookies = {
-        name: _Bookie(
-            draw.one_of(tuple(_Fails)) if draw.chance(percent) else _Fails.NONE,
-            draw.one_of(_ERRORS),
-            delay_ms,
-        )
-        for delay_ms, name in enumerate(draw.shuffled(names), start=1)
-    }
+    order = draw.shuffled(names)
+    bookies = {name: _Bookie(_Fails.NONE, _ERRORS[0], 1 + order.index(name)) for name in names}
+    for _ in range(draw.number(0, 4) if may_fail else 0):
+        name = draw.one_of(names)
+        fails, error = draw.one_of(tuple(_Fails)), draw.one_of(_ERRORS)
+        bookies[name] = replace(bookies[name], fails=fails, error=error)
     kinds = [_Other.NOTHING, _Other.MARKS, _Other.CHANGES_ENSEMBLE]
     kinds += [_Other.CLOSES] if draw.chance(30) else []
     others = tuple(draw.one_of(kinds) for _ in range(draw.number(0, 8)))

@@ -263,7 +263,8 @@ class WriterRules:
         for entry_id in self._unconfirmed():
             if self._adds[entry_id].result.done():
                 unsent = any(self._is_new(bookie) for bookie, _ in self._late - self._requests)
-                line = contract.RESENT if unsent else self._held_up
+                all_replaced = not self._to_replace & {*self._metadata.segments[-1].ensemble}
+                line = contract.RESENT if unsent and all_replaced else self._held_up
                 raise Refused(line, self._outcome(entry_id))
         if self._is_complete(self.last_add_confirmed + 1):
             raise Refused(self._held_up, self._outcome(self.last_add_confirmed + 1))

@@ -44,26 +44,25 @@ def _appends(draw: Draw, *, announces: bool) -> Script:
 
 def _changes(draw: Draw) -> Script:
     metadata = new_metadata(draw)
+    writable = _writable(draw, metadata)
     others = (*_CHANGING * 3, Move.RECOVER) if draw.chance(25) else _CHANGING
-    moves = moves_of(draw, Move.ADD, others, 60)
-    return _with_spare_bookies(draw, metadata, moves)
+    moves = moves_of(draw, Move.ADD, others, 40)
+    return Script(metadata, writable, tuple(moves), replaces=True, announces=False)
 
 
 def _ends(draw: Draw) -> Script:
     metadata = new_metadata(draw)
+    writable = _writable(draw, metadata)
+    # Draw this before the moves, so that the end of a failing script can be cut off.
+    is_closed = draw.number(0, 3) > 0
     moves = moves_of(draw, Move.ADD, (*_CHANGING, Move.FENCE), 20)
-    if draw.number(0, 3):
+    if is_closed:
         moves += moves_of(draw, Move.CLOSE, _CLOSING, 20)
-    return _with_spare_bookies(draw, metadata, moves)
+    return Script(metadata, writable, tuple(moves), replaces=True, announces=False)
 
 
-def _with_spare_bookies(
-    draw: Draw, metadata: LedgerMetadata, moves: list[tuple[Move, int]]
-) -> Script:
-    """Return a script in which spare bookies and those of the ensemble that are still registered
-    are writable.
-    """
+def _writable(draw: Draw, metadata: LedgerMetadata) -> tuple[str, ...]:
+    """Return spare bookies and those of the ensemble that are still registered, in any order."""
     spare = [f"s{number}" for number in range(2 * draw.number(0, 4))]
     registered = [each for each in metadata.segments[0].ensemble if draw.number(0, 3)]
-    writable = tuple(draw.shuffled([*registered, *spare]))
-    return Script(metadata, writable, tuple(moves), replaces=True, announces=False)
+    return tuple(draw.shuffled([*registered, *spare]))
