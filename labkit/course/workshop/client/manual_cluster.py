@@ -61,6 +61,9 @@ class ManualCluster(ScriptedCluster):
         """The requests that have no response yet, in the order of the entries."""
         return sorted(self._waiting, key=lambda request: (request[1], request[0]))
 
+    def is_waiting(self, request: Request) -> bool:
+        return request in self._waiting
+
     @property
     def is_accessed(self) -> bool:
         """Whether an access to the metadata waits."""

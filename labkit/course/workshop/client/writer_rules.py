@@ -67,6 +67,8 @@ class WriterRules:
         """The ledger's first metadata, and those that the writer has stored last."""
         self._members = {*self._first.segments[0].ensemble}
         """The bookies that have been in the ensemble."""
+        self._unstored: set[str] = set()
+        """The bookies that got an entry although no stored ensemble has named them."""
         self._adds: list[_Add] = []
         self._packed: dict[int, Entry] = {}
         self._requests: set[Request] = set()
@@ -187,7 +189,9 @@ class WriterRules:
         has_changed = self._metadata.segments != self._first.segments
         line = contract.RESENT if has_changed else contract.WRITE_SET
         names = self._write_set(number)
-        if bookie not in names and not self._is_replacement(bookie):
+        if self._is_replacement(bookie):
+            self._unstored.add(bookie)
+        elif bookie not in names:
             raise Refused(line, f"{how}; its write set is {', '.join(names)}")
         if (bookie, number) in self._requests and not self._is_new(bookie):
             raise Refused(line, f"{how} again")
@@ -206,13 +210,13 @@ class WriterRules:
                 raise Refused(line, f"the new segments: {_shown(stored)}")
             self._metadata = stored
             self._members.update(stored.segments[-1].ensemble)
+            self._unstored -= self._members
 
     def _check_confirmed(self) -> None:
-        confirmed = self._confirmed()
-        new = [each for each in confirmed if each > self.last_add_confirmed]
+        new = self._newly_confirmed()
         if not new:
             return
-        how = f"these adds have returned: {confirmed}"
+        how = f"LastAddConfirmed was {self.last_add_confirmed}; now these adds return: {new}"
         if self.end is not None:
             is_later = new[-1] >= self._count_at_end
             raise Refused(self.end.line if is_later else self.end.no_more, how)
@@ -222,9 +226,9 @@ class WriterRules:
         for entry_id in new:
             if not self._is_complete(entry_id):
                 raise Refused(self._line_of_early(entry_id), how)
-        if confirmed != list(range(len(confirmed))):
+        if new != list(self._unconfirmed())[: len(new)]:
             raise Refused(contract.IN_ORDER, how)
-        self.last_add_confirmed = confirmed[-1]
+        self.last_add_confirmed = new[-1]
 
     def _line_of_early(self, entry_id: int) -> str:
         """Return the line that is broken because the entry was confirmed too early."""
@@ -236,20 +240,22 @@ class WriterRules:
         unsent = {(bookie, entry_id) for bookie in self._write_set(entry_id)} - self._requests
         return contract.RESENT if unsent else contract.COUNTS
 
-    def _confirmed(self) -> list[int]:
-        for number, add in enumerate(self._adds):
-            is_later = self.end is not None and number >= self._count_at_end
-            if add.is_confirmed and not is_later and add.result.result() != number:
-                how = f"the add of entry {number} returns {add.result.result()!r}"
+    def _newly_confirmed(self) -> list[int]:
+        new = [each for each in self._unconfirmed() if self._adds[each].is_confirmed]
+        for entry_id in new:
+            is_later = self.end is not None and entry_id >= self._count_at_end
+            result = self._adds[entry_id].result.result()
+            if result != entry_id and not is_later:
+                how = f"the add of entry {entry_id} returns {result!r}"
                 raise Refused(contract.RETURNS_ID, how)
-        return [number for number, add in enumerate(self._adds) if add.is_confirmed]
+        return new
 
     def _check_progress(self) -> None:
         """Check what the writer must have done by now, because it waits for bookies only."""
         if self._others_change and self._cluster.conflicts:
             self._has_ended(contract.OTHERS_CHANGE, BKException, no_more=contract.OTHERS_CHANGE)
             return
-        if any(self._is_replacement(bookie) for bookie, _ in self._requests):
+        if self._unstored:
             return  # A bookie is used before it is stored; the writer may confirm too early.
         self._check_replaced()
         self._late |= {
@@ -285,8 +291,10 @@ class WriterRules:
 
     def _check_unconfirmed(self, end: _End) -> None:
         for entry_id in self._unconfirmed():
-            if not isinstance(self._adds[entry_id].error, end.error):
-                raise Refused(end.line, self._outcome(entry_id))
+            error = self._adds[entry_id].error
+            if not isinstance(error, end.error):
+                waits = self._is_fenced and not isinstance(error, LabkitError)
+                raise Refused(contract.PENDING_FAIL if waits else end.line, self._outcome(entry_id))
 
     def _before_write(self, metadata: LedgerMetadata, version: int) -> None:
         # Report the problem later, because here the learner's code would catch the exception.
@@ -299,7 +307,7 @@ class WriterRules:
             self._problem = self._problem or broken
 
     def _check_end(self, metadata: LedgerMetadata, version: int) -> None:
-        last = max(self._confirmed(), default=NO_ENTRY_ID)
+        last = max(self._newly_confirmed(), default=self.last_add_confirmed)
         how = f"LastAddConfirmed is {last}; the ledger is closed at entry {metadata.last_entry_id}"
         if metadata.last_entry_id != last or self._closing is None:
             raise Refused(contract.ENDS_AT, how)
@@ -321,7 +329,7 @@ class WriterRules:
         if self._is_fenced and not self._was_changing:
             raise Refused(contract.FENCED, how)
         [*earlier, last] = metadata.segments
-        confirmed = max(self._confirmed(), default=NO_ENTRY_ID)
+        confirmed = max(self._newly_confirmed(), default=self.last_add_confirmed)
         if last.first_entry_id != confirmed + 1:
             raise Refused(contract.BEGINS, f"LastAddConfirmed is {confirmed}; {how}")
         segments = self._metadata.segments
@@ -362,10 +370,13 @@ class WriterRules:
 
     def _is_blocked(self, entry_id: int) -> bool:
         """Return whether fewer than Qa bookies can acknowledge the entry."""
-        late = {each for each in self._late if each[0] not in self._failed}
-        possible = self._cluster.acknowledged | {*self._cluster.waiting} | late
-        names = [each for each in self._write_set(entry_id) if (each, entry_id) in possible]
+        names = [each for each in self._write_set(entry_id) if self._can_ack((each, entry_id))]
         return len(names) < self._metadata.ack_quorum
+
+    def _can_ack(self, request: Request) -> bool:
+        may_come = request in self._late and request[0] not in self._failed
+        is_sent = request in self._cluster.acknowledged or self._cluster.is_waiting(request)
+        return is_sent or may_come
 
     def _outcome(self, entry_id: int) -> str:
         add = self._adds[entry_id]

@@ -12,9 +12,10 @@ from labkit.course.workshop.learner import Learner
 from labkit.system.model.ledger import LedgerMetadata
 
 _COUNT = 300
+_CHANGES_COUNT = 450
 _APPENDING = (Move.ADD, *(Move.ACKNOWLEDGE,) * 4, Move.FAIL, Move.CRASH)
 _CHANGING = (*_APPENDING, *(Move.ACCESS,) * 3)
-_CLOSING = (*_CHANGING, Move.REWRITE, Move.REWRITE, Move.RECOVER, Move.END)
+_CLOSING = (*_CHANGING, Move.REWRITE, Move.REWRITE, Move.RECOVER)
 
 
 def adds_are_confirmed_in_order(learner: Learner) -> str:
@@ -29,7 +30,7 @@ def entries_carry_lac_and_length(learner: Learner) -> str:
 
 def failed_bookies_are_replaced(learner: Learner) -> str:
     """Check the new segments, the entries that are sent again, and which adds return then."""
-    return play_scripts(learner, _changes, _COUNT)
+    return play_scripts(learner, _changes, _CHANGES_COUNT)
 
 
 def writers_end(learner: Learner) -> str:
@@ -46,7 +47,7 @@ def _changes(draw: Draw) -> Script:
     metadata = new_metadata(draw)
     writable = _writable(draw, metadata)
     others = (*_CHANGING * 3, Move.RECOVER) if draw.chance(25) else _CHANGING
-    moves = moves_of(draw, Move.ADD, others, 40)
+    moves = moves_of(draw, Move.ADD, others, 60)
     return Script(metadata, writable, tuple(moves), replaces=True, announces=False)
 
 
@@ -57,7 +58,8 @@ def _ends(draw: Draw) -> Script:
     is_closed = draw.number(0, 3) > 0
     moves = moves_of(draw, Move.ADD, (*_CHANGING, Move.FENCE), 20)
     if is_closed:
-        moves += moves_of(draw, Move.CLOSE, _CLOSING, 20)
+        closing = (*_CLOSING, Move.END) if draw.chance(50) else _CLOSING
+        moves += moves_of(draw, Move.CLOSE, closing, 20)
     return Script(metadata, writable, tuple(moves), replaces=True, announces=False)
 
 
