@@ -1,10 +1,55 @@
-"""Wrong answers to the steps: the solution with parts of its text replaced."""
+"""Answers to the steps that differ from the solution: most of them are wrong."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.course.checking.card import Card
 from labkit.course.workshop import check
 from labkit.course.workshop.step import track
+
+Changes = tuple[tuple[str, str], ...]
+"""Texts of the solution, each with the text that replaces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to a step: the solution with these changes.
+
+    line: the beginning of the contract's line that a wrong answer breaks
+    """
+
+    step: int
+    line: str
+    title: str
+    changes: Changes
+
+    def __str__(self) -> str:
+        return f"{self.step}: {self.title}"
+
+
+def answers(name: str) -> Iterator[Answer]:
+    """Yield the answers in a file, such as `wrong_client.diff`.
+
+    Each heading is followed by the answers to this step that break this line. The changes of an
+    answer are separated by "@@".
+    """
+    step, line = "", ""
+    for block in Path(__file__).with_name(f"{name}.diff").read_text().split("\n\n"):
+        title, _, changes = block.strip("\n").partition("\n")
+        if title.startswith("Step "):
+            step, _, line = title.removeprefix("Step ").partition(". ")
+        else:
+            hunks = changes.split("\n@@\n")
+            yield Answer(int(step), line, title.removeprefix("* "), tuple(map(_change, hunks)))
+
+
+def _change(hunk: str) -> tuple[str, str]:
+    lines = hunk.split("\n")
+    old, new = (
+        "".join(f"{line[1:]}\n" for line in lines if not line.startswith(sign)) for sign in "+-"
+    )
+    return old, new
 
 
 def with_changes(folder: Path, name: str, *changes: tuple[str, str]) -> Path:

@@ -97,8 +97,10 @@ def lost_ledger(draw: Draw, *, may_fail: bool = True) -> LostLedger:
     # Each bookie has a delay of its own, so a recovery decides after each response.
     order = draw.shuffled(names)
     bookies = {name: _Bookie(_Fails.NONE, _ERRORS[0], 1 + order.index(name)) for name in names}
+    # Most requests are sent to the last ensemble.
+    failing = (*names, *segments[-1].ensemble)
     for _ in range(draw.number(0, 4) if may_fail else 0):
-        name = draw.one_of(names)
+        name = draw.one_of(failing)
         fails, error = draw.one_of(tuple(_Fails)), draw.one_of(_ERRORS)
         bookies[name] = replace(bookies[name], fails=fails, error=error)
     kinds = [_Other.NOTHING, _Other.MARKS, _Other.CHANGES_ENSEMBLE]

@@ -11,8 +11,7 @@ from labkit.course.workshop.client.writer_script import (
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.ledger import LedgerMetadata
 
-_COUNT = 300
-_CHANGES_COUNT = 450
+_COUNT = 450
 _APPENDING = (Move.ADD, *(Move.ACKNOWLEDGE,) * 4, Move.FAIL, Move.CRASH)
 _CHANGING = (*_APPENDING, *(Move.ACCESS,) * 3)
 _CLOSING = (*_CHANGING, Move.REWRITE, Move.REWRITE, Move.RECOVER)
@@ -30,7 +29,7 @@ def entries_carry_lac_and_length(learner: Learner) -> str:
 
 def failed_bookies_are_replaced(learner: Learner) -> str:
     """Check the new segments, the entries that are sent again, and which adds return then."""
-    return play_scripts(learner, _changes, _CHANGES_COUNT)
+    return play_scripts(learner, _changes, _COUNT)
 
 
 def writers_end(learner: Learner) -> str:
@@ -55,10 +54,11 @@ def _ends(draw: Draw) -> Script:
     metadata = new_metadata(draw)
     writable = _writable(draw, metadata)
     # Draw this before the moves, so that the end of a failing script can be cut off.
-    is_closed = draw.number(0, 3) > 0
-    moves = moves_of(draw, Move.ADD, (*_CHANGING, Move.FENCE), 20)
+    is_closed = draw.number(0, 2) > 0
+    others = _CHANGING if is_closed else (*_CHANGING, Move.FENCE, Move.FENCE)
+    moves = moves_of(draw, Move.ADD, others, 20)
     if is_closed:
-        closing = (*_CLOSING, Move.END) if draw.chance(50) else _CLOSING
+        closing = (*_CLOSING, *(Move.END,) * 3) if draw.chance(50) else _CLOSING
         moves += moves_of(draw, Move.CLOSE, closing, 20)
     return Script(metadata, writable, tuple(moves), replaces=True, announces=False)
 

@@ -1,0 +1,82 @@
+"""Tests that wrong answers to a step are refused with the line of the contract that they break, and
+that unusual answers pass.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labkit.course.checking.card import Card
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.check import card_of
+from labkit.course.workshop.files import load
+from labkit.course.workshop.step import ContractLine, Step, track
+from tests.course.workshop.wrong import Answer, answers, with_changes
+
+STEPS = track("client").steps
+WRONG = [*answers("wrong_client")]
+OBVIOUS = {(each.step, each.line): each for each in reversed(WRONG)}.values()
+"""The first wrong answer for each line."""
+LINES = [
+    pytest.param(step.number, line, id=f"{step.number}: {line.words[:60]}")
+    for step in STEPS
+    if not step.is_live
+    for line in step.contract
+]
+
+
+def card_for(answer: Answer, folder: Path) -> Card:
+    """Return the card of the step's check, in which no processes are started."""
+    step = track("client").step(answer.step)
+    if step.is_live:
+        step = replace(step, slow_trials=(), costs=())
+    file = with_changes(folder, "client", *answer.changes)
+    return card_of(track("client"), step, file, seeds=6)
+
+
+def quoted(step: Step, message: str) -> list[str]:
+    return [line.words for line in step.contract if line.words in message]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("answer", WRONG, ids=str)
+def test_generated_cases_refuse_a_wrong_answer_with_the_line_that_it_breaks(
+    answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Shrinking a case takes longer than finding it, and never changes the line.
+    monkeypatch.setattr("labkit.course.checking.generated_cases._SHRINK_STEPS", 0)
+    step = track("client").step(answer.step)
+    learner = load(with_changes(tmp_path, "client", *answer.changes), seeds=0)
+    learner.parts = step.parts
+    with pytest.raises(Refused) as refusal:  # noqa: PT012 - any of the trials may refuse it
+        for trial in step.generated:
+            trial(learner)
+    [line] = quoted(step, refusal.value.message)
+    assert line.startswith(answer.line), refusal.value.counterexample
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("answer", OBVIOUS, ids=str)
+def test_the_check_of_a_step_quotes_the_broken_line_and_no_other(
+    answer: Answer, tmp_path: Path
+) -> None:
+    card = card_for(answer, tmp_path)
+    assert not card.passed
+    [line] = quoted(track("client").step(answer.step), card.message)
+    assert line.startswith(answer.line), card
+
+
+@pytest.mark.parametrize(("number", "line"), LINES)
+def test_each_line_of_a_contract_can_be_broken_in_three_ways(
+    number: int, line: ContractLine
+) -> None:
+    found = {each for each in WRONG if each.step == number and line.words.startswith(each.line)}
+    assert len(found) >= 3
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("answer", answers("right_client"), ids=str)
+def test_an_unusual_answer_passes(answer: Answer, tmp_path: Path) -> None:
+    card = card_for(answer, tmp_path)
+    assert card.passed, card
