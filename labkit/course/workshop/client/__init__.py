@@ -9,10 +9,16 @@
     trials            shared by the steps: runs that must end well, every message order, counts
     track             the steps in order
     steps/            the seven steps
-    reading, writing  cases for them, with bookies that respond according to a script
-    scripted_cluster  the base class of the clusters in these cases: metadata, spawned tasks
+    scripted_cluster  the base class of the clusters for generated cases: metadata, spawned tasks
     manual_cluster    a cluster whose bookies respond when a test tells them to
-    confirming, changing, recovering   generated acknowledgements, failures and responses
+    writing           steps 1, 2, 4 and 5: generates scripts for a writer
+    writer_script     plays such a script: adds, responses, accesses to the metadata
+    writer_rules      checks the writer after each move
+    lac_reading       step 2: generates responses for a reader of LastAddConfirmed
+    reading           step 3: generates responses for reads of entries
+    recovering        step 6: generates ledgers whose writers have died
+    recovery_rules    checks each request of a recovery
+    appending, opening  step 7: generate payloads and acknowledgements, and ledgers
     ledgers           imported in step 7: ids and metadata of new ledgers
     program           runs the learner's program over a client's connections, simulated or live
     program_runs      runs that program in small simulated clusters

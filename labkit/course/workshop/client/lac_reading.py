@@ -97,10 +97,6 @@ class _Bookies(ScriptedCluster):
     def respond(self, bookie: str, response: Response) -> None:
         self._response_of(bookie).set_result(response)
 
-    async def settle(self) -> None:
-        await asyncio.sleep(0.01)
-        self.raise_task_error()
-
     def _response_of(self, bookie: str) -> "asyncio.Future[Response]":
         return self._responses.setdefault(bookie, asyncio.get_running_loop().create_future())
 

@@ -18,8 +18,6 @@ from labkit.system.model.ledger import LedgerMetadata
 
 Request = tuple[str, int]
 """A request to add an entry: the bookie, and the entry id."""
-_OTHERS_VERSIONS = 10
-"""Another client increments the version by more than 1, so the new version cannot be guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +102,6 @@ class ManualCluster(ScriptedCluster):
         access = self._accesses.pop(0)
         access.allowed.set_result(None)
         return access.call
-
-    def change_metadata(self, metadata: LedgerMetadata) -> None:
-        """Store metadata as another client."""
-        self.metadata, self.version = metadata, self.version + _OTHERS_VERSIONS
-
-    async def settle(self) -> None:
-        """Let the learner's code run until it waits. Raises an error that it did not catch."""
-        await asyncio.sleep(0.01)
-        self.raise_task_error()
 
     def _take(self, request: Request) -> "list[asyncio.Future[None]]":
         # The learner's code may have cancelled the request.

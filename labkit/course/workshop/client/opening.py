@@ -9,7 +9,7 @@ from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.manual_cluster import ManualCluster
 from labkit.course.workshop.client.recovering import LedgerToRecover, LostLedger, lost_ledger, shown
-from labkit.course.workshop.client.recovery_rules import names_of
+from labkit.course.workshop.client.scripted_cluster import write_set_of
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.model.entry import Entry
@@ -113,7 +113,7 @@ async def _writer_problem(writer: Any, cluster: ManualCluster) -> Problem | None
     adding = asyncio.create_task(writer.add(b"entry"))
     await cluster.settle()
     asked = sorted(bookie for bookie, _ in cluster.take_sent())
-    if asked != sorted(names_of(metadata, 0)):
+    if asked != sorted(write_set_of(metadata, 0)):
         return contract.STORES, f"stored {metadata}; the writer sends entry 0 to {asked}"
     for request in cluster.waiting:
         cluster.acknowledge(request)

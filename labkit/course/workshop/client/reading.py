@@ -7,10 +7,14 @@ from typing import Any
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.scripted_cluster import ERRORS, ScriptedCluster
+from labkit.course.workshop.client.scripted_cluster import (
+    ERRORS,
+    ScriptedCluster,
+    shown_segments,
+    write_set_of,
+)
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.system.client.striping import write_set
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKNoSuchLedgerExistsException
 from labkit.system.model.ledger import LedgerMetadata, Segment
@@ -99,7 +103,7 @@ def _problem(learner: Learner, case: _Reads) -> Problem | None:
             reader = learner.part("Reader")(cluster, replace(case.metadata, segments=known))
             await reader.read_last_add_confirmed()
             for entry_id, responses in case.reads:
-                names = _write_set(case.metadata, entry_id)
+                names = write_set_of(case.metadata, entry_id)
                 cluster.responses = dict(zip(names, responses, strict=True))
                 cluster.asked = []
                 problem = _problem_of(await _result(reader, entry_id), cluster, entry_id)
@@ -109,12 +113,6 @@ def _problem(learner: Learner, case: _Reads) -> Problem | None:
 
     problem: Problem | None = cluster.run(run())
     return problem
-
-
-def _write_set(metadata: LedgerMetadata, entry_id: int) -> list[str]:
-    ensemble = metadata.ensemble_at(entry_id)
-    indexes = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
-    return [ensemble[index] for index in indexes]
 
 
 async def _result(reader: Any, entry_id: int) -> object:
@@ -151,20 +149,17 @@ def _problem_of(result: object, cluster: _Bookies, entry_id: int) -> Problem | N
 
 def _shown(case: _Reads, how: str) -> str:
     metadata = case.metadata
-    segments = "; ".join(
-        f"from entry {each.first_entry_id} on {', '.join(each.ensemble)}"
-        for each in metadata.segments
-    )
     reads = "\n".join(
         f"entry {entry_id}: "
         + ", ".join(
             f"{bookie}: {error.__name__ if error else 'the entry'}"
-            for bookie, error in zip(_write_set(metadata, entry_id), responses, strict=True)
+            for bookie, error in zip(write_set_of(metadata, entry_id), responses, strict=True)
         )
         for entry_id, responses in case.reads
     )
     return (
-        f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}; segments: {segments}; the reader"
-        f" was created when there were {case.known_segments} of them, and has then called"
-        f" `read_last_add_confirmed`\n{reads}\n{how}"
+        f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}; segments:"
+        f" {shown_segments(metadata)}; the reader was created when there were"
+        f" {case.known_segments} of them, and has then called `read_last_add_confirmed`\n"
+        f"{reads}\n{how}"
     )

@@ -10,8 +10,13 @@ from functools import partial
 from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client import contract
-from labkit.course.workshop.client.recovery_rules import RecoveryRules, names_of
-from labkit.course.workshop.client.scripted_cluster import ERRORS, ScriptedCluster
+from labkit.course.workshop.client.recovery_rules import RecoveryRules
+from labkit.course.workshop.client.scripted_cluster import (
+    ERRORS,
+    ScriptedCluster,
+    shown_segments,
+    write_set_of,
+)
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.quorum import is_covered
@@ -28,8 +33,6 @@ from labkit.worlds.sim.machine.loop import DeadlockError
 _COUNT = 400
 _PATIENCE_S = 600.0
 _PAYLOADS = (b"four", b"", b" seven\n", b"xy")
-_OTHERS_VERSIONS = 10
-"""Another client increments the version by more than 1, so the new version cannot be guessed."""
 
 
 class _Fails(Enum):
@@ -132,11 +135,11 @@ def _copies(
     with_new = replace(metadata, segments=(*metadata.segments, new))
     for entry_id in range(count):
         if entry_id <= confirmed:
-            names = draw.shuffled(names_of(metadata, entry_id))
+            names = draw.shuffled(write_set_of(metadata, entry_id))
             least = metadata.ack_quorum
         else:
             # Before the writer died, it may also have changed the ensemble.
-            every = {*names_of(metadata, entry_id), *names_of(with_new, entry_id)}
+            every = {*write_set_of(metadata, entry_id), *write_set_of(with_new, entry_id)}
             names, least = draw.shuffled(sorted(every)), 0
         for name in names[: draw.number(least, len(names))]:
             copies.setdefault(name, set()).add(entry_id)
@@ -250,7 +253,7 @@ class LedgerToRecover(ScriptedCluster):
         elif other is _Other.CLOSES:
             last = self._case.confirmed
             changed = stored.closed(last, self._case.packed[last].length if last >= 0 else 0)
-        self.metadata, self.version = changed, self.version + _OTHERS_VERSIONS
+        self.change_metadata(changed)
         self.log.append(f"another client writes the metadata: {_state_of(changed)}")
 
     @contextmanager
@@ -272,7 +275,7 @@ class LedgerToRecover(ScriptedCluster):
         if not is_covered(fencing, metadata.ensemble_size, metadata.write_quorum, quorum):
             return True
         for entry_id in range(len(self._case.packed) + 1):
-            names = names_of(metadata, entry_id)
+            names = write_set_of(metadata, entry_id)
             have = [each for each in names if entry_id in self._copies.get(each, ())]
             readable = [each for each in names if self._bookies[each].fails in _RETURNING]
             writable = [each for each in names if self._bookies[each].fails is _Fails.NONE]
@@ -330,11 +333,8 @@ def _line_of_wrong_result(cluster: LedgerToRecover, result: object) -> str:
 
 def _state_of(metadata: LedgerMetadata) -> str:
     is_closed = metadata.state is LedgerState.CLOSED
-    segments = "; ".join(
-        f"from entry {each.first_entry_id} on {', '.join(each.ensemble)}"
-        for each in metadata.segments
-    )
-    return f"{metadata.state.name}{f' at entry {metadata.last_entry_id}' * is_closed}; {segments}"
+    state = f"{metadata.state.name}{f' at entry {metadata.last_entry_id}' * is_closed}"
+    return f"{state}; {shown_segments(metadata)}"
 
 
 def shown(case: LostLedger, how: str) -> str:

@@ -6,8 +6,8 @@ A cluster reports each request, each response and each write of the metadata. A 
 
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.client import contract
+from labkit.course.workshop.client.scripted_cluster import write_set_of
 from labkit.system.client.quorum import is_covered
-from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
@@ -76,7 +76,7 @@ class RecoveryRules:
             raise Refused(contract.FIRST_CLOSES, f"{how}, and the ledger is closed")
         if not recovery:
             raise Refused(contract.WRITTEN_BACK, f"{how} without the recovery flag")
-        if bookie not in names_of(stored, entry.entry_id):
+        if bookie not in write_set_of(stored, entry.entry_id):
             raise Refused(contract.WRITTEN_BACK, f"{how}, which is not in its write set")
         packed = self._packed[entry.entry_id]
         if (entry.payload, entry.length) != (packed.payload, packed.length):
@@ -122,7 +122,7 @@ class RecoveryRules:
             names = ", ".join(ensemble[index] for index in fenced) or "none"
             raise Refused(contract.FENCES, f"{how}; fenced: {names}")
         after = last + 1
-        denying = [each for each in names_of(closed, after) if (each, after) in self._denied]
+        denying = [each for each in write_set_of(closed, after) if (each, after) in self._denied]
         if len(denying) <= quorum - closed.ack_quorum:
             names = ", ".join(denying) or "no bookie"
             raise Refused(contract.PROVEN, f"{how}; entry {after} is denied by {names}")
@@ -138,10 +138,3 @@ class RecoveryRules:
         if closed.length != length:
             how += f" with length {closed.length}; expected {length}"
             raise Refused(contract.CLOSED_LENGTH, how)
-
-
-def names_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:
-    """Return the bookies of the entry's write set."""
-    ensemble = metadata.ensemble_at(entry_id)
-    indexes = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
-    return [ensemble[index] for index in indexes]

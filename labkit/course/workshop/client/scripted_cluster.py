@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from labkit.system.client.striping import write_set
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
     BKDigestMatchException,
@@ -31,6 +32,10 @@ ERRORS: tuple[type[BKException], ...] = (
 """The errors with which a bookie may respond to a read."""
 
 
+_OTHERS_VERSIONS = 10
+"""Another client increments the version by more than 1, so the new version cannot be guessed."""
+
+
 class ScriptedCluster:
     """Stores a ledger's metadata. A subclass defines how the bookies respond.
 
@@ -54,6 +59,15 @@ class ScriptedCluster:
         self.metadata, self.version = metadata, version + 1
         self.changes.append(metadata)
         return self.version
+
+    def change_metadata(self, metadata: LedgerMetadata) -> None:
+        """Store metadata as another client."""
+        self.metadata, self.version = metadata, self.version + _OTHERS_VERSIONS
+
+    async def settle(self) -> None:
+        """Let the learner's code run until it waits. Raises an error that it did not catch."""
+        await asyncio.sleep(0.01)
+        self.raise_task_error()
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -81,3 +95,17 @@ class ScriptedCluster:
         except (DeadlockError, TimeoutError):
             self.raise_task_error()
             raise
+
+
+def write_set_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:
+    """Return the bookies of the entry's write set."""
+    ensemble = metadata.ensemble_at(entry_id)
+    indexes = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
+    return [ensemble[index] for index in indexes]
+
+
+def shown_segments(metadata: LedgerMetadata) -> str:
+    return "; ".join(
+        f"from entry {each.first_entry_id} on {', '.join(each.ensemble)}"
+        for each in metadata.segments
+    )

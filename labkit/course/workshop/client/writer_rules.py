@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from labkit.course.checking.exercise import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.manual_cluster import ManualCluster, Request
-from labkit.system.client.striping import write_set
+from labkit.course.workshop.client.scripted_cluster import shown_segments, write_set_of
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
 from labkit.system.model.errors import (
     BKException,
@@ -207,7 +207,7 @@ class WriterRules:
         for stored in self._cluster.take_stored():
             if self._others_change and stored.state is not LedgerState.CLOSED:
                 line = contract.FENCED if self._is_fenced else contract.OTHERS_CHANGE
-                raise Refused(line, f"the new segments: {_shown(stored)}")
+                raise Refused(line, f"the new segments: {shown_segments(stored)}")
             self._metadata = stored
             self._members.update(stored.segments[-1].ensemble)
             self._unstored -= self._members
@@ -286,7 +286,7 @@ class WriterRules:
         left = sorted(self._to_replace & {*ensemble})
         spare = [each for each in self._cluster.writable if each not in {*ensemble, *self._failed}]
         if self._replaces and left and spare:
-            how = f"{left[0]} is still in the ensemble: {_shown(self._metadata)}"
+            how = f"{left[0]} is still in the ensemble: {shown_segments(self._metadata)}"
             raise Refused(contract.CONTINUES, how)
 
     def _check_unconfirmed(self, end: _End) -> None:
@@ -321,11 +321,11 @@ class WriterRules:
         if version == self._cluster.version and stored.state is LedgerState.CLOSED:
             raise Refused(contract.OTHER_END, f"`close` writes {metadata}")
         if version == self._cluster.version and metadata.segments != stored.segments:
-            how = f"the segments were {_shown(stored)}; `close` writes {_shown(metadata)}"
-            raise Refused(contract.CONFLICT, how)
+            how = f"the segments were {shown_segments(stored)}"
+            raise Refused(contract.CONFLICT, f"{how}; `close` writes {shown_segments(metadata)}")
 
     def _check_change(self, metadata: LedgerMetadata) -> None:
-        how = f"the new segments: {_shown(metadata)}"
+        how = f"the new segments: {shown_segments(metadata)}"
         if self._is_fenced and not self._was_changing:
             raise Refused(contract.FENCED, how)
         [*earlier, last] = metadata.segments
@@ -334,7 +334,8 @@ class WriterRules:
             raise Refused(contract.BEGINS, f"LastAddConfirmed is {confirmed}; {how}")
         segments = self._metadata.segments
         if earlier != [each for each in segments if each.first_entry_id < last.first_entry_id]:
-            raise Refused(contract.REPLACES, f"the old segments: {_shown(self._metadata)}; {how}")
+            how = f"the old segments: {shown_segments(self._metadata)}; {how}"
+            raise Refused(contract.REPLACES, how)
         old = segments[-1].ensemble
         if len(old) != len(last.ensemble):
             raise Refused(contract.KEEPS, how)
@@ -357,7 +358,7 @@ class WriterRules:
         return bool(self._failed) and bookie in {*self._cluster.writable} - self._members
 
     def _write_set(self, entry_id: int) -> list[str]:
-        return _write_set(self._metadata, entry_id)
+        return write_set_of(self._metadata, entry_id)
 
     def _unconfirmed(self) -> range:
         return range(self.last_add_confirmed + 1, len(self._adds))
@@ -385,16 +386,3 @@ class WriterRules:
         error = add.error
         done = f"raised {type(error).__name__}" if error else "still waits"
         return f"the add of entry {entry_id} {done}"
-
-
-def _write_set(metadata: LedgerMetadata, entry_id: int) -> list[str]:
-    ensemble = metadata.segments[-1].ensemble
-    indexes = write_set(entry_id, metadata.ensemble_size, metadata.write_quorum)
-    return [ensemble[index] for index in indexes]
-
-
-def _shown(metadata: LedgerMetadata) -> str:
-    return "; ".join(
-        f"from entry {each.first_entry_id} on {', '.join(each.ensemble)}"
-        for each in metadata.segments
-    )
