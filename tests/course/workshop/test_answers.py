@@ -26,13 +26,12 @@ LINES = [
 ]
 
 
-def card_for(answer: Answer, folder: Path) -> Card:
+def card_for(answer: Answer, folder: Path, name: str = "client") -> Card:
     """Return the card of the step's check, in which no processes are started."""
-    step = track("client").step(answer.step)
+    step = track(name).step(answer.step)
     if step.is_live:
         step = replace(step, slow_trials=(), costs=())
-    file = with_changes(folder, "client", *answer.changes)
-    return card_of(track("client"), step, file, seeds=6)
+    return card_of(track(name), step, with_changes(folder, name, *answer.changes), seeds=6)
 
 
 def quoted(step: Step, message: str) -> list[str]:
@@ -64,6 +63,18 @@ def test_the_check_of_a_step_quotes_the_broken_line_and_no_other(
     card = card_for(answer, tmp_path)
     assert not card.passed
     [line] = quoted(track("client").step(answer.step), card.message)
+    assert line.startswith(answer.line), card
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("answer", answers("wrong_bookie"), ids=str)
+def test_a_wrong_bookie_is_refused_with_the_line_that_it_breaks(
+    answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("labkit.course.checking.generated_cases._SHRINK_STEPS", 0)
+    card = card_for(answer, tmp_path, "bookie")
+    assert not card.passed
+    [line] = quoted(track("bookie").step(answer.step), card.message)
     assert line.startswith(answer.line), card
 
 
