@@ -61,26 +61,19 @@ def payloads_are_appended(learner: Learner) -> str:
 def _problem(learner: Learner, case: _Appends) -> Problem | None:
     cluster = ManualCluster(_METADATA, ())
 
-    async def run() -> Problem | None:
-        with learner.recording_errors():
-            writer = learner.part("Writer")(cluster, _METADATA, cluster.version)
-            play = _Play(case, cluster)
-            try:
-                await play.run(learner.part("append_all"), writer)
-            except Refused as refused:
-                return refused.message, "\n".join((*play.log, str(refused.counterexample)))
-        return None
+    async def play(log: list[str]) -> None:
+        writer = learner.part("Writer")(cluster, _METADATA, cluster.version)
+        await _Play(case, cluster, log).run(learner.part("append_all"), writer)
 
-    problem: Problem | None = cluster.run(run())
-    return problem
+    return cluster.problem_in(learner, play)
 
 
 class _Play:
-    """One call of `append_all`; `log` says what has happened."""
+    """One call of `append_all`."""
 
-    def __init__(self, case: _Appends, cluster: ManualCluster) -> None:
-        self.log = [f"append_all() with a window of {case.window}"]
-        self._case, self._cluster = case, cluster
+    def __init__(self, case: _Appends, cluster: ManualCluster, log: list[str]) -> None:
+        self._case, self._cluster, self._log = case, cluster, log
+        log.append(f"append_all() with a window of {case.window}")
         self._arrived = 0
         self._is_closed = False
         """Whether the ledger was closed when `append_all` returned."""
@@ -108,7 +101,7 @@ class _Play:
     async def _play(self, move: _Move, number: int, appending: "asyncio.Task[None]") -> None:
         happened = self._make(move, number)
         if happened:
-            self.log.append(happened)
+            self._log.append(happened)
             await self._settle()
             self._check(appending)
 

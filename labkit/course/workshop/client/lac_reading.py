@@ -122,30 +122,24 @@ def readers_learn_lac(learner: Learner) -> str:
 def _problem(learner: Learner, case: _Calls) -> Problem | None:
     cluster = _Bookies(case.metadata)
 
-    async def run() -> Problem | None:
-        with learner.recording_errors():
-            play = _Play(case, cluster, learner.part("Reader")(cluster, case.metadata))
-            try:
-                for call in case.calls:
-                    await play.make(call)
-            except Refused as refused:
-                return refused.message, "\n".join((*play.log, str(refused.counterexample)))
-        return None
+    async def make_calls(log: list[str]) -> None:
+        play = _Play(case, cluster, learner.part("Reader")(cluster, case.metadata), log)
+        for call in case.calls:
+            await play.make(call)
 
-    problem: Problem | None = cluster.run(run())
-    return problem
+    return cluster.problem_in(learner, make_calls)
 
 
 class _Play:
-    """Makes the calls of a case; `log` says what has happened."""
+    """Makes the calls of a case."""
 
-    def __init__(self, case: _Calls, cluster: _Bookies, reader: Any) -> None:
+    def __init__(self, case: _Calls, cluster: _Bookies, reader: Any, log: list[str]) -> None:
         metadata = self._metadata = case.metadata
-        self.log = [
+        log.append(
             f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum} on"
             f" {', '.join(metadata.segments[0].ensemble)}"
-        ]
-        self._cluster, self._reader = cluster, reader
+        )
+        self._cluster, self._reader, self._log = cluster, reader, log
         self._known = self._reported = NO_ENTRY_ID
         """What the reader must know by now, and what it may know."""
 
@@ -155,7 +149,7 @@ class _Play:
             self._change(call)
         self._cluster.begin(self._metadata)
         reading = asyncio.create_task(self._reader.read_last_add_confirmed())
-        self.log.append("read_last_add_confirmed()")
+        self._log.append("read_last_add_confirmed()")
         await self._cluster.settle()
         if self._metadata.state is LedgerState.CLOSED:
             if _result(reading) != self._metadata.last_entry_id:
@@ -172,13 +166,13 @@ class _Play:
             names = tuple(f"{each}'" for each in metadata.segments[-1].ensemble)
             first = max(metadata.segments[-1].first_entry_id, self._known) + 1
             metadata = replace(metadata, segments=(*metadata.segments, Segment(first, names)))
-            self.log.append(f"a new segment starts at entry {first}, on {', '.join(names)}")
+            self._log.append(f"a new segment starts at entry {first}, on {', '.join(names)}")
         elif call.change is _Change.RECOVERY:
             metadata = replace(metadata, state=LedgerState.IN_RECOVERY)
-            self.log.append("another client marks the ledger IN_RECOVERY")
+            self._log.append("another client marks the ledger IN_RECOVERY")
         elif call.change is _Change.CLOSE:
             metadata = metadata.closed(self._reported + call.beyond, 80)
-            self.log.append(f"another client closes the ledger at entry {metadata.last_entry_id}")
+            self._log.append(f"another client closes the ledger at entry {metadata.last_entry_id}")
         self._metadata = metadata
 
     async def _respond(self, call: _Call, reading: "asyncio.Task[int]") -> None:
@@ -196,11 +190,11 @@ class _Play:
             await self._cluster.settle()
             if isinstance(response, tuple):
                 entry_id, last_add_confirmed = response
-                self.log.append(f"{bookie}: entry {entry_id}, which carries {last_add_confirmed}")
+                self._log.append(f"{bookie}: entry {entry_id}, which carries {last_add_confirmed}")
                 reports.append(last_add_confirmed)
                 self._reported = max(self._reported, last_add_confirmed)
             else:
-                self.log.append(f"{bookie}: {response.__name__}")
+                self._log.append(f"{bookie}: {response.__name__}")
             if isinstance(response, tuple) or issubclass(response, PROVES_ABSENCE):
                 responded.add(index)
             if is_covered(responded, *sizes):

@@ -1,9 +1,12 @@
 """The base class of the clusters on which a test runs the learner's writer, reader or recovery."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from labkit.course.checking.exercise import Refused
+from labkit.course.workshop.generated_cases import Problem
+from labkit.course.workshop.learner import Learner
 from labkit.system.client.striping import write_set
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
@@ -95,6 +98,25 @@ class ScriptedCluster:
         except (DeadlockError, TimeoutError):
             self.raise_task_error()
             raise
+
+    def problem_in(
+        self, learner: Learner, play: Callable[[list[str]], Coroutine[Any, Any, None]]
+    ) -> Problem | None:
+        """Run a test that raises `Refused` for a broken line, and return this line.
+
+        The test appends what happens to the list that it is given.
+        """
+        log: list[str] = []
+
+        async def run() -> Problem | None:
+            with learner.recording_errors():
+                try:
+                    await play(log)
+                except Refused as refused:
+                    return refused.message, "\n".join((*log, str(refused.counterexample)))
+            return None
+
+        return self.run(run())
 
 
 def write_set_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:

@@ -87,31 +87,24 @@ def play_scripts(learner: Learner, recipe: Recipe[Script], count: int) -> str:
 def _problem(learner: Learner, script: Script) -> Problem | None:
     cluster = ManualCluster(script.metadata, script.writable)
 
-    async def run() -> Problem | None:
-        with learner.recording_errors():
-            writer = learner.part("Writer")(cluster, script.metadata, cluster.version)
-            play = _Play(script, cluster, writer)
-            try:
-                await play.run()
-            except Refused as refused:
-                return refused.message, "\n".join((*play.log, str(refused.counterexample)))
-        return None
+    async def play(log: list[str]) -> None:
+        writer = learner.part("Writer")(cluster, script.metadata, cluster.version)
+        await _Play(script, cluster, writer, log).run()
 
-    problem: Problem | None = cluster.run(run())
-    return problem
+    return cluster.problem_in(learner, play)
 
 
 class _Play:
-    """One play of a script; `log` says what has happened."""
+    """One play of a script."""
 
-    def __init__(self, script: Script, cluster: ManualCluster, writer: Any) -> None:
+    def __init__(self, script: Script, cluster: ManualCluster, writer: Any, log: list[str]) -> None:
         metadata = script.metadata
-        self.log = [
+        log.append(
             f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum} on"
             f" {', '.join(metadata.segments[0].ensemble)};"
             f" writable: {', '.join(script.writable) or 'none'}"
-        ]
-        self._script, self._cluster, self._writer = script, cluster, writer
+        )
+        self._script, self._cluster, self._writer, self._log = script, cluster, writer, log
         self._rules = WriterRules(cluster, replaces=script.replaces, announces=script.announces)
         self._moves: dict[Move, Callable[[int], str]] = {
             Move.ADD: self._add,
@@ -151,7 +144,7 @@ class _Play:
     async def _make(self, move: Move, number: int) -> None:
         happened = self._moves[move](number)
         if happened:
-            self.log.append(happened)
+            self._log.append(happened)
             await self._cluster.settle()
             self._rules.check()
 
