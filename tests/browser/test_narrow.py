@@ -32,6 +32,17 @@ def test_in_a_narrow_window_a_mark_that_a_key_leads_to_is_in_sight(
     page.screenshot(path=ARTIFACTS / f"narrow-{width}.png")
 
 
+@pytest.mark.parametrize("width", [680, 736, 900])
+def test_a_picture_that_almost_fits_shrinks_instead_of_scrolling(
+    width: int, opened: Callable[..., Page]
+) -> None:
+    page = opened(ClusterView(crashed()), width=width, reduced_motion="reduce")
+    page.get_by_text("What the symbols mean").click()
+    for part in (".lk-picture", ".lk-legend"):
+        frame = page.locator(part).first
+        assert frame.evaluate("each => each.scrollWidth - each.clientWidth") == 0, part
+
+
 def test_a_click_in_a_picture_does_not_move_the_page(opened: Callable[..., Page]) -> None:
     page = opened(ClusterView(crashed()), width=500, reduced_motion="reduce")
     page.set_viewport_size({"width": 500, "height": 300})

@@ -9,12 +9,13 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from labkit.course.runs.timeline import timeline
-from labkit.views.widgets import ClusterView, CrashMapView
+from labkit.views.widgets import ClusterView, CrashMapView, XRay
 from labkit.views.widgets.scene_view import SceneView
 from tests.browser.lab import ROOT
 from tests.browser.site import BELOW, Site
 from tests.views.widgets.crashes import broken
 from tests.views.widgets.films import UNFENCED, crashed
+from tests.views.xray.test_entry_locations import life_of_an_entry
 from tools.site.views import Views
 
 pytestmark = pytest.mark.browser
@@ -58,6 +59,19 @@ def test_the_text_around_a_picture_has_the_font_of_the_picture(opened: Callable[
     inside = page.locator(".lk-picture text").first.evaluate(font)
     for outside in (".lk-title", ".lk-sentence", ".lk-time", ".lk-bar button", ".lk-bar select"):
         assert page.locator(outside).first.evaluate(font) == inside
+
+
+@pytest.mark.parametrize(
+    ("view", "plays"),
+    [(lambda: ClusterView(crashed()), True), (lambda: XRay(life_of_an_entry()), False)],
+)
+def test_only_a_view_with_a_play_button_mentions_the_space_bar(
+    opened: Callable[..., Page], view: Callable[[], SceneView], plays: bool
+) -> None:
+    page = opened(view(), reduced_motion="reduce")
+    expect(page.get_by_role("button", name="Play")).to_have_count(int(plays))
+    expect(page.locator(".lk-hint")).to_contain_text("Point at something")
+    assert ("Press Space" in page.locator(".lk-hint").inner_text()) == plays
 
 
 @pytest.mark.parametrize(

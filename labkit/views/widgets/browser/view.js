@@ -15,7 +15,7 @@ const PLAYS = " Press Space to play or pause.";
 const REDRAWN = ["change:controls", "change:notice", "change:ended"];
 const ENDED = "The kernel of this view is no longer running; run the cell again.";
 
-/** A picture is narrow if it has fewer pixels than the minimum width of pictures in view.css. */
+/** A picture with fewer pixels uses the layout for narrow pages if it has one, as in view.css. */
 const WIDE = 720;
 
 /** The details of a view with at least this width, including its padding, are beside the picture, as
@@ -338,7 +338,7 @@ class View {
       : "";
     if (this.lit.textContent !== rule) this.lit.textContent = rule;
     const words = wordsOf(this.picture, kin);
-    const hint = this.film.last ? HINT + PLAYS : HINT;
+    const hint = this.bar.element.hidden ? HINT : HINT + PLAYS;
     say(this.details, ...(words.length ? words : [make("li", { class: "lk-hint" }, hint)]));
   }
 
