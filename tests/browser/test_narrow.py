@@ -5,8 +5,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page
 
-from labkit.views.widgets import ClusterView
+from labkit.views.widgets import ClusterView, CrashMapView
+from labkit.views.widgets.scene_view import SceneView
 from tests.browser.lab import ARTIFACTS
+from tests.views.widgets.crashes import broken
 from tests.views.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
@@ -17,6 +19,9 @@ _IN_SIGHT = """() => {
   const x = (mark.left + mark.right) / 2, y = (mark.top + mark.bottom) / 2;
   return frame.left < x && x < frame.right && 0 < y && y < innerHeight;
 }"""
+
+
+_HIDDEN_PX = "each => each.scrollWidth - each.clientWidth"
 
 
 @pytest.mark.parametrize("width", [320, 500])
@@ -37,10 +42,17 @@ def test_a_picture_that_almost_fits_shrinks_instead_of_scrolling(
     width: int, opened: Callable[..., Page]
 ) -> None:
     page = opened(ClusterView(crashed()), width=width, reduced_motion="reduce")
+    assert page.locator(".lk-picture").evaluate(_HIDDEN_PX) == 0
+
+
+@pytest.mark.parametrize("width", [320, 680, 900])
+@pytest.mark.parametrize("view", [lambda: ClusterView(crashed()), lambda: CrashMapView(broken())])
+def test_the_legend_never_scrolls_sideways(
+    width: int, view: Callable[[], SceneView], opened: Callable[..., Page]
+) -> None:
+    page = opened(view(), width=width, reduced_motion="reduce")
     page.get_by_text("What the symbols mean").click()
-    for part in (".lk-picture", ".lk-legend"):
-        frame = page.locator(part).first
-        assert frame.evaluate("each => each.scrollWidth - each.clientWidth") == 0, part
+    assert page.locator(".lk-legend").first.evaluate(_HIDDEN_PX) == 0
 
 
 def test_a_click_in_a_picture_does_not_move_the_page(opened: Callable[..., Page]) -> None:

@@ -8,8 +8,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from labkit.views.shell.verbs import VERBS
+from labkit.views.widgets.verdict_words import FAILURES
 from labkit.worlds.live.processes.broker_config import PULSAR_KEYS
 from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
+from labkit.worlds.sim.explore.counterexamples import kept
 from tests.browser.site import BELOW, Site
 from tools.site.address import Address
 from tools.site.errors_page import Errors, sources
@@ -66,6 +68,15 @@ def test_a_lesson_opens_with_its_picture(site: Site) -> None:
         first = page.locator(".cell_output :is(img, .lk-place, table)").first
         assert first.evaluate("each => each.getBoundingClientRect().top") < 900, path.name
         page.close()
+
+
+def test_the_page_of_runs_says_in_words_what_breaks_in_each_counterexample(site: Site) -> None:
+    page = site.open("run.html")
+    items = page.locator("li", has=page.locator('a[href^="#"]')).all_inner_texts()
+    found = [item for item in items if item.startswith(tuple(f"{name}: " for name in kept()))]
+    assert len(found) == len(kept())
+    assert [item for item in found if not item.endswith(tuple(FAILURES.values()))] == []
+    page.close()
 
 
 @pytest.mark.parametrize("name", PAGES)

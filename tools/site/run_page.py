@@ -16,6 +16,7 @@ from labkit.views.widgets.cluster import ClusterView
 from labkit.views.widgets.future_search import FutureSearch
 from labkit.views.widgets.scene_view import MODULE, STYLE
 from labkit.views.widgets.space_time import SpaceTime
+from labkit.views.widgets.verdict_words import failure_of
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import RunLink
@@ -54,4 +55,4 @@ def _counterexample(variant: str, views: Views) -> str:
         view.show_search(search)
         views.place(state_of(view) | {"controls": []}, "")
     fragment = RunLink.parse(trace.link(at=verdict.seq)).fragment()
-    return f'<li><a href="#{fragment}">{variant}</a> breaks {verdict.name}</li>'
+    return f'<li><a href="#{fragment}">{variant}</a>: {failure_of(verdict.name)}</li>'

@@ -346,21 +346,21 @@ class View {
 
   /**
    * Draw the legend, above the meanings of the bar's signs, below the picture or, if there is room
-   * beside the picture and the legend can be narrow, open it there.
+   * beside the picture, open it there.
    * @param {number} row -1 without a legend
    */
   drawLegend(row) {
     const { legend, signs } = this;
     signs.hidden = row < 0 && !this.bar.meanings.childElementCount;
     if (row < 0) return;
-    const isBeside = this.hasSide && "data-narrow" in this.film.head(row).attributes;
-    if (isBeside !== legend.onNarrowPage) {
-      legend.onNarrowPage = isBeside;
-      signs.open = isBeside;
+    const isBeside = signs.parentElement === this.side;
+    if (isBeside !== this.hasSide) {
+      signs.open = this.hasSide;
       this.side.style.minHeight = "";
-      if (isBeside) this.side.append(signs);
+      if (this.hasSide) this.side.append(signs);
       else this.below.prepend(signs);
     }
+    legend.onNarrowPage = this.hasSide || this.stage.onNarrowPage;
     legend.draw(this.film, row, 0);
     if (!legend.element.isConnected) this.bar.meanings.before(legend.element);
   }
