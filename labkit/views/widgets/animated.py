@@ -36,6 +36,7 @@ class _Writer:
     def __init__(self, length: float) -> None:
         self.length = length
         self.rules: dict[str, str] = {}
+        self.animations: dict[str, str] = {}
         self.parts: list[str] = []
 
     def document(self, versions: Sequence[Version], words: str) -> str:
@@ -78,6 +79,8 @@ class _Writer:
                 rules.append(self._seen(first, last))
             if same[0][2].move:
                 rules.append(self._way(same[0][2].move))
+            if len(rules) > 1:
+                self._together(rules)
             self._write(same, rules, hidden_at_rest=has_own_life and last < self.length)
 
     def _write(
@@ -113,10 +116,16 @@ class _Writer:
 
     def _rule(self, name: str, frames: str, how: str) -> str:
         seconds = self.length / 1000 / SPEED
+        self.animations[name] = f"{name} {seconds:g}s {how} infinite"
         self.rules[name] = (
-            f"@keyframes {name}{{{frames}}}.{name}{{animation:{name} {seconds:g}s {how} infinite}}"
+            f"@keyframes {name}{{{frames}}}.{name}{{animation:{self.animations[name]}}}"
         )
         return name
+
+    def _together(self, names: Sequence[str]) -> None:
+        """Let a mark have several animations: of two rules, only one would apply."""
+        both = ",".join(self.animations[name] for name in names)
+        self.rules[".".join(names)] = f".{'.'.join(names)}{{animation:{both}}}"
 
     def _part(self, time: float) -> float:
         return round(min(time / self.length, 1) * 100, 2)
