@@ -24,11 +24,14 @@ def read_batch(
     entry = read(ledger_id, first)
     max_count = min(request.max_count, MAX_ENTRIES) if request.max_count > 0 else MAX_ENTRIES
     room = room_for(request) - room_taken(entry)
-    more = read_entries(store, ledger_id, first + 1, max_count - 1, room)
+    sources: list[str] = []
     if store.recorder.listening:
-        for entry_id in range(first + 1, first + 1 + more.entry_count):
-            where = source_of(store, ledger_id, entry_id)
-            store.recorder.record("read.served", ledger_id, entry_id, detail=where)
+        # Look these up before the read (see `Bookie.read`).
+        entry_ids = range(first + 1, first + max_count)
+        sources = [source_of(store, ledger_id, entry_id) for entry_id in entry_ids]
+    more = read_entries(store, ledger_id, first + 1, max_count - 1, room)
+    for entry_id, where in enumerate(sources[: more.entry_count], first + 1):
+        store.recorder.record("read.served", ledger_id, entry_id, detail=where)
     return EntryBatch([encode_size(entry), entry, *more.pieces], 1 + more.entry_count)
 
 

@@ -19,6 +19,7 @@ from functools import partial
 from labkit.system.bookie.commit import RunBlocking
 from labkit.system.bookie.disk_monitor import Space
 from labkit.system.metadata.store import MetadataError
+from labkit.system.model.errors import StorageDamagedException
 from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.entry_log import log_name
@@ -190,8 +191,9 @@ class GarbageCollection:
             self._recorder.record("ledger.collected", ledger_id)
         empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
         self._recorder.record("garbage.collected", size=len(deleted))
+        for error in self._store.garbage.skipped_logs.values():
+            self._recorder.record("garbage.kept", explanation=str(error))
         for log_id in empty:
-            # Logs are removed on the event loop, where reads run, so no read can be in progress.
             self._store.garbage.remove_log(log_id)
             self._recorder.record("log.removed", file=log_name(log_id))
 
@@ -204,15 +206,18 @@ class GarbageCollection:
         await self._drop_overreplicated(settled, self._drop)
 
     def _drop(self, ledger_id: int) -> None:
-        if self._store.garbage.drop_entries(ledger_id):
-            self._recorder.record("ledger.dropped", ledger_id)
+        try:
+            if self._store.garbage.drop_entries(ledger_id):
+                self._recorder.record("ledger.dropped", ledger_id)
+        except StorageDamagedException as error:
+            self._recorder.record("garbage.kept", explanation=str(error))
 
     async def _drop_if_due(self) -> None:
         now = asyncio.get_running_loop().time()
         wait_time_s = self._config.gc_overreplicated_ledger_wait_time_ms / 1000
         if wait_time_s and now - self._last_overreplicated_s >= wait_time_s:
-            self._last_overreplicated_s = now
             await self.drop_overreplicated()
+            self._last_overreplicated_s = now
 
     async def compact(self, kind: Compaction) -> None:
         threshold = self._config.minor_compaction_threshold
@@ -242,8 +247,8 @@ class GarbageCollection:
         kind = due_compaction(self._config, self._space, since_minor_s, since_major_s)
         if kind is None:
             return
+        await self.compact(kind)
         # A major compaction includes a minor one.
         self._last_minor_s = now
         if kind is Compaction.MAJOR:
             self._last_major_s = now
-        await self.compact(kind)

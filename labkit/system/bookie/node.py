@@ -52,6 +52,7 @@ class Bookie:
         self._v2 = ProtocolV2(self, store, self._turns)
         self._v3 = ProtocolV3(self, store, self._polls, write_entries, self._turns)
         self._held: dict[Channel, None] = {}
+        """Channels that are paused until there is space."""
         self._read_only = False
 
     async def run(self) -> None:
@@ -84,6 +85,7 @@ class Bookie:
         determines the protocol version.
         """
         channel = self._turns.open(connection)
+        connection.when_closed(lambda: self._held.pop(channel, None))
         serve: Callable[[Batch, Sequence[bytes]], None] | None = None
 
         def on_bodies(bodies: Sequence[bytes]) -> None:
@@ -95,6 +97,9 @@ class Bookie:
             self._finish(batch)
 
         return on_bodies
+
+    def rejects_adds(self, *, high_priority: bool) -> bool:
+        return self._read_only and (not high_priority or self._store.is_overfull)
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         if len(master_key) != MASTER_KEY_SIZE:
@@ -129,7 +134,7 @@ class Bookie:
                     dict.fromkeys(chain.from_iterable(add.ledger_ids for add in adds + deferred))
                 )
         self._turns.hold_back(channel)
-        if self._must_hold:
+        if self._must_hold and not channel.is_closed:
             channel.pause(Pause.SPACE)
             self._held[channel] = None
 
@@ -147,8 +152,8 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait for space. If the bookie is read-only, they never have to wait,
-        because it rejects their adds.
+        """Whether clients must wait for space. A read-only bookie does not let them wait, because
+        they can still read; instead, it rejects all their adds.
         """
         return self._store.is_overfull and not self._read_only
 

@@ -39,8 +39,12 @@ class BookieOperations(Protocol):
     """The methods of a bookie that both wire protocols use."""
 
     @property
-    def read_only(self) -> bool:
-        """Whether adds are rejected, except high-priority ones."""
+    def read_only(self) -> bool: ...
+
+    def rejects_adds(self, *, high_priority: bool) -> bool:
+        """Return whether the bookie is read-only and must reject such adds. It accepts
+        high-priority ones, which recoveries send, unless its memtable or its journal is full.
+        """
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Fence the ledger. The caller may respond only after the journal has been synced up to the
@@ -76,7 +80,7 @@ class ProtocolV2:
 
     def _add(self, batch: Batch, add: AddBatch) -> None:
         flags, master_key, ledger_ids, entry_ids, entries = add
-        if self._bookie.read_only and not flags & _HIGH_PRIORITY:
+        if self._bookie.rejects_adds(high_priority=bool(flags & _HIGH_PRIORITY)):
             batch.responses += add.responses(Code.READ_ONLY)
             return
         recovery = bool(flags & _RECOVERY_ADD)

@@ -107,7 +107,7 @@ class ProtocolV3:
 
     def _add(self, batch: Batch, request: pb.Request) -> Message | None:
         add, body = request.addRequest, request.addRequest.body
-        if self._bookie.read_only and not request.header.priority:
+        if self._bookie.rejects_adds(high_priority=request.header.priority > 0):
             return response_to(request, pb.EREADONLY)
         recovery = is_flagged(add, pb.AddRequest.RECOVERY_ADD)
         mark = self._store.add_entry(
@@ -230,11 +230,13 @@ class ProtocolV3:
                 status=pb.EOK, ledgerId=ledger_id, availabilityOfEntriesOfLedger=entries
             )
 
-        async with self._one_list_at_a_time:
-            if not channel.is_closed:
-                part = await self._run_blocking(lambda: _run_or_refuse(request, listed))
-                channel.connection.send([_encoded(request, part)])
-        channel.remove_delayed_cost(_LIST_COST)
+        try:
+            async with self._one_list_at_a_time:
+                if not channel.is_closed:
+                    part = await self._run_blocking(lambda: _run_or_refuse(request, listed))
+                    channel.connection.send([_encoded(request, part)])
+        finally:
+            channel.remove_delayed_cost(_LIST_COST)
 
     def _bookie_info(self, batch: Batch, request: pb.Request) -> Message:
         wanted, info = request.getBookieInfoRequest.requested, pb.GetBookieInfoResponse()

@@ -137,8 +137,6 @@ class BookieService:
 
     def _set_read_only(self, read_only: bool, why: str) -> None:
         self._bookie.read_only = read_only
-        if read_only:
-            self._warn(f"{self._server.node} is read-only until disk space is available: {why}")
-        else:
-            self._warn(f"{self._server.node} is writable again: {why}")
+        state = "read-only" if read_only else "writable again"
+        self._warn(f"{self._server.node} is {state}: {why}")
         self._registration.renew()

@@ -195,12 +195,9 @@ class EntryLogger:
         return disk
 
     def remove(self, log_id: int) -> None:
-        """Delete a finished log that has no live entries. Call this in the thread that runs the
-        reads.
-        """
-        reader = self._readers.pop(log_id, None)
-        if reader is not None:
-            reader.close()
+        """Delete a log that no index points to."""
+        # A read in another thread may still be using the reader, so do not close it.
+        self._readers.pop(log_id, None)
         disk = self._disk_of.pop(log_id)
         disk.remove(f"current/{log_name(log_id)}")
         disk.sync_folder("current")

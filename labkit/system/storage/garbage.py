@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from labkit.system.model.errors import StorageDamagedException
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.storage.disk import Disk, sync_file
 from labkit.system.storage.entry_log import (
@@ -104,6 +105,8 @@ class GarbageCollector:
         self._logs: dict[int, EntryLogMetadata] = {}
         self._emptied: dict[int, LedgerIndex] = {}
         """Ledgers whose entries have been dropped in memory but not yet on disk."""
+        self.skipped_logs: dict[int, StorageDamagedException] = {}
+        """Logs that the last `collect` kept because a file is damaged."""
 
     @property
     def logs(self) -> list[EntryLogMetadata]:
@@ -136,14 +139,19 @@ class GarbageCollector:
             # Remove the index from `_emptied` only after the flush, so that the next collection
             # retries a failed flush.
             del self._emptied[ledger_id]
+        self.skipped_logs.clear()
         for log_id in self.entry_logger.finished_log_ids():
-            # Read the metadata only once, because a finished log never changes.
-            metadata = self._logs.get(log_id) or read_log_metadata(
-                self.entry_logger.disk_of(log_id), log_id
-            )
-            # A ledger whose entries were dropped still has an index.
-            dropped = [i for i in metadata.ledger_bytes if not self._has_entries(i)]
-            self._logs[log_id] = metadata.without(dropped)
+            try:
+                # Read the metadata only once, because a finished log never changes.
+                metadata = self._logs.get(log_id) or read_log_metadata(
+                    self.entry_logger.disk_of(log_id), log_id
+                )
+                # A ledger whose entries were dropped still has an index.
+                dropped = [i for i in metadata.ledger_bytes if not self._has_entries(i)]
+            except StorageDamagedException as error:
+                self.skipped_logs[log_id] = error
+            else:
+                self._logs[log_id] = metadata.without(dropped)
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
 
     def compact(self, log_id: int, batch_entries: int) -> Iterator[Copied]:
@@ -181,7 +189,9 @@ class GarbageCollector:
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Delete a log without live entries. Call this in the thread that runs the reads."""
+        """Delete a log without live entries, once all reads have ended that began before the
+        `collect` or `compact` that emptied it.
+        """
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 

@@ -52,7 +52,7 @@ class Memtable:
         kept = self._ledgers.get(ledger_id)
         if kept is None:
             kept = self._ledgers[ledger_id] = {}
-        if entry_id not in kept:
+        if kept.get(entry_id) is None:
             kept[entry_id] = data
             self.size_bytes += len(data)
             self.entry_count += 1

@@ -243,9 +243,10 @@ class LedgerStore:
         if ledger is None:
             raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
         # Read the memtables first, because a concurrent flush moves entries to the index.
-        found = set(self.memtable.entry_ids(ledger_id))
-        if self.flushing_memtable:
-            found.update(self.flushing_memtable.entry_ids(ledger_id))
+        newer, older = self.memtable, self.flushing_memtable
+        found = set(newer.entry_ids(ledger_id))
+        if older is not None:
+            found.update(older.entry_ids(ledger_id))
         return sorted(found.union(entry_id for entry_id, _ in ledger.index.locations()))
 
     def ledger(self, ledger_id: int) -> LedgerDescriptor | None:

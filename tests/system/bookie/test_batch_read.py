@@ -2,10 +2,12 @@
 
 import pytest
 
+from labkit.system.bookie import batch_read
 from labkit.system.bookie.batch_read import MAX_ENTRIES, read_batch
 from labkit.system.model.batch_read import encode_size, room_for, room_taken
 from labkit.system.model.errors import NoEntryException
 from labkit.system.model.wire import BatchReadRequest
+from labkit.system.storage.entry_batch import EntryBatch, read_entries
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.machine.disk import SimDisk
@@ -86,3 +88,21 @@ def test_each_entry_that_a_batch_gives_is_reported_with_its_place(store: LedgerS
     assert [(row.kind, row.entry, row.detail) for row in rows] == [
         ("read.served", entry_id, place) for entry_id in (1, 2)
     ]
+
+
+def test_entries_count_as_read_from_the_memtable_if_a_flush_ends_during_the_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read_during_a_flush(store: LedgerStore, *details: int) -> EntryBatch:
+        found = read_entries(store, *details)
+        store.checkpoint()
+        return found
+
+    monkeypatch.setattr(batch_read, "read_entries", read_during_a_flush)
+    store, rows = store_over(SimDisk(), SimDisk()), list[Event]()
+    for entry_id in range(COUNT):
+        store.add_entry(LEDGER, entry_id, stored(entry_id), KEY)
+    store.recorder.listen(rows.extend)
+    assert count(store, asked(most=3)) == 3
+    read = [(row.entry, row.detail) for row in rows if row.kind == "read.served"]
+    assert read == [(1, "memtable"), (2, "memtable")]

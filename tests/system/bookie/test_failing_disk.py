@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from labkit.system.model.errors import StorageDamagedException
+from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.storage.config import StorageConfig
 from labkit.worlds.live.disk import RealFile
 from tests.system.bookie.in_process import bodies, running
-from tests.system.bookie.raw import add, added, answer, entry
+from tests.system.bookie.raw import RECOVERY_ADD, add, added, answer, entry
 from tests.system.bookie.raw import read as read_request
+from tests.system.bookie.v3 import V3
 from tests.until import until
 
 
@@ -129,3 +131,46 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
         assert not node.bookie.read_only
         send(read_request(1, 0), read_request(1, 1))
         assert connection.writes[3] == bodies(*found)
+
+
+async def test_recovery_adds_are_refused_once_a_memtable_that_cannot_be_flushed_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    config = StorageConfig(skip_list_size_limit=1000)
+    async with running(tmp_path, config=config, flush_interval_ms=1) as (node, _):
+        monkeypatch.setattr(node.store, "flush", fail)
+        node.journal.release(1000)
+        node.flush.release()
+        connection, send = node.connect()
+        send(add(1, 0))
+        await until(lambda: node.bookie.read_only)
+        for entry_id in range(1, 11):
+            send(add(1, entry_id, bytes(200), flags=RECOVERY_ADD | 4))
+        v3 = V3(node)
+        refused = v3.add(1, 11, recovery=True, priority=100)
+        assert v3.status(refused) == pb.EREADONLY
+        await until(lambda: sum(map(len, connection.writes)) == 11)
+        taken = [node.store.is_in_memory(1, entry_id) for entry_id in range(11)]
+        assert taken == [True] * 6 + [False] * 5
+        # The client can still read.
+        send(read_request(1, 5))
+        assert connection.writes[-1] == bodies(answer(2, 0, 1, 5, entry(1, 5, bytes(200))))
+
+
+async def test_a_client_that_disconnects_while_it_waits_for_space_is_forgotten(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, config=StorageConfig(skip_list_size_limit=100)) as (node, _):
+        gone, send = node.connect()
+        other, send_other = node.connect()
+        send(add(1, 0, bytes(100)))
+        await until(lambda: node.flush.held)
+        send(add(1, 1, bytes(100)))
+        send_other(add(1, 2, bytes(100)))
+        gone.drop()
+        node.flush.release()
+        await until(lambda: other.calls == ["pause", "resume"])
+        assert gone.calls == ["pause"]

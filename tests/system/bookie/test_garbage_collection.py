@@ -23,9 +23,11 @@ from labkit.system.model.errors import (
     LedgerFencedException,
     NoEntryException,
 )
-from labkit.system.storage.entry_log import log_name
+from labkit.system.storage.entry_log import log_ids, log_name
 from labkit.system.storage.garbage import Copied
+from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.trace.events import Event
+from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.bookie.raw import KEY, entry
 from tests.system.storage.support import SMALL, open_store
@@ -52,14 +54,17 @@ class Collecting:
     rows: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = open_store(self.folder, replace(SMALL, log_size_limit=2048))
-        self.store.recorder.listen(self.rows.extend)
+        self.open()
         for entry_id in range(4):
             for ledger_id in (KEPT, GONE):
                 data = entry(ledger_id, entry_id, bytes(1000))
                 self.store.add_entry(ledger_id, entry_id, data, KEY)
             self.store.commit()
             self.store.checkpoint()
+
+    def open(self) -> None:
+        self.store = open_store(self.folder, replace(SMALL, log_size_limit=2048))
+        self.store.recorder.listen(self.rows.extend)
         self.garbage = GarbageCollection(
             self.store, self.ask, self.drop_overreplicated, self.run_here, self.config
         )
@@ -367,3 +372,56 @@ async def test_logs_in_which_no_ledger_lives_go_as_a_whole(tmp_path: Path) -> No
     await collecting.garbage.collect()
     assert [row.file for row in collecting.rows if row.kind == "log.removed"] == logs != []
     assert set(logs) & set(disk.names("current")) == set()
+
+
+async def test_a_ledger_with_a_damaged_index_does_not_end_the_bookie(tmp_path: Path) -> None:
+    config = replace(CONFIG, gc_wait_time_ms=1, gc_overreplicated_ledger_wait_time_ms=1)
+    collecting = Collecting(tmp_path, config, overreplicated=[KEPT])
+    collecting.store.close()
+    RealDisk(tmp_path / "l").open(index_path(KEPT)).write(0, b"damaged")
+    collecting.open()
+    running = asyncio.create_task(collecting.garbage.run())
+    await until(lambda: running.done() or len(collecting.notes("garbage.collected")) > 2)
+    assert not running.done(), running.exception()
+    running.cancel()
+    assert collecting.store.ledger_ids() == [KEPT]
+    assert "unreadable header" in collecting.notes("garbage.kept")[0]
+    assert len(collecting.store.garbage.skipped_logs) == 4
+    assert set(collecting.store.garbage.skipped_logs) <= set(log_ids(RealDisk(tmp_path / "l")))
+
+
+def test_a_failed_search_for_over_replicated_ledgers_is_retried_at_the_next_collection(
+    tmp_path: Path,
+) -> None:
+    async def run() -> None:
+        config = replace(CONFIG, gc_wait_time_ms=1000, gc_overreplicated_ledger_wait_time_ms=10_000)
+        collecting = Collecting(tmp_path, config, existing=None)
+        running = asyncio.create_task(collecting.garbage.run())
+        await asyncio.sleep(10.5)
+        collecting.existing = [KEPT]
+        await asyncio.sleep(1)
+        running.cancel()
+        assert len(collecting.looked_at) == 1
+
+    SimLoop().run(run())
+
+
+def test_a_failed_compaction_is_retried_at_the_next_collection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Compaction] = []
+
+    async def fail(kind: Compaction) -> None:
+        tried.append(kind)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def run() -> None:
+        config = replace(CONFIG, gc_wait_time_ms=1000, minor_compaction_interval_s=10)
+        garbage = Collecting(tmp_path, config).garbage
+        monkeypatch.setattr(garbage, "compact", fail)
+        running = asyncio.create_task(garbage.run())
+        await asyncio.sleep(11.5)
+        running.cancel()
+
+    SimLoop().run(run())
+    assert tried == [Compaction.MINOR] * 2

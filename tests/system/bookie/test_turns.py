@@ -5,6 +5,8 @@ them, and who has to wait.
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from labkit.system.bookie.channel import MAX_DELAYED_COST, REQUEST_COST
 from labkit.system.bookie.turns import TURN_COST
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
@@ -222,3 +224,17 @@ async def test_requests_whose_answers_come_later_take_their_part_of_a_turn(node:
     assert other.status(read) is None
     await some_turns()
     assert other.status(read) == pb.EOK
+
+
+async def test_lists_of_entries_that_fail_do_not_block_their_client(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> list[int]:
+        raise ZeroDivisionError("planted")
+
+    client = V3(node)
+    assert await answered(client, client.add(1, 0)) == [pb.EOK]
+    monkeypatch.setattr(node.store, "entry_ids", fail)
+    for _ in range(MAX_DELAYED_COST // (64 * 1024)):
+        client.ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, pb.GetListOfEntriesOfLedgerRequest(ledgerId=1))
+    assert await answered(client, client.read(1, 0)) == [pb.EOK]

@@ -2,6 +2,7 @@
 the fence is kept, and new entries are not lost.
 """
 
+import errno
 from contextlib import suppress
 
 import pytest
@@ -187,3 +188,24 @@ def test_a_ledger_with_its_first_entry_alone_gives_it_up(machine: Machine) -> No
     assert store.garbage.drop_entries(MOVED)
     assert not store.garbage.drop_entries(MOVED)
     assert not store.garbage.drop_entries(99)
+
+
+def test_copies_that_come_back_after_a_flush_without_space_are_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = machine.open(ROLLS_SOON)
+    add_copies(store)
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(store.ledgers, "flush", fail)
+        with pytest.raises(OSError, match="No space left on device"):
+            store.checkpoint()
+    store.ledgers.take_settled([MOVED])
+    assert store.garbage.drop_entries(MOVED)
+    add_copies(store)
+    store.checkpoint()
+    assert moved_entries(store) == copies()
+    machine.cut_power()
+    assert moved_entries(machine.open(ROLLS_SOON)) == copies()

@@ -3,7 +3,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from labkit.system.model.errors import NoLedgerException
+from labkit.system.model.errors import NoLedgerException, StorageDamagedException
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.entry_log import log_ids
 from labkit.system.storage.garbage import (
@@ -12,6 +12,7 @@ from labkit.system.storage.garbage import (
     logs_to_compact,
     read_log_metadata,
 )
+from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDiskError, SimFile
 from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
@@ -262,3 +263,23 @@ def test_a_log_with_a_ledgers_first_entry_alone_is_kept(machine: Machine) -> Non
         store.garbage.remove_log(log_id)
     assert store.read_entry(LIVING, 0) == entry(LIVING, 0)
     assert [each.log_id for each in store.garbage.logs] == [0]
+
+
+def test_a_log_is_left_alone_if_one_of_its_ledgers_has_a_damaged_index(machine: Machine) -> None:
+    store = machine.open(ROLLS_SOON)
+    fill(store)
+    store.close()
+    machine.ledgers.open(index_path(LIVING)).write(0, b"damaged")
+    store = machine.open(ROLLS_SOON)
+    with pytest.raises(StorageDamagedException):
+        store.read_entry(LIVING, 0)
+    empty = store.garbage.collect([DELETED])
+    skipped = store.garbage.skipped_logs
+    for log_id in set(log_ids(machine.ledgers)) - set(empty) - set(skipped):
+        assert LIVING not in read_log_metadata(machine.ledgers, log_id).ledger_bytes
+    assert len(skipped) == 4
+    for error in skipped.values():
+        assert "unreadable header" in str(error)
+    assert store.garbage.logs == [log(log_id, 0) for log_id in empty]
+    with pytest.raises(NoLedgerException):
+        store.read_entry(DELETED, 0)

@@ -105,3 +105,15 @@ def test_many_small_entries_take_little_more_memory_than_the_limit() -> None:
     finally:
         tracemalloc.stop()
     assert taken < 2 * limit
+
+
+def test_an_entry_that_was_removed_can_be_put_again() -> None:
+    memtable = Memtable()
+    for entry_id in range(2):
+        memtable.put(1, entry_id, b"first")
+    (runs,) = memtable.slices(100)
+    memtable.remove(runs)
+    memtable.put(1, 0, b"second")
+    assert list(memtable) == [(1, 0, b"second")]
+    assert (memtable.entry_count, memtable.size_bytes) == (1, 6)
+    assert memtable.last_entry_id(1) == 1

@@ -13,9 +13,12 @@ from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.entry_log import scan_entry_log
 from labkit.system.storage.journal import FENCE, LEDGER_KEY, journal_ids
 from labkit.system.storage.log_mark import read_last_mark
+from labkit.system.storage.memtable import Memtable
+from labkit.system.storage.store import LedgerStore
+from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.disk import SimFile
 from tests.system.storage.machine import Machine
-from tests.system.storage.support import CRC32C, KEY, OTHER_KEY, add, entry, open_store
+from tests.system.storage.support import CRC32C, KEY, OTHER_KEY, SMALL, add, entry, open_store
 
 # Adds and reads
 
@@ -287,3 +290,28 @@ def test_a_store_that_was_closed_has_no_file_open(tmp_path: Path) -> None:
     assert len(open_files(tmp_path)) >= 3  # a journal, an entry log, an index
     store.close()
     assert open_files(tmp_path) == []
+
+
+def test_a_checkpoint_may_end_while_the_entries_of_a_ledger_are_listed(machine: Machine) -> None:
+    """Entries are listed in the flush thread, but checkpoints end on the event loop."""
+
+    class EndsAfterOneRead(LedgerStore):
+        """A store whose checkpoint ends after `flushing_memtable` has been read once."""
+
+        _flushing: Memtable | None = None
+
+        @property
+        def flushing_memtable(self) -> Memtable | None:
+            found, self._flushing = self._flushing, None
+            return found
+
+        @flushing_memtable.setter
+        def flushing_memtable(self, memtable: Memtable | None) -> None:
+            self._flushing = memtable
+
+    recorder = Recorder("bookie", lambda: 0)
+    store = EndsAfterOneRead([machine.journal], [machine.ledgers], SMALL, recorder, 1)
+    add(store, 5, 0, 1)
+    store.flushing_memtable, store.memtable = store.memtable, Memtable()
+    add(store, 5, 2)
+    assert store.entry_ids(5) == [0, 1, 2]

@@ -55,9 +55,10 @@ class LedgerCache:
         self._ledgers: dict[int, LedgerDescriptor] = {}
         self._with_open_file: deque[LedgerIndex] = deque()
         """At most `open_file_limit` indexes, in the order in which they were opened."""
-        # Check all file names now, because an invalid name must make the start fail, as in
-        # BookKeeper.
-        self.ledger_ids()
+        self._found_at_start = {i for disk in disks for i in ledger_ids_on_disk(disk)}
+        """The stored ledgers that existed at the start. Later calls of `ledger_ids` do not list the
+        directories, because that can take a second.
+        """
 
     def get(self, ledger_id: int) -> LedgerDescriptor | None:
         ledger = self._ledgers.get(ledger_id)
@@ -96,14 +97,16 @@ class LedgerCache:
             self.flush()
 
     def remove(self, ledger_id: int) -> None:
-        ledger = self._ledgers.pop(ledger_id, None)
-        if ledger is not None:
-            ledger.index.close()
         disk = self._find(ledger_id)
         if disk is not None:
             path = index_path(ledger_id)
             disk.remove(path)
             disk.sync_folder(path.rpartition("/")[0])
+        # Forget the ledger only now, because a read in another thread would load it again.
+        self._found_at_start.discard(ledger_id)
+        ledger = self._ledgers.pop(ledger_id, None)
+        if ledger is not None:
+            ledger.index.forget_file()
 
     def empty(self, ledger_id: int) -> LedgerIndex:
         """Drop the ledger's entries but keep its master key and fence. The entries are dropped from
@@ -137,8 +140,7 @@ class LedgerCache:
         self._full_directories = directories if len(directories) < len(self._disks) else set()
 
     def ledger_ids(self) -> list[int]:
-        stored = (ledger_id for disk in self._disks for ledger_id in ledger_ids_on_disk(disk))
-        return sorted({*self._ledgers, *stored})
+        return sorted({*self._ledgers, *self._found_at_start})
 
     def flush(self) -> None:
         flushed = list[tuple[LedgerIndex, WrittenIndex]]()

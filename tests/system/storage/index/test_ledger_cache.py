@@ -377,3 +377,41 @@ def test_the_file_of_a_ledger_that_was_removed_or_emptied_is_closed(tmp_path: Pa
     assert open_indexes() == {"2.idx"}
     cache.close()
     assert open_indexes() == set()
+
+
+def test_listing_the_ledgers_again_reads_no_directory(tmp_path: Path) -> None:
+    class CountingLists(RealDisk):
+        lists = 0
+
+        def files(self, folder: str, suffix: str) -> list[str]:
+            self.lists += 1
+            return super().files(folder, suffix)
+
+    disk = CountingLists(tmp_path)
+    first = LedgerCache([disk], StorageConfig())
+    for ledger_id in (1, 2, 3):
+        first.create(ledger_id, KEY)
+    first.flush()
+    first.close()
+    ledgers = LedgerCache([disk], StorageConfig())
+    ledgers.create(4, KEY)
+    lists = disk.lists
+    assert ledgers.ledger_ids() == [1, 2, 3, 4]
+    for ledger_id in (1, 4):
+        ledgers.remove(ledger_id)
+    assert ledgers.ledger_ids() == [2, 3]
+    assert disk.lists == lists > 0
+
+
+def test_a_read_during_a_removal_does_not_bring_the_ledger_back(tmp_path: Path) -> None:
+    class ReadDuringRemoval(RealDisk):
+        def remove(self, path: str) -> None:
+            assert ledgers.get(1) is not None
+            super().remove(path)
+
+    ledgers = LedgerCache([ReadDuringRemoval(tmp_path)], StorageConfig())
+    ledgers.create(1, KEY)
+    ledgers.flush()
+    ledgers.remove(1)
+    assert ledgers.get(1) is None
+    assert ledgers.ledger_ids() == []
