@@ -194,7 +194,7 @@ class GarbageCollection:
         for error in self._store.garbage.skipped_logs.values():
             self._recorder.record("garbage.kept", explanation=str(error))
         for log_id in empty:
-            self._store.garbage.remove_log(log_id)
+            await self._run_blocking(partial(self._store.garbage.remove_log, log_id))
             self._recorder.record("log.removed", file=log_name(log_id))
 
     async def drop_overreplicated(self) -> None:
@@ -238,7 +238,7 @@ class GarbageCollection:
             while (copied := await self._run_blocking(next_batch)) is not None:
                 batch_pause_s = pause_s(copied, self._config)
                 await asyncio.sleep(batch_pause_s)
-            self._store.garbage.remove_log(log_id)
+            await self._run_blocking(partial(self._store.garbage.remove_log, log_id))
             self._recorder.record("log.compacted", file=log_name(log_id))
 
     async def _compact_if_due(self) -> None:
