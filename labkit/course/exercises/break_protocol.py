@@ -10,8 +10,8 @@ from labkit.course.checking.exercise import Refused, exercise
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import ClusterTrial, failures
 from labkit.course.runs.timeline import RunCounterexample, timeline
+from labkit.system.bookie.error_codes import STORAGE_ERRORS
 from labkit.system.bookie.node import Bookie
-from labkit.system.bookie.refusals import UNREADABLE
 from labkit.system.check import Verdict, broken, check_all
 from labkit.system.check.promises.durability import AcknowledgedIsDurable
 from labkit.system.check.promises.writing import AckQuorumIsReached
@@ -231,7 +231,7 @@ def fixed(learner: Callable[[str], str]) -> str:
         def read(self, ledger_id: int, entry_id: int) -> bytes:
             try:
                 return super().read(ledger_id, entry_id)
-            except (NoLedgerException, NoEntryException, *UNREADABLE) as error:
+            except (NoLedgerException, NoEntryException, *STORAGE_ERRORS) as error:
                 response = trial(_OUTCOMES.get(type(error), _UNREADABLE))
                 raise _ERRORS[response](str(error)) from error
 

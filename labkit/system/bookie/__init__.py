@@ -17,10 +17,10 @@ more operations on the same store:
     explicit LAC   a LastAddConfirmed that is written to the journal without an entry
     queries        which entries of a ledger are stored here, and how much disk space is free
 
-Requests and responses are handled in batches, without a task or future per entry. Adds are
-processed on arrival. All other requests share a limited amount of time in each iteration of the
+Requests and responses are handled in batches, without a task or future per entry. Adds of version 2
+are processed on arrival. All other requests share a limited amount of time in each iteration of the
 event loop; if there are too many of them, the clients are served in turn. A bookie stops reading
-from a client that does not read its responses.
+from a client that does not read its responses (`channel` lists all the limits).
 
 Invariants:
   - No add, fencing read or explicit LAC is acknowledged before its journal record is durable. The
@@ -30,19 +30,20 @@ Invariants:
 
 A bookie notices that a ledger was deleted when it collects garbage. From then on, it rejects every
 add to the ledger, even during recovery, as if the ledger were fenced, and responds "no such ledger"
-to all other requests. As in BookKeeper, a writer whose ledger was deleted may still receive
-acknowledgements
+to reads, fences and explicit LACs. As in BookKeeper, a writer whose ledger was deleted may still
+receive acknowledgements
   - before the next collection (`gcWaitTime`), if the ledger is not fenced;
   - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
     next collection;
   - from a bookie that has restarted since it collected the ledger, unless its journal still
-    contains the fence, or from any bookie seven days after the last request for the ledger.
+    contains the fence, or from any bookie seven days after the last add, fence or explicit LAC for
+    the ledger.
 
-A full disk does not count as a failed disk. A checkpoint that runs out of space is retried, and
-the bookie is read-only until it succeeds. If a checkpoint fails for any other reason, or if the
-journal fails, the process ends, because the contents of the failed disk are unknown. Compactions
-need disk space before they free any, so they are suspended while the ledger directories are full or
-almost full, as in BookKeeper.
+A full ledger directory does not count as a failed disk: a checkpoint that runs out of space is
+retried, and the bookie is read-only until it succeeds. If a checkpoint fails for any other reason,
+or if the journal cannot be written, even for lack of space, the process ends, because the contents
+of the failed disk are unknown. Compactions need disk space before they free any, so they are
+suspended while the ledger directories are full or almost full, as in BookKeeper.
 
 Differences from BookKeeper:
   - A bookie remembers all ledgers that it has collected; BookKeeper remembers only those that its
@@ -57,7 +58,7 @@ Differences from BookKeeper:
     early. A batch read returns at most 1,000 entries.
   - A bookie keeps appending to an entry log in an almost full directory, and switches to another
     directory only when that one is full.
-  - A read-only bookie accepts high-priority adds as long as its journal has space
+  - A read-only bookie accepts high-priority adds until its memtable or its journal is full
     (`minUsableSizeForHighPriorityWrites` is ignored).
   - A bookie that has no disk space for the replayed entries starts read-only, serves reads from
     memory, and flushes the entries as soon as space is available (BookKeeper does not start).
@@ -68,6 +69,7 @@ Differences from BookKeeper:
   - The response to a long poll does not contain the time at which LastAddConfirmed advanced
     (`lacUpdateTimestamp`).
 
-Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `refusals`, `batch_read`, `commit`,
-`checkpoints`, `disk_monitor`, `garbage_collection`; then `protocol_v3`, `long_poll`.
+Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `error_codes`, `batch_read`,
+`commit`, `checkpoints`, `periodic_check`, `disk_monitor`, `garbage_collection`; then `protocol_v3`,
+`long_poll`.
 """

@@ -11,7 +11,7 @@ from labkit.system.storage.entry_batch import EntryBatch, read_entries
 from labkit.system.storage.store import LedgerStore
 
 MAX_ENTRIES = 1000
-"""The maximum per response, so that other clients do not have to wait long."""
+"""Caps a response, so that one client cannot stall the others."""
 
 
 def read_batch(

@@ -1,5 +1,19 @@
 """A client's connection and its pending requests.
 
+Five limits keep one client from filling the memory or stalling the others:
+
+    limit                                 effect until it no longer applies
+    the turn's time is used up, or        other requests than version 2 adds wait in the channel
+      other requests are waiting            (`Turns.serve_or_queue`)
+    `is_blocked`: the responses that      requests wait in the channel
+      wait for a sync cost too much         (`Turns`)
+    not `is_writable`: the client does    waiting requests are not served, and `Pause.TURN`
+      not read its responses                (`Turns.hold_back`)
+    requests are waiting in the channel   `Pause.TURN`: the bookie stops reading from the client
+                                            (`Turns.hold_back`)
+    the memtable or a journal is full     `Pause.SPACE`: likewise; a read-only bookie rejects adds
+                                            instead (`Bookie`)
+
 In BookKeeper: `proto/BookieRequestHandler.java`, which pauses a client by calling
 `setAutoRead(false)` on its Netty channel.
 """
@@ -8,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
 
 from labkit.system.bookie.commit import Pending
@@ -16,9 +31,9 @@ from labkit.system.model.net import Connection
 from labkit.system.storage.log_mark import LogMark
 
 REQUEST_COST = 4096
-"""The cost of a request besides the size of its response; the unit is the time to copy a byte."""
+"""Fixed cost per request, in units of the time it takes to copy one byte."""
 MAX_DELAYED_COST = 1024 * 1024
-"""While the total cost of its delayed responses is at least this high, a channel is not served."""
+"""A channel is not served while its delayed responses cost at least this much."""
 
 R = TypeVar("R")
 Serve = Callable[["Batch", R], None]
@@ -91,7 +106,7 @@ class Batch:
 
     `responses` can be sent immediately. `deferred` adds wait until they are written to the
     journal; `adds` and `others` (fences, explicit LACs, forces) wait until the journal is synced.
-    `cost` is the cost of all requests except adds.
+    `cost` is the cost of all requests except version 2 adds.
     """
 
     channel: Channel
@@ -109,30 +124,22 @@ class Batch:
         self.cost += len(body) + REQUEST_COST * requests
 
     def respond_when_synced(
-        self, body: bytes, ledger_id: int, mark: LogMark, entry_ids: Sequence[int] = (NO_ENTRY_ID,)
+        self,
+        body: bytes,
+        ledger_id: int,
+        traced_at: LogMark,
+        entry_ids: Sequence[int] = (NO_ENTRY_ID,),
     ) -> None:
-        """Add a response that is sent after a journal sync, and count its cost until then.
+        """Add a response that is sent once everything appended so far is synced, and count its cost
+        until then.
 
         Pass no `entry_ids` if the request has no journal record.
         """
         cost = REQUEST_COST + len(body)
         self.cost += cost
         self.channel.add_delayed_cost(cost)
-        ids = [ledger_id]
-        self.others += (
-            Pending(self.channel.connection, [body], ids, entry_ids, [b""], mark),
-            Pending(_CostRelease(self.channel, cost), (), ids, (), (), mark),
+        release = partial(self.channel.remove_delayed_cost, cost)
+        connection, ids = self.channel.connection, [ledger_id]
+        self.others.append(
+            Pending(connection, [body], ids, entry_ids, [b""], traced_at, on_sent=release)
         )
-
-
-@dataclass(slots=True)
-class _CostRelease:
-    """Stands in for the connection in a `Pending` that is queued right after a response. When its
-    turn comes, it subtracts the cost of that response from the channel's delayed cost.
-    """
-
-    channel: Channel
-    cost: int
-
-    def send(self, bodies: Sequence[bytes]) -> None:
-        self.channel.remove_delayed_cost(self.cost)

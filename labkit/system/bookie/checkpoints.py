@@ -1,4 +1,4 @@
-"""Flushes the memtable to disk when the memtable is full or the flush interval has elapsed.
+"""Runs a checkpoint when the memtable is full or the flush interval has elapsed.
 
 A checkpoint that runs out of disk space is retried after the next interval. Until it succeeds, the
 entries remain readable in memory, their journal files are kept, and the bookie is read-only.
@@ -11,32 +11,36 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from labkit.system.bookie.commit import RunBlocking
-from labkit.system.bookie.poll import Poll
+from labkit.system.bookie.commit import RunInThread
+from labkit.system.bookie.periodic_check import PeriodicCheck
 from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.store import LedgerStore
 
-OnSpace = Callable[[OSError | None], None]
-"""Called with the error if a checkpoint runs out of space, and with None once one succeeds."""
+OnCheckpointEnd = Callable[[OSError | None], None]
+"""Called with the error when a checkpoint has run out of space, and with None when the next one has
+succeeded.
+"""
 
 
 class Checkpoints:
     def __init__(
         self,
         store: LedgerStore,
-        run_blocking: RunBlocking,
+        run_in_flush_thread: RunInThread,
         flush_interval_ms: int,
         on_flushed: Callable[[], None],
-        on_space: OnSpace,
+        on_checkpoint_end: OnCheckpointEnd,
     ) -> None:
         """`on_flushed` is called after each checkpoint."""
         self._store = store
-        self._run_blocking = run_blocking
+        self._run_in_flush_thread = run_in_flush_thread
         self._on_flushed = on_flushed
-        self._on_space = on_space
+        self._on_checkpoint_end = on_checkpoint_end
         self._has_space = not store.start_lacked_space
         self._wanted = asyncio.Event()
-        self._interval = Poll(flush_interval_ms / 1000, self._is_worthwhile, self._wanted.set)
+        self._interval = PeriodicCheck(
+            flush_interval_ms / 1000, self._is_worthwhile, self._wanted.set
+        )
 
     def start_if_needed(self) -> None:
         if self._store.needs_checkpoint:
@@ -50,10 +54,11 @@ class Checkpoints:
             # Restart the interval even if a full memtable is the reason for this checkpoint.
             self._interval.end()
             self._wanted.clear()
-            lack_of_space = await self._checkpoint()
-            if (lack_of_space is None) != self._has_space:
-                self._has_space = lack_of_space is None
-                self._on_space(lack_of_space)
+            error = await self._checkpoint()
+            has_space = error is None
+            if has_space != self._has_space:
+                self._has_space = has_space
+                self._on_checkpoint_end(error)
 
     def _is_worthwhile(self) -> bool:
         # After a checkpoint has run out of space, only another attempt shows whether there is space
@@ -64,7 +69,7 @@ class Checkpoints:
         """Return None, or the error if the checkpoint ran out of disk space."""
         checkpoint = self._store.begin_checkpoint()
         try:
-            await self._run_blocking(partial(self._store.flush, checkpoint))
+            await self._run_in_flush_thread(partial(self._store.flush, checkpoint))
         except OSError as error:
             if not is_out_of_space(error):
                 raise

@@ -17,6 +17,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 from labkit.system.model.length_prefixed import LENGTH_SIZE
+from labkit.system.model.net import Connection
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.journal import Journal, JournalGroup
 from labkit.system.storage.log_mark import LogMark
@@ -25,35 +26,30 @@ from labkit.system.trace.recorder import Recorder
 T = TypeVar("T")
 
 
-class RunBlocking(Protocol):
+class RunInThread(Protocol):
     """Runs blocking disk operations outside the event loop, one after another."""
 
     def __call__(self, call: Callable[[], T], /) -> Awaitable[T]: ...
 
 
-class Sink(Protocol):
-    """An object that accepts responses, usually a client's connection."""
-
-    def send(self, bodies: Sequence[bytes]) -> None: ...
-
-
 class Pending(NamedTuple):
-    """Responses that may be sent once their journal records are durable.
+    """Responses that wait until the journal is synced or, for deferred adds, written.
 
-    `records` contains the bodies of the journal records, one per entry. All the ledgers share one
-    journal, in which the records are contiguous; the first record is at `mark`.
+    The other fields are for the trace. All the ledgers share one journal. For adds, `records`
+    contains the entries, whose journal records are contiguous; the first record is at `traced_at`.
     """
 
-    connection: Sink
+    connection: Connection
     responses: Sequence[bytes]
     ledger_ids: Sequence[int]
     entry_ids: Sequence[int]
     records: Sequence[bytes]
-    mark: LogMark
+    traced_at: LogMark
+    on_sent: Callable[[], None] | None = None
 
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
         """Record an event for each entry, with the position of its journal record."""
-        file, offset = self.mark.file_name, self.mark.offset
+        file, offset = self.traced_at.file_name, self.traced_at.offset
         # A force request names a ledger but has no records, so nothing is recorded for it.
         columns = zip(self.ledger_ids, self.entry_ids, self.records, strict=False)
         for ledger_id, entry_id, record in columns:
@@ -65,24 +61,23 @@ class GroupCommit:
     def __init__(
         self,
         journal: Journal,
-        run_blocking: RunBlocking,
+        run_in_journal_thread: RunInThread,
         recorder: Recorder,
         config: StorageConfig,
-        on_synced: Callable[[], None],
+        on_group_done: Callable[[], None],
     ) -> None:
-        """`on_synced` is called after each group."""
-        self._journal = journal
-        self._run_blocking = run_blocking
+        """`on_group_done` is called after each group."""
+        self.journal = journal
+        self._run_in_journal_thread = run_in_journal_thread
         self._recorder = recorder
         self._config = config
-        self._on_synced = on_synced
+        self._on_group_done = on_group_done
         self._waiting: list[Pending] = []
         self._deferred: list[Pending] = []
         self._unsynced: JournalGroup | None = None
         """The last group, if it has been written but not synced."""
         self._to_report: list[Pending] = []
-        """Acknowledged adds whose records have not been synced; empty unless the trace has a
-        listener.
+        """Deferred adds to report as synced later; filled only while someone listens to the trace.
         """
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
@@ -94,7 +89,7 @@ class GroupCommit:
         self._waiting += pending
         self._deferred += deferred
         self._something_waits.set()
-        if group_is_full(self._journal.group_bytes, self._journal.group_records, self._config):
+        if group_is_full(self.journal.group_bytes, self.journal.group_records, self._config):
             self._group_is_full.set()
 
     async def run(self) -> None:
@@ -109,24 +104,24 @@ class GroupCommit:
                 await self._gather()
             # Clear the event before the write, because requests that arrive during it set it again.
             self._something_waits.clear()
-            group = self._journal.seal()
+            group = self.journal.seal()
             ready, self._waiting = self._waiting, []
             deferred, self._deferred = self._deferred, []
             if deferred or self._unsynced is not None:
                 await self._write_then_sync(group, deferred, must_sync=bool(ready))
             elif group is not None:
-                await self._run_blocking(partial(self._journal.write_and_sync, group))
-                self._journal.note_synced(group)
+                await self._run_in_journal_thread(partial(self.journal.write_and_sync, group))
+                self.journal.note_synced(group)
             self._report(ready)
             _send(ready)
-            self._on_synced()
+            self._on_group_done()
 
     async def _write_then_sync(
         self, group: JournalGroup | None, deferred: list[Pending], *, must_sync: bool
     ) -> None:
         """Send the responses in `deferred` after the write and before the sync."""
         if group is not None:
-            await self._run_blocking(partial(self._journal.write_unsynced, group))
+            await self._run_in_journal_thread(partial(self.journal.write_unsynced, group))
             self._unsynced = group
             _send(deferred)
             if self._recorder.listening:
@@ -134,8 +129,8 @@ class GroupCommit:
             # A sync covers only one file, and the next group is written to another file.
             must_sync = must_sync or group.ends_file
         if must_sync and self._unsynced is not None:
-            await self._run_blocking(self._journal.sync)
-            self._journal.note_synced(self._unsynced)
+            await self._run_in_journal_thread(self.journal.sync)
+            self.journal.note_synced(self._unsynced)
             self._unsynced = None
             synced, self._to_report = self._to_report, []
             self._report(synced)
@@ -154,14 +149,15 @@ class GroupCommit:
 
 
 def _send(ready: list[Pending]) -> None:
-    # Use ids as keys, because a connection may not be hashable.
-    by_connection: dict[int, tuple[Sink, list[bytes]]] = {}
+    by_connection: dict[Connection, list[bytes]] = {}
     for pending in ready:
-        connection = pending.connection
-        responses = by_connection.setdefault(id(connection), (connection, []))[1]
+        responses = by_connection.setdefault(pending.connection, [])
         responses += pending.responses
-    for connection, responses in by_connection.values():
+    for connection, responses in by_connection.items():
         connection.send(responses)
+    for pending in ready:
+        if pending.on_sent is not None:
+            pending.on_sent()
 
 
 def group_is_full(group_bytes: int, group_records: int, config: StorageConfig) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from labkit.system.bookie.poll import Poll
+from labkit.system.bookie.periodic_check import PeriodicCheck
 from labkit.system.model.errors import NoWritableLedgerDirException
 from labkit.system.model.settings import InvalidSettingException, check_ranges, setting
 from labkit.system.storage.store import LedgerStore
@@ -31,7 +31,7 @@ class Space(Enum):
     FULL = "full"
 
 
-OnSpace = Callable[[Space], None]
+OnSpaceChange = Callable[[Space], None]
 """Called when the available space changes."""
 
 
@@ -41,8 +41,8 @@ class DiskConfig:
 
     A directory is full if the usage of its file system (0 to 1) exceeds `disk_usage_threshold`, and
     almost full if it exceeds `disk_usage_warn_threshold`. If all directories are full, the bookie
-    becomes read-only until the usage of one of them falls below `disk_usage_lwm_threshold` (None:
-    the same as `disk_usage_threshold`). With `read_only_mode_on_any_disk_full_enabled`, one full
+    becomes read-only until the usage of one of them falls below `disk_usage_lwm_threshold`
+    (defaults to `disk_usage_threshold`). With `read_only_mode_on_any_disk_full_enabled`, one full
     directory is enough to make the bookie read-only. Without `read_only_mode_enabled`, the bookie
     stops instead of becoming read-only. With `force_read_only_bookie`, it is always read-only.
 
@@ -102,14 +102,14 @@ class DiskMonitor:
         usages: Usages,
         config: DiskConfig,
         on_read_only: OnReadOnly,
-        on_space: OnSpace,
+        on_space_change: OnSpaceChange,
     ) -> None:
         self._store = store
         self._usages = usages
         self._config = config
         self._recorder = store.recorder
         self._on_read_only = on_read_only
-        self._on_space = on_space
+        self._on_space_change = on_space_change
         self._full: set[int] = set()
         self._all_are_full = False
         self._any_is_almost_full = False
@@ -118,7 +118,7 @@ class DiskMonitor:
         )
         self._check_due = asyncio.Event()
         interval_s = config.disk_check_interval_ms / 1000
-        self._interval = Poll(interval_s, self._has_changed, self._check_due.set)
+        self._interval = PeriodicCheck(interval_s, self._has_changed, self._check_due.set)
         self._checked_usages: Mapping[str, float] = {}
         self._read_only = False
         self._space = Space.ENOUGH
@@ -145,15 +145,15 @@ class DiskMonitor:
         self._any_is_almost_full = max(usages) > self._config.disk_usage_warn_threshold
         if self._must_be_read_only and not self._config.read_only_mode_enabled:
             raise NoWritableLedgerDirException(
-                f"{self._lack_of_space}; free disk space, or set readOnlyModeEnabled=true"
+                f"{self._reason}; free disk space, or set readOnlyModeEnabled=true"
             )
         self._report_changes()
 
-    def on_checkpoint(self, lack_of_space: OSError | None) -> None:
+    def on_checkpoint(self, error: OSError | None) -> None:
         """Keep the bookie read-only after a checkpoint has run out of space, until a checkpoint
         succeeds.
         """
-        self._failed_checkpoint = str(lack_of_space or "")
+        self._failed_checkpoint = str(error or "")
         self._check_due.set()
         if self._config.read_only_mode_enabled:
             self._report_changes()
@@ -172,12 +172,12 @@ class DiskMonitor:
         return forced or too_full or bool(self._failed_checkpoint)
 
     @property
-    def _lack_of_space(self) -> str:
+    def _reason(self) -> str:
         usages = [f"{path} is {usage:.0%} full" for path, usage in self._checked_usages.items()]
         return ", ".join((*usages, *filter(None, [self._failed_checkpoint])))
 
     def _report_changes(self) -> None:
-        read_only, why = self._must_be_read_only, self._lack_of_space
+        read_only, why = self._must_be_read_only, self._reason
         if read_only != self._read_only:
             self._read_only = read_only
             if self._config.force_read_only_bookie:
@@ -191,4 +191,4 @@ class DiskMonitor:
             space = Space.FULL
         if space is not self._space:
             self._space = space
-            self._on_space(space)
+            self._on_space_change(space)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from labkit.system.bookie.commit import RunBlocking
+from labkit.system.bookie.commit import RunInThread
 from labkit.system.bookie.disk_monitor import Space
 from labkit.system.metadata.store import MetadataError
 from labkit.system.model.errors import StorageDamagedException
@@ -30,8 +30,8 @@ ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
 """Returns the ids of all existing ledgers, or raises `MetadataError` if it cannot be certain."""
 
 DropOverreplicated = Callable[[Sequence[int], Callable[[int], None]], Awaitable[None]]
-"""Calls the second argument for each of these ledgers that is certain to be over-replicated, or
-raises `MetadataError`.
+"""Calls `drop(ledger_id)` for each given ledger that is definitely over-replicated, or raises
+`MetadataError`.
 """
 
 _DAY_S = 86_400
@@ -134,14 +134,16 @@ class GarbageCollection:
         store: LedgerStore,
         existing_ledgers: ExistingLedgers,
         drop_overreplicated: DropOverreplicated,
-        run_blocking: RunBlocking,
+        run_in_flush_thread: RunInThread,
         config: GarbageConfig,
     ) -> None:
-        """`run_blocking` must also run the store's flushes, because they write entry logs, too."""
+        """`run_in_flush_thread` must run the store's flushes, too, because they also write entry
+        logs.
+        """
         self._store = store
         self._existing_ledgers = existing_ledgers
         self._drop_overreplicated = drop_overreplicated
-        self._run_blocking = run_blocking
+        self._run_in_flush_thread = run_in_flush_thread
         self._config = config
         self._recorder = store.recorder
         self._space = Space.ENOUGH
@@ -156,7 +158,11 @@ class GarbageCollection:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Collect garbage forever. Raises `OSError` if the disk fails."""
+        """Collect garbage forever. Raises `OSError` if the disk fails.
+
+        A damaged file does not end this, as in BookKeeper: the logs with entries of its ledger are
+        kept.
+        """
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._config.gc_wait_time_ms / 1000):
@@ -189,12 +195,12 @@ class GarbageCollection:
         self._store.collected.add(deleted)
         for ledger_id in deleted:
             self._recorder.record("ledger.collected", ledger_id)
-        empty = await self._run_blocking(partial(self._store.garbage.collect, deleted))
+        empty = await self._run_in_flush_thread(partial(self._store.garbage.collect, deleted))
         self._recorder.record("garbage.collected", size=len(deleted))
         for error in self._store.garbage.skipped_logs.values():
             self._recorder.record("garbage.kept", explanation=str(error))
         for log_id in empty:
-            await self._run_blocking(partial(self._store.garbage.remove_log, log_id))
+            await self._run_in_flush_thread(partial(self._store.garbage.remove_log, log_id))
             self._recorder.record("log.removed", file=log_name(log_id))
 
     async def drop_overreplicated(self) -> None:
@@ -235,10 +241,10 @@ class GarbageCollection:
             next_batch = partial(next, batches, None)
             # Copy in batches, because flushes run in the same thread and must not wait until a
             # whole log has been copied.
-            while (copied := await self._run_blocking(next_batch)) is not None:
+            while (copied := await self._run_in_flush_thread(next_batch)) is not None:
                 batch_pause_s = pause_s(copied, self._config)
                 await asyncio.sleep(batch_pause_s)
-            await self._run_blocking(partial(self._store.garbage.remove_log, log_id))
+            await self._run_in_flush_thread(partial(self._store.garbage.remove_log, log_id))
             self._recorder.record("log.compacted", file=log_name(log_id))
 
     async def _compact_if_due(self) -> None:

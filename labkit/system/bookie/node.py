@@ -9,12 +9,12 @@ from itertools import chain
 
 from labkit.system.bookie.batch_read import source_of
 from labkit.system.bookie.channel import Batch, Channel, Pause
-from labkit.system.bookie.checkpoints import Checkpoints, OnSpace
-from labkit.system.bookie.commit import GroupCommit, Pending, RunBlocking
+from labkit.system.bookie.checkpoints import Checkpoints, OnCheckpointEnd
+from labkit.system.bookie.commit import GroupCommit, Pending, RunInThread
+from labkit.system.bookie.error_codes import STORAGE_ERRORS
 from labkit.system.bookie.long_poll import LongPolls
 from labkit.system.bookie.protocol_v2 import ProtocolV2
 from labkit.system.bookie.protocol_v3 import ProtocolV3
-from labkit.system.bookie.refusals import UNREADABLE
 from labkit.system.bookie.turns import Turns
 from labkit.system.model.errors import UnauthorizedAccessException
 from labkit.system.model.net import Connection, OnBodies
@@ -28,29 +28,29 @@ class Bookie:
     def __init__(
         self,
         store: LedgerStore,
-        write_journals: Sequence[RunBlocking],
-        write_entries: RunBlocking,
+        run_in_journal_threads: Sequence[RunInThread],
+        run_in_flush_thread: RunInThread,
         flush_interval_ms: int,
-        on_space: OnSpace,
+        on_checkpoint_end: OnCheckpointEnd,
         disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`write_journals` has one element per journal. `disk_space` returns the total and free
-        bytes of the file systems that contain the ledger directories.
+        """`run_in_journal_threads` has one runner per journal. `disk_space` returns the total and
+        free bytes of the file systems that contain the ledger directories.
         """
         self.disk_space = disk_space
         self._store = store
         self._recorder = store.recorder
         self._commits = [
-            GroupCommit(journal, write_journal, store.recorder, store.config, self._resume_clients)
-            for journal, write_journal in zip(store.journals, write_journals, strict=True)
+            GroupCommit(journal, run, store.recorder, store.config, self._resume_clients)
+            for journal, run in zip(store.journals, run_in_journal_threads, strict=True)
         ]
         self._checkpoints = Checkpoints(
-            store, write_entries, flush_interval_ms, self._resume_clients, on_space
+            store, run_in_flush_thread, flush_interval_ms, self._resume_clients, on_checkpoint_end
         )
         self._polls = LongPolls()
         self._turns = Turns(self._finish)
         self._v2 = ProtocolV2(self, store, self._turns)
-        self._v3 = ProtocolV3(self, store, self._polls, write_entries, self._turns)
+        self._v3 = ProtocolV3(self, store, self._polls, run_in_flush_thread, self._turns)
         self._held: dict[Channel, None] = {}
         """Channels that are paused until there is space."""
         self._read_only = False
@@ -65,7 +65,7 @@ class Bookie:
                 for commit in self._commits:
                     group.create_task(commit.run())
                 group.create_task(self._checkpoints.run())
-        except* UNREADABLE as errors:
+        except* STORAGE_ERRORS as errors:
             failed += errors.exceptions
         if failed:
             raise failed[0]  # Inside `except*`, this would be wrapped in a group.
@@ -130,7 +130,7 @@ class Bookie:
             self._respond_later(adds + others, deferred)
             self._checkpoints.start_if_needed()
             if not self._polls.is_empty:
-                self._v3.wake(
+                self._v3.advance_polls(
                     dict.fromkeys(chain.from_iterable(add.ledger_ids for add in adds + deferred))
                 )
         self._turns.hold_back(channel)
@@ -140,13 +140,13 @@ class Bookie:
 
     def _respond_later(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Pass each response to the journal that contains its ledger's records."""
-        count = len(self._commits)
-        if count == 1:  # A fast path: most bookies have one journal.
+        if len(self._commits) == 1:  # A fast path: most bookies have one journal.
             self._commits[0].respond_later(pending, deferred)
             return
-        for number, commit in enumerate(self._commits):
-            own_pending = [item for item in pending if item.ledger_ids[0] % count == number]
-            own_deferred = [item for item in deferred if item.ledger_ids[0] % count == number]
+        journal_of = self._store.journal_of
+        for commit in self._commits:
+            own_pending = [p for p in pending if journal_of(p.ledger_ids[0]) is commit.journal]
+            own_deferred = [p for p in deferred if journal_of(p.ledger_ids[0]) is commit.journal]
             if own_pending or own_deferred:
                 commit.respond_later(own_pending, own_deferred)
 

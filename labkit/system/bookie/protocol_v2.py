@@ -9,7 +9,7 @@ from typing import Protocol
 from labkit.system.bookie.batch_read import read_batch
 from labkit.system.bookie.channel import Batch
 from labkit.system.bookie.commit import Pending
-from labkit.system.bookie.refusals import REFUSALS, UNREADABLE, code_of
+from labkit.system.bookie.error_codes import REFUSALS, STORAGE_ERRORS, code_of
 from labkit.system.bookie.turns import Turns
 from labkit.system.model.batch_read import encode_batch_response
 from labkit.system.model.errors import LedgerFencedException, UnauthorizedAccessException
@@ -47,8 +47,9 @@ class BookieOperations(Protocol):
         """
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger. The caller may respond only after the journal has been synced up to the
-        returned mark.
+        """Fence the ledger, and return the position of the journal record. Pass the response, even
+        an error response, to `Batch.respond_when_synced`, because it implies that the ledger is
+        fenced.
 
         Raises `UnauthorizedAccessException`.
         """
@@ -88,7 +89,7 @@ class ProtocolV2:
             mark = self._store.add_entries(
                 ledger_ids, entry_ids, entries, master_key, recovery=recovery
             )
-        except (LedgerFencedException, UnauthorizedAccessException, *UNREADABLE) as error:
+        except (LedgerFencedException, UnauthorizedAccessException, *STORAGE_ERRORS) as error:
             ledgers = add.by_ledger()
             if len(ledgers) == 1:
                 batch.responses += add.responses(code_of(error))
@@ -114,7 +115,7 @@ class ProtocolV2:
             else:
                 pieces, count = read_batch(self._bookie.read, self._store, request)
                 response = encode_batch_response(request, _OK, pieces)
-        except REFUSALS + UNREADABLE as error:
+        except REFUSALS + STORAGE_ERRORS as error:
             code = code_of(error)
             if isinstance(request, ReadRequest):
                 response = encode_response(_READ, code, ledger_id, request.entry_id)
@@ -123,8 +124,6 @@ class ProtocolV2:
         if mark is None:
             batch.respond(response, count)
         else:
-            # Send even an error response after the sync, because it implies that the ledger is
-            # fenced.
             batch.respond_when_synced(response, ledger_id, mark)
 
 

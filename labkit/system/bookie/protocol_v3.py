@@ -14,10 +14,10 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from labkit.system.bookie.channel import REQUEST_COST, Batch, Channel
-from labkit.system.bookie.commit import Pending, RunBlocking
+from labkit.system.bookie.commit import Pending, RunInThread
+from labkit.system.bookie.error_codes import REFUSALS, STORAGE_ERRORS, code_of
 from labkit.system.bookie.long_poll import LongPolls
 from labkit.system.bookie.protocol_v2 import BookieOperations
-from labkit.system.bookie.refusals import REFUSALS, UNREADABLE, code_of
 from labkit.system.bookie.turns import Turns
 from labkit.system.model.availability import availability_of, encode_availability
 from labkit.system.model.entry import NO_ENTRY_ID
@@ -48,13 +48,13 @@ class ProtocolV3:
         bookie: BookieOperations,
         store: LedgerStore,
         polls: LongPolls,
-        run_blocking: RunBlocking,
+        run_in_flush_thread: RunInThread,
         turns: Turns,
     ) -> None:
         self._bookie = bookie
         self._store = store
         self._polls = polls
-        self._run_blocking = run_blocking
+        self._run_in_flush_thread = run_in_flush_thread
         self._turns = turns
         self._listing: dict[asyncio.Task[None], None] = {}
         self._one_list_at_a_time = asyncio.Lock()
@@ -70,8 +70,8 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve all requests in turn, even adds, because decoding an add takes as long as storing
-        it.
+        """Schedule adds like all other requests: in version 3, they are not cheap, because each one
+        must be decoded separately.
         """
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)
@@ -96,11 +96,11 @@ class ProtocolV3:
             if part is not None:
                 batch.respond(_encoded(request, part))
 
-    def wake(self, ledger_ids: Iterable[int]) -> None:
+    def advance_polls(self, ledger_ids: Iterable[int]) -> None:
         """End the long polls of these ledgers if their LastAddConfirmed has advanced enough."""
         for ledger_id in filter(self._polls.is_waited_for, ledger_ids):
             # If LastAddConfirmed cannot be read now, the polls continue until they time out.
-            with suppress(*REFUSALS, *UNREADABLE):
+            with suppress(*REFUSALS, *STORAGE_ERRORS):
                 self._polls.advance(ledger_id, last_add_confirmed(self._store, ledger_id))
 
     # Adds and forces
@@ -136,8 +136,8 @@ class ProtocolV3:
         if not read.HasField("previousLAC"):
             return self._found(request)
         confirmed = last_add_confirmed(self._store, read.ledgerId)
-        ledger = self._store.ledger(read.ledgerId)
-        if confirmed > read.previousLAC or read.timeOut <= 0 or ledger is None or ledger.fenced:
+        is_fenced = self._store.ledger_for_reads(read.ledgerId).fenced
+        if confirmed > read.previousLAC or read.timeOut <= 0 or is_fenced:
             return self._poll_result(request)
         batch.cost += REQUEST_COST
         channel = batch.channel
@@ -148,9 +148,6 @@ class ProtocolV3:
         return None
 
     def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
-        """Send even an error response after the sync, because it implies that the ledger is
-        fenced.
-        """
         read = request.readRequest
         mark = self._bookie.fence(read.ledgerId, read.masterKey)
         part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
@@ -176,7 +173,7 @@ class ProtocolV3:
         read = request.readRequest
         found = self._entry(request, read.entryId)
         # Return the entry even if the last entry, which contains LastAddConfirmed, is unreadable.
-        with suppress(*UNREADABLE):
+        with suppress(*STORAGE_ERRORS):
             found.maxLAC = last_add_confirmed(self._store, read.ledgerId)
         return found
 
@@ -193,7 +190,7 @@ class ProtocolV3:
             return response_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         batch.respond_when_synced(_done(request), write.ledgerId, mark)
-        self.wake([write.ledgerId])
+        self.advance_polls([write.ledgerId])
         return None
 
     def _read_lac(self, batch: Batch, request: pb.Request) -> Message:
@@ -211,8 +208,8 @@ class ProtocolV3:
     # Queries
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """List a ledger's entries in the checkpoint thread, because this reads the whole index;
-        only one such request is served at a time.
+        """List a ledger's entries in the flush thread, because this reads the whole index; only one
+        such request is served at a time.
         """
         batch.cost += REQUEST_COST
         # Count the cost now, so that a client cannot queue an unlimited number of these requests.
@@ -233,7 +230,7 @@ class ProtocolV3:
         try:
             async with self._one_list_at_a_time:
                 if not channel.is_closed:
-                    part = await self._run_blocking(lambda: _run_or_refuse(request, listed))
+                    part = await self._run_in_flush_thread(lambda: _run_or_refuse(request, listed))
                     channel.connection.send([_encoded(request, part)])
         finally:
             channel.remove_delayed_cost(_LIST_COST)
@@ -256,7 +253,7 @@ def _run_or_refuse(request: pb.Request, operation: Callable[[], T]) -> T | Messa
     """Return the result of the operation, or the response that reports its error."""
     try:
         return operation()
-    except REFUSALS + UNREADABLE as error:
+    except REFUSALS + STORAGE_ERRORS as error:
         return response_to(request, STATUSES[code_of(error)])
 
 

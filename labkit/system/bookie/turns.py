@@ -5,9 +5,9 @@
                      otherwise they wait, and each channel gets a share of every following turn,
                      starting with the channel that has waited longest
 
-So large reads by one client do not delay the adds of other clients, which are received between
-turns. To limit the memory per client, the bookie stops reading from a channel that has waiting
-requests, or whose client does not read its responses.
+This way, large reads by one client do not delay the adds of other clients, which are received
+between turns. To limit the memory per client, the bookie stops reading from a channel that has
+waiting requests, or whose client does not read its responses.
 
 In BookKeeper: `proto/BookieRequestProcessor.java` (thread pools by kind of request,
 `maxPendingReadRequestsPerThread`), `proto/PacketProcessorBase.java` (sendResponseAndWait).
@@ -96,8 +96,8 @@ class Turns:
             if channel.may_be_served:
                 self._serve_share(Batch(channel))
             self._wake(channel)
-        # Reset this only after the loop above, which also serves channels that are woken during the
-        # turn.
+        # While this is set, `_wake` does not schedule another turn; the loop above serves those
+        # channels anyway.
         self._is_next_due = False
         if self._queue:
             self._schedule_next()

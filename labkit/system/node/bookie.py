@@ -68,7 +68,7 @@ class BookieService:
             store,
             existing_ledgers=partial(LedgerManager(ports.metadata).ids_in, ports.instance_id),
             drop_overreplicated=overreplicated.drop,
-            run_blocking=ports.write_entries,
+            run_in_flush_thread=ports.run_in_flush_thread,
             config=config.garbage,
         )
         self._monitor = DiskMonitor(
@@ -76,14 +76,14 @@ class BookieService:
             ports.disk_usages,
             config.disk,
             on_read_only=self._set_read_only,
-            on_space=self._garbage.on_space,
+            on_space_change=self._garbage.on_space,
         )
         self._bookie = bookie_class(
             store,
-            write_journals=ports.write_journals,
-            write_entries=ports.write_entries,
+            run_in_journal_threads=ports.run_in_journal_threads,
+            run_in_flush_thread=ports.run_in_flush_thread,
             flush_interval_ms=config.flush_interval_ms,
-            on_space=self._monitor.on_checkpoint,
+            on_checkpoint_end=self._monitor.on_checkpoint,
             disk_space=ports.disk_space,
         )
         self._registration = self.registration_class(

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from labkit.system.autorecovery.random_source import Draw
-from labkit.system.bookie.commit import RunBlocking
+from labkit.system.bookie.commit import RunInThread
 from labkit.system.bookie.disk_monitor import Usages
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
@@ -33,15 +33,16 @@ class BookiePorts:
     """The additional ports of a bookie.
 
     `metadata` is the session that owns the bookie's registration, and `instance_id` is the cluster
-    id in the bookie's cookie. `write_journals` contains one runner per journal of the store;
-    `write_entries` runs flushes and garbage collection. `disk_space` returns the total and free
-    bytes of the ledger directories. `warn` logs a message for the bookie's operator.
+    id in the bookie's cookie. `run_in_journal_threads` contains one runner per journal of the
+    store; `run_in_flush_thread` runs flushes, garbage collection and listings. `disk_space` returns
+    the total and free bytes of the ledger directories. `warn` logs a message for the bookie's
+    operator.
     """
 
     metadata: MetadataStore
     instance_id: str
-    write_journals: Sequence[RunBlocking]
-    write_entries: RunBlocking
+    run_in_journal_threads: Sequence[RunInThread]
+    run_in_flush_thread: RunInThread
     disk_usages: Usages
     disk_space: Callable[[], tuple[int, int]]
     warn: Callable[[str], None]

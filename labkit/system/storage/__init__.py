@@ -39,12 +39,11 @@ per journal, and a thread for flushes and garbage collection; the simulated worl
     event loop       `protocol_v2`, `protocol_v3`: add, read, fence, explicit LAC
                      `checkpoints`: `begin_checkpoint`, `end_checkpoint`; when to run one
                      `disk_monitor`: `set_full_directories`; makes a bookie read-only
-                     `garbage_collection`: `take_settled`, `drop_entries`, and `remove_log`, which
-                     must not run during a read
+                     `garbage_collection`: `ledger_ids`, `take_settled`, `drop_entries`
     journal thread   `commit` (GroupCommit): `Journal.write_and_sync`, or `write_unsynced` and
                      `sync`; the event loop then sends the responses that waited for them
-    flush thread     `LedgerStore.flush`, `GarbageCollector.collect` and `compact`; listing a
-                     ledger's entries
+    flush thread     `LedgerStore.flush`, `LedgerStore.entry_ids`; `GarbageCollector.collect`,
+                     `compact` and `remove_log`
 
 Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `memtable`,
 `entry_log`, `last_log_id`, `log_reader`, `index/`, `store`, `other_storages`, `replay`,

@@ -4,8 +4,8 @@ When a ledger is dropped, its index is deleted, and with it the fence. If the bo
 ledger, the ledger's old writer could recreate it here, and would receive acknowledgements for
 entries that the next collection drops.
 
-A dropped ledger is therefore remembered until seven days after the last request for it, or until
-the process exits. Remembering a ledger takes about a hundred bytes of memory.
+A dropped ledger is therefore remembered until seven days after the last add, fence or explicit LAC
+for it, or until the process exits. Remembering a ledger takes about a hundred bytes of memory.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java` (recentlyFencedAndDeletedLedgers, from pull request
 4462), which remembers only ledgers that its process has written, fenced or replayed.
@@ -17,7 +17,7 @@ KEPT_S = 7 * 86_400
 
 
 class CollectedLedgers:
-    """The dropped ledgers, with the time of the last request for each ledger.
+    """The dropped ledgers, with the time of the last add, fence or explicit LAC for each ledger.
 
     Time advances only when `advance_to` is called. Therefore, a ledger may be forgotten too early,
     by up to the interval between two such calls.
@@ -39,8 +39,8 @@ class CollectedLedgers:
         self._requested_at_s.update(dict.fromkeys(ledger_ids, self._now_s))
 
     def must_reject(self, ledger_id: int) -> bool:
-        """Return whether requests for the ledger must be rejected. If so, remember the ledger for
-        another seven days.
+        """Return whether an add, fence or explicit LAC must be rejected. If so, remember the ledger
+        for another seven days.
         """
         if ledger_id not in self._requested_at_s:
             return False

@@ -16,9 +16,9 @@ class StorageConfig:
     """Settings of a bookie's storage. Sizes are in bytes unless the name ends in `mb`.
 
     By default, a group of journal records is written as soon as the previous group is synced. If
-    `journal_flush_when_queue_empty` is off (BookKeeper's default), the group waits for more records
-    until its first record is `journal_max_group_wait_ms` old, or until the group exceeds one of two
-    thresholds, one in bytes and one in records (0 disables a threshold).
+    `journal_flush_when_queue_empty` is off (BookKeeper's default), the group then waits for more
+    records for `journal_max_group_wait_ms`, or until it exceeds one of two thresholds, one in bytes
+    and one in records (0 disables a threshold).
 
     `page_limit` is the maximum number of index pages with unwritten changes (-1: labkit chooses the
     limit). If more pages have unwritten changes, all indexes are written immediately.

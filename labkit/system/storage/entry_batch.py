@@ -48,7 +48,6 @@ def _from_memory(
     store: LedgerStore, ledger_id: int, first: int, end: int, max_bytes: int
 ) -> EntryBatch:
     pieces: list[bytes] = []
-    # Keep references to both memtables, because a flush may end during the loop.
     newer, older = store.memtable, store.flushing_memtable
     for entry_id in range(first, end):
         data = newer.get(ledger_id, entry_id)

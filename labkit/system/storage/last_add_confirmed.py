@@ -8,7 +8,7 @@ In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.ja
 """
 
 from labkit.system.model.entry import ENTRY_HEADER, LAC_HEADER
-from labkit.system.model.errors import NoLedgerException, StorageDamagedException
+from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.store import LedgerStore
 
 
@@ -18,9 +18,7 @@ def last_add_confirmed(store: LedgerStore, ledger_id: int) -> int:
     Raises `NoLedgerException` if this bookie does not have the ledger, and
     `StorageDamagedException` or `OSError` if the last entry cannot be read.
     """
-    ledger = store.ledger(ledger_id)
-    if ledger is None:
-        raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
+    ledger = store.ledger_for_reads(ledger_id)
     last_entry_id = store.last_entry_id(ledger_id)
     last_read_id, confirmed = ledger.confirmed_by_entry
     if last_entry_id > last_read_id:

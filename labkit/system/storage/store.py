@@ -206,9 +206,7 @@ class LedgerStore:
         the entry, and `StorageDamagedException` or `OSError` if it should have the entry but cannot
         read it.
         """
-        ledger = self.ledgers.get(ledger_id)
-        if ledger is None:
-            raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
+        ledger = self.ledger_for_reads(ledger_id)
         if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
         # Check memory first, because during a flush, the index may not contain the entry yet.
@@ -239,9 +237,7 @@ class LedgerStore:
 
         Raises `NoLedgerException`.
         """
-        ledger = self.ledgers.get(ledger_id)
-        if ledger is None:
-            raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
+        ledger = self.ledger_for_reads(ledger_id)
         # Read the memtables first, because a concurrent flush moves entries to the index.
         newer, older = self.memtable, self.flushing_memtable
         found = set(newer.entry_ids(ledger_id))
@@ -251,6 +247,13 @@ class LedgerStore:
 
     def ledger(self, ledger_id: int) -> LedgerDescriptor | None:
         return self.ledgers.get(ledger_id)
+
+    def ledger_for_reads(self, ledger_id: int) -> LedgerDescriptor:
+        """Return the ledger, or raise `NoLedgerException`."""
+        ledger = self.ledgers.get(ledger_id)
+        if ledger is None:
+            raise NoLedgerException(f"ledger {ledger_id} does not exist on this bookie")
+        return ledger
 
     def ledger_ids(self) -> list[int]:
         return self.ledgers.ledger_ids()

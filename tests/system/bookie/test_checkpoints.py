@@ -33,13 +33,13 @@ class PlayedStore:
 def flushes(*changes: tuple[float, str], until_s: float = 1.0) -> list[float]:
     """Return the times at which the store is flushed if its flags are set at the given times."""
 
-    async def run_blocking(call: Callable[[], Any]) -> Any:
+    async def run_in_flush_thread(call: Callable[[], Any]) -> Any:
         return call()
 
     async def world() -> list[float]:
         store = PlayedStore()
         checkpoints = Checkpoints(
-            cast(LedgerStore, store), run_blocking, INTERVAL_MS, lambda: None, lambda _: None
+            cast(LedgerStore, store), run_in_flush_thread, INTERVAL_MS, lambda: None, lambda _: None
         )
 
         def change(what: str) -> None:

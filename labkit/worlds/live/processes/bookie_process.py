@@ -111,8 +111,8 @@ async def _serve(
         BookiePorts(
             metadata=metadata,
             instance_id=instance_id,
-            write_journals=[thread.run for thread in journal_threads],
-            write_entries=flush_thread.run,
+            run_in_journal_threads=[thread.run for thread in journal_threads],
+            run_in_flush_thread=flush_thread.run,
             disk_usages=lambda: {str(disk.root): disk.usage() for disk in ledger_disks},
             disk_space=lambda: disk_space(ledger_disks),
             warn=warn,

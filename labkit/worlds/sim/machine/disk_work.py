@@ -88,7 +88,7 @@ class _Call(NamedTuple):
 
 
 class DiskWorker:
-    """Runs the disk calls of one thread, one after another; implements the port `RunBlocking`."""
+    """Runs the disk calls of one thread, one after another; implements the port `RunInThread`."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from math import inf
 from types import CoroutineType
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 
-from labkit.system.bookie.poll import Poll
+from labkit.system.bookie.periodic_check import PeriodicCheck
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.garbage_collector import without_garbage_collection
 from labkit.worlds.sim.machine.interrupt import interrupt_of_this_thread
@@ -197,7 +197,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         """Schedule a step for a virtual time rather than a time on the node's own clock."""
         handle = SimHandle(when, callback, args, self, context)
-        timers = self._polls if type(callback) is Poll else self._timers
+        timers = self._polls if type(callback) is PeriodicCheck else self._timers
         heappush(timers, (when, next(self._timer_numbers), handle))
         return handle
 

@@ -170,12 +170,12 @@ class BookieNode(SimNode):
         network: NodeNetwork,
     ) -> BookieService:
         variant, cluster = self.world.variant, self.world.cluster
-        write_entries = self.new_worker()
+        run_in_flush_thread = self.new_worker()
         ports = BookiePorts(
             metadata=metadata,
             instance_id=instance_id,
-            write_journals=[self.new_worker() for _ in store.journals],
-            write_entries=write_entries,
+            run_in_journal_threads=[self.new_worker() for _ in store.journals],
+            run_in_flush_thread=run_in_flush_thread,
             disk_usages=self.usages,
             disk_space=lambda: (0, 0),
             warn=lambda message: None,

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from labkit.system.autorecovery.daemon import Rules
+from labkit.system.bookie.error_codes import STORAGE_ERRORS
 from labkit.system.bookie.node import Bookie
-from labkit.system.bookie.refusals import UNREADABLE
 from labkit.system.broker.broker import Broker
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.cookie import check_cookie
@@ -64,7 +64,7 @@ class _DeniesUnreadableEntries(Bookie):
     def read(self, ledger_id: int, entry_id: int) -> bytes:
         try:
             return super().read(ledger_id, entry_id)
-        except UNREADABLE as error:
+        except STORAGE_ERRORS as error:
             raise NoEntryException(str(error)) from error
 
 

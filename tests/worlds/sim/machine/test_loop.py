@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.system.bookie.poll import Poll
+from labkit.system.bookie.periodic_check import PeriodicCheck
 from labkit.worlds.sim.machine.loop import BudgetError, DeadlockError, RefusedError, SimLoop
 from labkit.worlds.sim.machine.process import NodeClock, Process
 
@@ -252,7 +252,7 @@ def test_the_garbage_collector_is_off_while_a_world_runs_and_on_again_after_it()
     assert gc.isenabled()
 
 
-class PollAtEachInterval(Poll):
+class CheckAtEachInterval(PeriodicCheck):
     """The same behaviour in a class unknown to the loop, which therefore never skips a check."""
 
 
@@ -266,7 +266,7 @@ HAPPENS = ("true", "true soon", "pause", "resume", "skew", "kill")
 class Nodes:
     """Two nodes with polls, and a log of their events."""
 
-    def __init__(self, loop: SimLoop, kind: type[Poll], count: int) -> None:
+    def __init__(self, loop: SimLoop, kind: type[PeriodicCheck], count: int) -> None:
         self.told: list[object] = []
         self.processes = [new_process("a"), new_process("b")]
         self._loop = loop
@@ -299,7 +299,9 @@ class Nodes:
         happens[what]()
 
 
-def story(kind: type[Poll], starts: list[int], happens: list[tuple[int, str, int]]) -> Story:
+def story(
+    kind: type[PeriodicCheck], starts: list[int], happens: list[tuple[int, str, int]]
+) -> Story:
     """Run polls and other events; times are in quarters of the polling interval."""
     loop = SimLoop()
 
@@ -325,7 +327,7 @@ def story(kind: type[Poll], starts: list[int], happens: list[tuple[int, str, int
 def test_what_polls_skip_changes_nothing(
     starts: list[int], happens: list[tuple[int, str, int]]
 ) -> None:
-    assert story(Poll, starts, happens) == story(PollAtEachInterval, starts, happens)
+    assert story(PeriodicCheck, starts, happens) == story(CheckAtEachInterval, starts, happens)
 
 
 def test_polls_with_nothing_to_do_are_not_asked_at_each_interval() -> None:
@@ -337,7 +339,7 @@ def test_polls_with_nothing_to_do_are_not_asked_at_each_interval() -> None:
         return False
 
     async def main() -> None:
-        Poll(1.0, never, lambda: None).begin()
+        PeriodicCheck(1.0, never, lambda: None).begin()
         await asyncio.sleep(1000.5)
 
     loop.run(main())
@@ -347,7 +349,7 @@ def test_polls_with_nothing_to_do_are_not_asked_at_each_interval() -> None:
 
 def test_polls_alone_do_not_keep_a_world_going_for_ever() -> None:
     async def main() -> None:
-        Poll(1.0, lambda: False, lambda: None).begin()
+        PeriodicCheck(1.0, lambda: False, lambda: None).begin()
         await asyncio.get_running_loop().create_future()
 
     with pytest.raises(BudgetError, match="60 s of virtual time"):

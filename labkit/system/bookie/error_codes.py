@@ -12,7 +12,7 @@ from labkit.system.model.errors import (
 )
 from labkit.system.model.wire import Code
 
-UNREADABLE = (StorageDamagedException, OSError)
+STORAGE_ERRORS = (StorageDamagedException, OSError)
 
 _CODES: dict[type[Exception], Code] = {
     LedgerFencedException: Code.FENCED,

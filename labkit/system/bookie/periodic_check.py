@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 
 
-class Poll:
+class PeriodicCheck:
     """Calls `holds` at intervals until it returns True, and then calls `act`.
 
     `holds` must not have side effects, because a simulated event loop skips calls if nothing has
