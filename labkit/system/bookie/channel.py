@@ -124,14 +124,10 @@ class Batch:
         self.cost += len(body) + REQUEST_COST * requests
 
     def respond_when_synced(
-        self,
-        body: bytes,
-        ledger_id: int,
-        traced_at: LogMark,
-        entry_ids: Sequence[int] = (NO_ENTRY_ID,),
+        self, body: bytes, ledger_id: int, mark: LogMark, entry_ids: Sequence[int] = (NO_ENTRY_ID,)
     ) -> None:
         """Add a response that is sent once everything appended so far is synced, and count its cost
-        until then.
+        until then. The trace reports the record at `mark` as synced.
 
         Pass no `entry_ids` if the request has no journal record.
         """
@@ -140,6 +136,4 @@ class Batch:
         self.channel.add_delayed_cost(cost)
         release = partial(self.channel.remove_delayed_cost, cost)
         connection, ids = self.channel.connection, [ledger_id]
-        self.others.append(
-            Pending(connection, [body], ids, entry_ids, [b""], traced_at, on_sent=release)
-        )
+        self.others.append(Pending(connection, [body], ids, entry_ids, [b""], mark, release))

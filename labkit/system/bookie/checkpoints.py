@@ -7,7 +7,6 @@ After any other disk failure, the contents of the disk are unknown, so the booki
 In BookKeeper: `bookie/SyncThread.java`.
 """
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -37,23 +36,16 @@ class Checkpoints:
         self._on_flushed = on_flushed
         self._on_checkpoint_end = on_checkpoint_end
         self._has_space = not store.start_lacked_space
-        self._wanted = asyncio.Event()
-        self._interval = PeriodicCheck(
-            flush_interval_ms / 1000, self._is_worthwhile, self._wanted.set
-        )
+        self._next = PeriodicCheck(flush_interval_ms / 1000, self._is_worthwhile)
 
     def start_if_needed(self) -> None:
         if self._store.needs_checkpoint:
-            self._wanted.set()
+            self._next.end_wait()
 
     async def run(self) -> None:
         """Checkpoint forever. Raises `OSError` if the disk fails."""
         while True:
-            self._interval.begin()
-            await self._wanted.wait()
-            # Restart the interval even if a full memtable is the reason for this checkpoint.
-            self._interval.end()
-            self._wanted.clear()
+            await self._next.wait()
             error = await self._checkpoint()
             has_space = error is None
             if has_space != self._has_space:

@@ -4,7 +4,6 @@ In BookKeeper: `bookie/LedgerDirsMonitor.java`, `util/DiskChecker.java`,
 `bookie/BookieStateManager.java`.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -112,13 +111,10 @@ class DiskMonitor:
         self._on_space_change = on_space_change
         self._full: set[int] = set()
         self._all_are_full = False
-        self._any_is_almost_full = False
         self._failed_checkpoint = (
             "not enough space for the replayed entries" if store.start_lacked_space else ""
         )
-        self._check_due = asyncio.Event()
-        interval_s = config.disk_check_interval_ms / 1000
-        self._interval = PeriodicCheck(interval_s, self._has_changed, self._check_due.set)
+        self._next = PeriodicCheck(config.disk_check_interval_ms / 1000, self._has_changed)
         self._checked_usages: Mapping[str, float] = {}
         self._read_only = False
         self._space = Space.ENOUGH
@@ -130,10 +126,7 @@ class DiskMonitor:
         """
         while True:
             self.check()
-            self._interval.begin()
-            await self._check_due.wait()
-            self._interval.end()
-            self._check_due.clear()
+            await self._next.wait()
 
     def check(self) -> None:
         """Check every directory once. Raises the same errors as `run`."""
@@ -142,7 +135,6 @@ class DiskMonitor:
         self._full = full_directories(usages, self._all_are_full, self._config)
         self._store.set_full_directories(self._full)
         self._all_are_full = len(self._full) == len(usages)
-        self._any_is_almost_full = max(usages) > self._config.disk_usage_warn_threshold
         if self._must_be_read_only and not self._config.read_only_mode_enabled:
             raise NoWritableLedgerDirException(
                 f"{self._reason}; free disk space, or set readOnlyModeEnabled=true"
@@ -154,7 +146,7 @@ class DiskMonitor:
         succeeds.
         """
         self._failed_checkpoint = str(error or "")
-        self._check_due.set()
+        self._next.end_wait()
         if self._config.read_only_mode_enabled:
             self._report_changes()
 
@@ -186,7 +178,9 @@ class DiskMonitor:
                 "bookie.read_only" if read_only else "bookie.writable", explanation=why
             )
             self._on_read_only(read_only, why)
-        space = Space.ALMOST_FULL if self._any_is_almost_full else Space.ENOUGH
+        highest = max(self._checked_usages.values(), default=0.0)
+        is_almost_full = highest > self._config.disk_usage_warn_threshold
+        space = Space.ALMOST_FULL if is_almost_full else Space.ENOUGH
         if self._full or self._failed_checkpoint:
             space = Space.FULL
         if space is not self._space:

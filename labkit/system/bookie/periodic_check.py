@@ -1,4 +1,4 @@
-"""Polls a condition that does not trigger an event when it becomes true.
+"""Checks at intervals whether there is work, for conditions that trigger no event.
 
 In BookKeeper: tasks that a `ScheduledExecutorService` runs at a fixed rate.
 """
@@ -8,27 +8,34 @@ from collections.abc import Callable
 
 
 class PeriodicCheck:
-    """Calls `holds` at intervals until it returns True, and then calls `act`.
+    """Lets a task wait until `holds` returns True, which is called at intervals, or until
+    `end_wait` is called.
 
     `holds` must not have side effects, because a simulated event loop skips calls if nothing has
     changed.
     """
 
-    def __init__(
-        self, interval_s: float, holds: Callable[[], bool], act: Callable[[], None]
-    ) -> None:
+    def __init__(self, interval_s: float, holds: Callable[[], bool]) -> None:
         self.interval_s = interval_s
         self.holds = holds
-        self._act = act
+        self._is_over = asyncio.Event()
 
-    def begin(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self.interval_s, self)
+    def end_wait(self) -> None:
+        """End the current call of `wait` or, if there is none, the next one immediately."""
+        self._is_over.set()
 
-    def end(self) -> None:
+    async def wait(self) -> None:
+        self._begin_interval()
+        await self._is_over.wait()
+        # The next interval starts after the work that this wait was for.
         self._timer.cancel()
+        self._is_over.clear()
 
     def __call__(self) -> None:
         if self.holds():
-            self._act()
+            self._is_over.set()
         else:
-            self.begin()
+            self._begin_interval()
+
+    def _begin_interval(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self.interval_s, self)

@@ -38,9 +38,6 @@ _READ, _OK = Opcode.READ, Code.OK
 class BookieOperations(Protocol):
     """The methods of a bookie that both wire protocols use."""
 
-    @property
-    def read_only(self) -> bool: ...
-
     def rejects_adds(self, *, high_priority: bool) -> bool:
         """Return whether the bookie is read-only and must reject such adds. It accepts
         high-priority ones, which recoveries send, unless its memtable or its journal is full.

@@ -186,7 +186,7 @@ class ProtocolV3:
 
     def _write_lac(self, batch: Batch, request: pb.Request) -> Message | None:
         write = request.writeLacRequest
-        if self._bookie.read_only:
+        if self._bookie.rejects_adds(high_priority=False):
             return response_to(request, pb.EREADONLY)
         mark = self._store.set_explicit_lac(write.ledgerId, write.body, write.masterKey)
         batch.respond_when_synced(_done(request), write.ledgerId, mark)

@@ -48,11 +48,8 @@ def _from_memory(
     store: LedgerStore, ledger_id: int, first: int, end: int, max_bytes: int
 ) -> EntryBatch:
     pieces: list[bytes] = []
-    newer, older = store.memtable, store.flushing_memtable
     for entry_id in range(first, end):
-        data = newer.get(ledger_id, entry_id)
-        if data is None and older is not None:
-            data = older.get(ledger_id, entry_id)
+        data = store.entry_in_memory(ledger_id, entry_id)
         if data is None or (max_bytes := max_bytes - _LENGTH.size - len(data)) < 0:
             break
         pieces += (_LENGTH.pack(len(data)), data)

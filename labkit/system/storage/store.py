@@ -210,7 +210,7 @@ class LedgerStore:
         if entry_id == NO_ENTRY_ID:
             entry_id = self.last_entry_id(ledger_id)
         # Check memory first, because during a flush, the index may not contain the entry yet.
-        data = self._in_memory(ledger_id, entry_id)
+        data = self.entry_in_memory(ledger_id, entry_id)
         if data is not None:
             return data
         location = ledger.index.location(entry_id) if entry_id >= 0 else 0
@@ -221,7 +221,13 @@ class LedgerStore:
         return self.entry_logger.read(location, ledger_id, entry_id)
 
     def is_in_memory(self, ledger_id: int, entry_id: int) -> bool:
-        return self._in_memory(ledger_id, entry_id) is not None
+        return self.entry_in_memory(ledger_id, entry_id) is not None
+
+    def entry_in_memory(self, ledger_id: int, entry_id: int) -> bytes | None:
+        data = self.memtable.get(ledger_id, entry_id)
+        if data is None and self.flushing_memtable is not None:
+            data = self.flushing_memtable.get(ledger_id, entry_id)
+        return data
 
     def last_entry_id(self, ledger_id: int) -> int:
         """Return the ledger's highest entry id on this bookie, or -1."""
@@ -484,12 +490,6 @@ class LedgerStore:
                 f"wrong password: ledger {ledger_id} was created with a different one"
             )
         return ledger
-
-    def _in_memory(self, ledger_id: int, entry_id: int) -> bytes | None:
-        data = self.memtable.get(ledger_id, entry_id)
-        if data is None and self.flushing_memtable is not None:
-            data = self.flushing_memtable.get(ledger_id, entry_id)
-        return data
 
     def _journal_with_key(self, ledger: LedgerDescriptor) -> Journal:
         """Return the ledger's journal. If this process has not written the ledger's master key to

@@ -1,33 +1,31 @@
-"""Tests for polls, which check a condition at intervals until it holds, on any event loop."""
+"""Tests for checks that are repeated at intervals until a condition holds, on any event loop."""
 
 import asyncio
 
 from labkit.system.bookie.periodic_check import PeriodicCheck
 
 
-def test_a_poll_acts_once_when_it_finds_its_condition_true() -> None:
+def test_a_wait_ends_once_its_condition_holds() -> None:
     async def main() -> list[int]:
-        answers, acted = [False, False, True, True], asyncio.Event()
-        poll = PeriodicCheck(0.001, lambda: answers.pop(0), acted.set)
-        poll.begin()
+        answers = [False, False, True, True]
+        check = PeriodicCheck(0.001, lambda: answers.pop(0))
         async with asyncio.timeout(60):
-            await acted.wait()
+            await check.wait()
+            await PeriodicCheck(0.01, lambda: True).wait()
         return list(map(int, answers))
 
-    # The poll checked its condition three times and stopped after it had acted.
+    # The condition was checked three times, and not again after the wait had ended.
     assert asyncio.run(main()) == [1]
 
 
-def test_a_poll_that_has_ended_is_silent() -> None:
-    async def main() -> list[str]:
-        acted: list[str] = []
-        later = asyncio.Event()
-        ended = PeriodicCheck(0.001, lambda: True, lambda: acted.append("ended"))
-        ended.begin()
-        PeriodicCheck(0.01, lambda: True, later.set).begin()
-        ended.end()
+def test_a_wait_that_is_ended_checks_nothing_more() -> None:
+    async def main() -> int:
+        answers = [False] * 3
+        ended = PeriodicCheck(0.001, lambda: answers.pop(0))
         async with asyncio.timeout(60):
-            await later.wait()
-        return acted
+            ended.end_wait()
+            await ended.wait()
+            await PeriodicCheck(0.01, lambda: True).wait()
+        return len(answers)
 
-    assert asyncio.run(main()) == []
+    assert asyncio.run(main()) == 3

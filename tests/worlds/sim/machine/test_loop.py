@@ -5,6 +5,7 @@ import gc
 import inspect
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -271,18 +272,17 @@ class Nodes:
         self.processes = [new_process("a"), new_process("b")]
         self._loop = loop
         self._holds = [False] * count
-        self._polls = [
-            kind(1.0, partial(self._holds.__getitem__, at), partial(self._act, at))
-            for at in range(count)
-        ]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._polls = [kind(1.0, partial(self._holds.__getitem__, at)) for at in range(count)]
 
     def begin(self, number: int) -> None:
-        self._polls[number].begin()
+        self._tasks.append(self._loop.create_task(self._act(number)))
 
-    def _act(self, number: int) -> None:
-        self.told.append((number, self._loop.now))
-        self._holds[number] = False
-        self.begin(number)
+    async def _act(self, number: int) -> None:
+        while True:
+            await self._polls[number].wait()
+            self.told.append((number, self._loop.now))
+            self._holds[number] = False
 
     def happen(self, what: str, number: int) -> None:
         self.told.append((what, number, self._loop.now))
@@ -339,8 +339,9 @@ def test_polls_with_nothing_to_do_are_not_asked_at_each_interval() -> None:
         return False
 
     async def main() -> None:
-        PeriodicCheck(1.0, never, lambda: None).begin()
-        await asyncio.sleep(1000.5)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1000.5):
+                await PeriodicCheck(1.0, never).wait()
 
     loop.run(main())
     assert len(asked) == 1
@@ -349,8 +350,7 @@ def test_polls_with_nothing_to_do_are_not_asked_at_each_interval() -> None:
 
 def test_polls_alone_do_not_keep_a_world_going_for_ever() -> None:
     async def main() -> None:
-        PeriodicCheck(1.0, lambda: False, lambda: None).begin()
-        await asyncio.get_running_loop().create_future()
+        await PeriodicCheck(1.0, lambda: False).wait()
 
     with pytest.raises(BudgetError, match="60 s of virtual time"):
         SimLoop(time_limit_s=60).run(main())
