@@ -20,7 +20,7 @@ more operations on the same store:
 Requests and responses are handled in batches, without a task or future per entry. Adds of version 2
 are processed on arrival. All other requests share a limited amount of time in each iteration of the
 event loop; if there are too many of them, the clients are served in turn. A bookie stops reading
-from a client that does not read its responses (`channel` lists all the limits).
+from a client that does not read its responses.
 
 Invariants:
   - No add, fencing read or explicit LAC is acknowledged before its journal record is durable. The

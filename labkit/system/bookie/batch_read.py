@@ -27,8 +27,7 @@ def read_batch(
     sources: list[str] = []
     if store.recorder.listening:
         # Look these up before the read (see `Bookie.read`).
-        entry_ids = range(first + 1, first + max_count)
-        sources = [source_of(store, ledger_id, entry_id) for entry_id in entry_ids]
+        sources = [source_of(store, ledger_id, first + n) for n in range(1, max_count)]
     more = read_entries(store, ledger_id, first + 1, max_count - 1, room)
     for entry_id, where in enumerate(sources[: more.entry_count], first + 1):
         store.recorder.record("read.served", ledger_id, entry_id, detail=where)

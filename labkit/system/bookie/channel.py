@@ -1,18 +1,15 @@
 """A client's connection and its pending requests.
 
-Five limits keep one client from filling the memory or stalling the others:
+Flow control, so that no client fills the memory or stalls the others:
 
-    limit                                 effect until it no longer applies
-    the turn's time is used up, or        other requests than version 2 adds wait in the channel
-      other requests are waiting            (`Turns.serve_or_queue`)
-    `is_blocked`: the responses that      requests wait in the channel
-      wait for a sync cost too much         (`Turns`)
-    not `is_writable`: the client does    waiting requests are not served, and `Pause.TURN`
-      not read its responses                (`Turns.hold_back`)
-    requests are waiting in the channel   `Pause.TURN`: the bookie stops reading from the client
-                                            (`Turns.hold_back`)
-    the memtable or a journal is full     `Pause.SPACE`: likewise; a read-only bookie rejects adds
-                                            instead (`Bookie`)
+    the turn has no time left               requests wait        `Turns.serve_or_queue`
+    responses that wait cost too much       requests wait        `Channel.is_blocked`
+    the client does not read its responses  requests wait, TURN  `Turns.hold_back`
+    requests wait                           TURN                 `Turns.hold_back`
+    the memtable or a journal is full       SPACE                `Bookie._must_hold`
+
+TURN and SPACE are reasons to `Pause`. Adds of version 2 never wait for a turn. A read-only bookie
+rejects adds instead of pausing for SPACE.
 
 In BookKeeper: `proto/BookieRequestHandler.java`, which pauses a client by calling
 `setAutoRead(false)` on its Netty channel.

@@ -16,9 +16,7 @@ from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.store import LedgerStore
 
 OnCheckpointEnd = Callable[[OSError | None], None]
-"""Called with the error when a checkpoint has run out of space, and with None when the next one has
-succeeded.
-"""
+"""Called with the error if a checkpoint runs out of space, and with None once one succeeds."""
 
 
 class Checkpoints:

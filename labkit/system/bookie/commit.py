@@ -77,8 +77,7 @@ class GroupCommit:
         self._unsynced: JournalGroup | None = None
         """The last group, if it has been written but not synced."""
         self._to_report: list[Pending] = []
-        """Deferred adds to report as synced later; filled only while someone listens to the trace.
-        """
+        """Deferred adds to report once they are synced; filled only if the trace has a listener."""
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 

@@ -17,9 +17,7 @@ Usages = Callable[[], Mapping[str, float]]
 """Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Called with True when the bookie becomes read-only, or False when it becomes writable, and with
-the reason.
-"""
+"""Called with whether the bookie is now read-only, and with the reason."""
 
 
 class Space(Enum):

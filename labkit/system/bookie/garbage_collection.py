@@ -137,9 +137,6 @@ class GarbageCollection:
         run_in_flush_thread: RunInThread,
         config: GarbageConfig,
     ) -> None:
-        """`run_in_flush_thread` must run the store's flushes, too, because they also write entry
-        logs.
-        """
         self._store = store
         self._existing_ledgers = existing_ledgers
         self._drop_overreplicated = drop_overreplicated
@@ -158,10 +155,8 @@ class GarbageCollection:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Collect garbage forever. Raises `OSError` if the disk fails.
-
-        A damaged file does not end this, as in BookKeeper: the logs with entries of its ledger are
-        kept.
+        """Collect garbage forever. Raises `OSError` if the disk fails. If a file is damaged, the
+        logs that it concerns are kept, as in BookKeeper.
         """
         while True:
             with suppress(TimeoutError):

@@ -131,7 +131,9 @@ class ProtocolV3:
     def _read(self, batch: Batch, request: pb.Request) -> Message | None:
         read = request.readRequest
         if is_flagged(read, pb.ReadRequest.FENCE_LEDGER):
-            self._fencing_read(batch, request)
+            mark = self._bookie.fence(read.ledgerId, read.masterKey)
+            part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
+            batch.respond_when_synced(_encoded(request, part), read.ledgerId, mark)
             return None
         if not read.HasField("previousLAC"):
             return self._found(request)
@@ -146,12 +148,6 @@ class ProtocolV3:
             channel.connection, read.ledgerId, read.previousLAC, read.timeOut, respond
         )
         return None
-
-    def _fencing_read(self, batch: Batch, request: pb.Request) -> None:
-        read = request.readRequest
-        mark = self._bookie.fence(read.ledgerId, read.masterKey)
-        part = _run_or_refuse(request, partial(self._entry, request, read.entryId))
-        batch.respond_when_synced(_encoded(request, part), read.ledgerId, mark)
 
     def _respond_to_poll(self, batch: Batch, request: pb.Request) -> None:
         result = _run_or_refuse(request, partial(self._poll_result, request))

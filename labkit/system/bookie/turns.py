@@ -6,8 +6,7 @@
                      starting with the channel that has waited longest
 
 This way, large reads by one client do not delay the adds of other clients, which are received
-between turns. To limit the memory per client, the bookie stops reading from a channel that has
-waiting requests, or whose client does not read its responses.
+between turns. `channel` lists all the limits.
 
 In BookKeeper: `proto/BookieRequestProcessor.java` (thread pools by kind of request,
 `maxPendingReadRequestsPerThread`), `proto/PacketProcessorBase.java` (sendResponseAndWait).

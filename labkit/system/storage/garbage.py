@@ -189,9 +189,7 @@ class GarbageCollector:
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Delete a log without live entries, once all reads have ended that began before the
-        `collect` or `compact` that emptied it.
-        """
+        """Delete a log that `collect` or `compact` has emptied, once earlier reads have ended."""
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 

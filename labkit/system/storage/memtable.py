@@ -26,8 +26,8 @@ class LedgerEntries(NamedTuple):
 class Memtable:
     """A sorted buffer of entries.
 
-    If an entry is put again, the first copy is kept, just as replay keeps a copy that is already
-    stored.
+    If an entry is put again before it is removed, the first copy is kept, just as replay keeps
+    a copy that is already stored.
     """
 
     def __init__(self) -> None:

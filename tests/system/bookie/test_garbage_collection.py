@@ -52,6 +52,7 @@ class Collecting:
     overreplicated: list[int] = field(default_factory=list)
     looked_at: list[list[int]] = field(default_factory=list)
     rows: list[Event] = field(default_factory=list)
+    in_flush_thread: bool = False
 
     def __post_init__(self) -> None:
         self.open()
@@ -84,7 +85,11 @@ class Collecting:
             drop(ledger_id)
 
     async def run_here(self, call: Callable[[], T], /) -> T:
-        return call()
+        self.in_flush_thread = True
+        try:
+            return call()
+        finally:
+            self.in_flush_thread = False
 
     def notes(self, kind: str) -> list[str]:
         return [row.explanation for row in self.rows if row.kind == kind]
@@ -425,3 +430,23 @@ def test_a_failed_compaction_is_retried_at_the_next_collection(
 
     SimLoop().run(run())
     assert tried == [Compaction.MINOR] * 2
+
+
+@pytest.mark.parametrize("existing", [[], [KEPT]])
+async def test_logs_are_removed_in_the_flush_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existing: list[int]
+) -> None:
+    removed_in_flush_thread: list[bool] = []
+    collecting = Collecting(tmp_path, CONFIG, existing)
+    (disk,) = collecting.store.ledger_disks
+    remove = disk.remove
+
+    def watch(path: str) -> None:
+        removed_in_flush_thread.append(collecting.in_flush_thread)
+        remove(path)
+
+    monkeypatch.setattr(disk, "remove", watch)
+    await collecting.garbage.collect()
+    await collecting.garbage.compact(Compaction.MAJOR)
+    assert len(removed_in_flush_thread) > 4
+    assert all(removed_in_flush_thread)

@@ -56,9 +56,7 @@ class LedgerCache:
         self._with_open_file: deque[LedgerIndex] = deque()
         """At most `open_file_limit` indexes, in the order in which they were opened."""
         self._found_at_start = {i for disk in disks for i in ledger_ids_on_disk(disk)}
-        """The stored ledgers that existed at the start. Later calls of `ledger_ids` do not list the
-        directories, because that can take a second.
-        """
+        """Kept so that `ledger_ids` need not list the directories, which can take a second."""
 
     def get(self, ledger_id: int) -> LedgerDescriptor | None:
         ledger = self._ledgers.get(ledger_id)
