@@ -36,7 +36,9 @@ _READ, _OK = Opcode.READ, Code.OK
 
 
 class BookieOperations(Protocol):
-    """The methods of a bookie that both wire protocols use."""
+    """The methods of a bookie that both wire protocols use. For everything else, they call the
+    store directly.
+    """
 
     def rejects_adds(self, *, high_priority: bool) -> bool:
         """Return whether the bookie is read-only and must reject such adds. It accepts

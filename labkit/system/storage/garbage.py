@@ -124,8 +124,8 @@ class GarbageCollector:
         return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
-        """Drop these ledgers; return the logs that contain entries only of ledgers without any
-        entries left, for `remove_log` to delete.
+        """Drop these ledgers. Return the logs without live entries; the caller deletes them with
+        `remove_log`.
         """
         for ledger_id in deleted:
             # Without this, the loop below would flush the index of a deleted ledger.
