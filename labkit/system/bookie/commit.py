@@ -35,8 +35,8 @@ class RunInThread(Protocol):
 class Pending(NamedTuple):
     """Responses that wait until the journal is synced or, for deferred adds, written.
 
-    The other fields are for the trace. All the ledgers share one journal. For adds, `records`
-    contains the entries, whose journal records are contiguous; the first record is at `traced_at`.
+    All the ledgers share one journal. The trace reports `entry_ids`. For adds, `records` contains
+    the entries, whose journal records are contiguous; the first record is at `traced_at`.
     """
 
     connection: Connection
@@ -46,6 +46,7 @@ class Pending(NamedTuple):
     records: Sequence[bytes]
     traced_at: LogMark
     on_sent: Callable[[], None] | None = None
+    """Called once the responses have been sent."""
 
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
         """Record an event for each entry, with the position of its journal record."""

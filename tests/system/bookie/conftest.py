@@ -13,7 +13,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     """Yield a bookie whose disk operations complete immediately."""
     async with running(tmp_path) as (node, _):
         node.journal.release(10_000)
-        node.flush.release(10_000)
+        node.flush_thread.release(10_000)
         yield node
 
 

@@ -85,7 +85,7 @@ class Node:
         self, folder: Path, config: StorageConfig, flush_interval_ms: int, journal_count: int = 1
     ) -> None:
         self.journals = [HeldDisk() for _ in range(journal_count)]
-        self.journal, self.flush = self.journals[0], HeldDisk()
+        self.journal, self.flush_thread = self.journals[0], HeldDisk()
         self.rows: list[Event] = []
         recorder = Recorder("b0", lambda: 0)
         recorder.listen(self.rows.extend)
@@ -95,7 +95,7 @@ class Node:
         self.bookie = Bookie(
             self.store,
             [journal.run for journal in self.journals],
-            self.flush.run,
+            self.flush_thread.run,
             flush_interval_ms,
             self._on_space,
         )

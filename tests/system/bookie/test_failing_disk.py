@@ -76,7 +76,7 @@ async def test_failed_flush_ends_the_bookie_and_keeps_last_log_mark(
         _, send = node.connect()
         send(add(1, 0))
         node.journal.release()
-        node.flush.release()
+        node.flush_thread.release()
         await asyncio.wait((task,))
         with pytest.raises(OSError, match="Input/output error"):
             task.result()
@@ -90,7 +90,7 @@ async def test_a_foreign_file_ends_the_bookie_and_is_named(tmp_path: Path) -> No
         _, send = node.connect()
         send(add(1, 0))
         node.journal.release()
-        node.flush.release()
+        node.flush_thread.release()
         await asyncio.wait((task,))
         with pytest.raises(StorageDamagedException, match=r"copy of 1\.txn is not a file of this"):
             task.result()
@@ -111,12 +111,12 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
             full_disk.setattr(node.store, "flush", fail)
             send(add(1, 0, bytes(100)))
             node.journal.release()
-            await until(lambda: node.flush.held and connection.writes)
+            await until(lambda: node.flush_thread.held and connection.writes)
             send(add(1, 1, bytes(100)))
             node.journal.release()
             await until(lambda: len(connection.writes) == 2)
-            node.flush.release(2)
-            await until(lambda: len(node.flush.held) == 3)
+            node.flush_thread.release(2)
+            await until(lambda: len(node.flush_thread.held) == 3)
             # The client that was paused because the memtable was full is resumed. Its adds are
             # refused, but its reads succeed.
             assert connection.calls == ["pause", "resume"]
@@ -125,7 +125,7 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
             found = [answer(2, 0, 1, n, entry(1, n, bytes(100))) for n in (0, 1)]
             assert connection.writes[2:] == [bodies(added(1, 2, code=105), *found)]
             assert node.store.marks[0] == mark
-        node.flush.release(1000)
+        node.flush_thread.release(1000)
         await until(lambda: node.store.marks[0] == node.store.journals[0].synced)
         await until(lambda: node.told_of_space == [False, True])
         assert not node.bookie.read_only
@@ -143,7 +143,7 @@ async def test_recovery_adds_are_refused_once_a_memtable_that_cannot_be_flushed_
     async with running(tmp_path, config=config, flush_interval_ms=1) as (node, _):
         monkeypatch.setattr(node.store, "flush", fail)
         node.journal.release(1000)
-        node.flush.release()
+        node.flush_thread.release()
         connection, send = node.connect()
         send(add(1, 0))
         await until(lambda: node.bookie.read_only)
@@ -167,10 +167,10 @@ async def test_a_client_that_disconnects_while_it_waits_for_space_is_forgotten(
         gone, send = node.connect()
         other, send_other = node.connect()
         send(add(1, 0, bytes(100)))
-        await until(lambda: node.flush.held)
+        await until(lambda: node.flush_thread.held)
         send(add(1, 1, bytes(100)))
         send_other(add(1, 2, bytes(100)))
         gone.drop()
-        node.flush.release()
+        node.flush_thread.release()
         await until(lambda: other.calls == ["pause", "resume"])
         assert gone.calls == ["pause"]

@@ -105,12 +105,12 @@ async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) ->
         connection, send = node.connect()
         send(add(1, 0))
         node.journal.release(2)
-        await until(lambda: node.flush.held and connection.writes)
+        await until(lambda: node.flush_thread.held and connection.writes)
         send(add(1, 1))
         await until(lambda: len(connection.writes) == 2)
         send(read_request(1, 0))
         assert connection.writes[2] == bodies(answer(2, 0, 1, 0, entry(1, 0)))
-        node.flush.release()
+        node.flush_thread.release()
         await until(lambda: ("memtable.flushed", -1) in node.kinds())
         await until(lambda: not node.store.is_in_memory(1, 0))
         send(read_request(1, 0))
@@ -121,7 +121,7 @@ async def test_full_memtable_is_flushed_beside_adds_and_reads(tmp_path: Path) ->
 async def test_checkpoint_is_made_when_the_flush_interval_has_passed(tmp_path: Path) -> None:
     async with running(tmp_path, flush_interval_ms=1) as (node, _):
         connection, send = node.connect()
-        node.flush.release(1000)
+        node.flush_thread.release(1000)
         send(add(1, 0))
         node.journal.release()
         await until(lambda: connection.writes)
@@ -205,11 +205,11 @@ async def test_a_client_is_held_back_while_the_memtable_is_full_and_the_last_one
     async with running(tmp_path, config=config) as (node, _):
         connection, send = node.connect()
         send(add(5, 0, bytes(100)))
-        await until(lambda: node.flush.held)
+        await until(lambda: node.flush_thread.held)
         assert connection.calls == []
         send(add(5, 1, bytes(100)))
         assert connection.calls == ["pause"]
-        node.flush.release(2)
+        node.flush_thread.release(2)
         node.journal.release(2)
         await until(lambda: connection.calls == ["pause", "resume"])
 

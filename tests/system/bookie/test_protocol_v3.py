@@ -302,12 +302,12 @@ async def test_a_long_list_of_entries_delays_no_other_request(held: Node) -> Non
     listing = client.ask(pb.GET_LIST_OF_ENTRIES_OF_LEDGER, list_entries)
     assert await answered(client, client.add(1, 1), client.read(1, 0)) == [pb.EOK, pb.EOK]
     assert client.status(listing) is None
-    held.flush.release()
+    held.flush_thread.release()
     assert await answered(client, listing) == [pb.EOK]
 
 
 async def test_disk_space_is_answered_as_far_as_it_is_asked_for(node: Node) -> None:
-    disks = [node.journal.run], node.flush.run
+    disks = [node.journal.run], node.flush_thread.run
     node.bookie = Bookie(
         node.store,
         *disks,
