@@ -139,7 +139,7 @@ class DiskMonitor:
             )
         self._report_changes()
 
-    def on_checkpoint(self, error: OSError | None) -> None:
+    def on_checkpoint_end(self, error: OSError | None) -> None:
         """Keep the bookie read-only after a checkpoint has run out of space, until a checkpoint
         succeeds.
         """

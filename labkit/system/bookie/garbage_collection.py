@@ -148,7 +148,7 @@ class GarbageCollection:
         self._last_minor_s = self._last_major_s = asyncio.get_running_loop().time()
         self._last_overreplicated_s = self._last_minor_s
 
-    def on_space(self, space: Space) -> None:
+    def on_space_change(self, space: Space) -> None:
         was_forced = is_forced(self._config, self._space)
         self._space = space
         if is_forced(self._config, space) and not was_forced:

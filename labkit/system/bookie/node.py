@@ -72,7 +72,7 @@ class Bookie:
 
     @property
     def read_only(self) -> bool:
-        """Whether all adds are rejected except high-priority ones, which are sent by recoveries."""
+        """Set by the disk monitor; `rejects_adds` says which adds are then rejected."""
         return self._read_only
 
     @read_only.setter

@@ -76,14 +76,14 @@ class BookieService:
             ports.disk_usages,
             config.disk,
             on_read_only=self._set_read_only,
-            on_space_change=self._garbage.on_space,
+            on_space_change=self._garbage.on_space_change,
         )
         self._bookie = bookie_class(
             store,
             run_in_journal_threads=ports.run_in_journal_threads,
             run_in_flush_thread=ports.run_in_flush_thread,
             flush_interval_ms=config.flush_interval_ms,
-            on_checkpoint_end=self._monitor.on_checkpoint,
+            on_checkpoint_end=self._monitor.on_checkpoint_end,
             disk_space=ports.disk_space,
         )
         self._registration = self.registration_class(

@@ -97,11 +97,11 @@ class Node:
             [journal.run for journal in self.journals],
             self.flush_thread.run,
             flush_interval_ms,
-            self._on_space,
+            self._on_checkpoint_end,
         )
         self.told_of_space: list[bool] = []
 
-    def _on_space(self, lack_of_space: OSError | None) -> None:
+    def _on_checkpoint_end(self, lack_of_space: OSError | None) -> None:
         self.told_of_space.append(lack_of_space is None)
         self.bookie.read_only = lack_of_space is not None
 

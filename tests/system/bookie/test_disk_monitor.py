@@ -73,7 +73,7 @@ def test_a_bookie_that_is_read_only_says_which_directory_is_how_full_and_what_di
     watched = Watched(tmp_path)
     watched.see([0.95, 0.97])
     watched.see([0.1, 0.1])
-    watched.monitor.on_checkpoint(NO_SPACE)
+    watched.monitor.on_checkpoint_end(NO_SPACE)
     notes = [row.explanation for row in watched.rows if row.kind == "bookie.read_only"]
     assert notes == [
         "/l1 is 95% full, /l2 is 97% full",
@@ -86,7 +86,7 @@ def test_a_bookie_that_is_forced_to_be_read_only_stays_so_whatever_its_disks_do(
 ) -> None:
     watched = Watched(tmp_path, replace(CONFIG, force_read_only_bookie=True))
     watched.see([0.1, 0.1], [0.95, 0.95], [0.1, 0.1])
-    watched.monitor.on_checkpoint(None)
+    watched.monitor.on_checkpoint_end(None)
     assert watched.told == [True]
     assert [row.explanation for row in watched.rows if row.kind == "bookie.read_only"] == [
         "forceReadOnlyBookie is set"
@@ -134,8 +134,8 @@ def test_the_garbage_collection_learns_every_change_of_the_fullest_directory(
     assert watched.spaces == []
     watched.see([0.1, 0.85], [0.85, 0.1], [0.95, 0.85], [0.85, 0.85], [0.1, 0.1])
     assert watched.spaces == [Space.ALMOST_FULL, Space.FULL, Space.ALMOST_FULL, Space.ENOUGH]
-    watched.monitor.on_checkpoint(NO_SPACE)
-    watched.monitor.on_checkpoint(None)
+    watched.monitor.on_checkpoint_end(NO_SPACE)
+    watched.monitor.on_checkpoint_end(None)
     assert watched.spaces[-2:] == [Space.FULL, Space.ENOUGH]
 
 
@@ -144,7 +144,7 @@ async def test_a_bookie_that_may_not_be_read_only_stops(tmp_path: Path) -> None:
     watched.usages = [0.95, 0.1]
     running = asyncio.create_task(watched.monitor.run())
     await asyncio.sleep(0)
-    watched.monitor.on_checkpoint(NO_SPACE)
+    watched.monitor.on_checkpoint_end(NO_SPACE)
     with pytest.raises(NoWritableLedgerDirException, match="readOnlyModeEnabled=true"):
         await running
     watched.usages = [0.95, 0.95]
@@ -159,11 +159,11 @@ def test_a_bookie_is_writable_only_when_directories_and_checkpoints_have_space(
     tmp_path: Path,
 ) -> None:
     watched = Watched(tmp_path)
-    watched.monitor.on_checkpoint(NO_SPACE)
+    watched.monitor.on_checkpoint_end(NO_SPACE)
     watched.monitor.check()
     assert watched.told == [True]
     watched.see([0.95, 0.95])
-    watched.monitor.on_checkpoint(None)
+    watched.monitor.on_checkpoint_end(None)
     assert watched.told == [True]
     watched.see([0.1, 0.1])
     assert watched.told == [True, False]

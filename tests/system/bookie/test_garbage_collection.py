@@ -204,7 +204,7 @@ async def test_a_compaction_goes_on_only_as_long_as_there_is_space(
 ) -> None:
     collecting = Collecting(tmp_path, CONFIG)
     await collecting.garbage.collect()
-    collecting.garbage.on_space(space)
+    collecting.garbage.on_space_change(space)
     await collecting.garbage.compact(Compaction.MAJOR)
     assert collecting.compacted() == compacted
     assert bool(collecting.notes("garbage.kept")) == (compacted == 0)
@@ -225,10 +225,10 @@ async def test_directories_that_become_full_start_a_forced_compaction_without_a_
         tmp_path, replace(FORCED, gc_wait_time_ms=NEVER_MS, minor_compaction_interval_s=NEVER_MS)
     )
     running = asyncio.create_task(collecting.garbage.run())
-    collecting.garbage.on_space(Space.FULL)
+    collecting.garbage.on_space_change(Space.FULL)
     await until(lambda: collecting.compacted() == 4)
     # Directories that stay full, or are still almost full, do not start another collection.
-    collecting.garbage.on_space(Space.ALMOST_FULL)
+    collecting.garbage.on_space_change(Space.ALMOST_FULL)
     for _ in range(10):
         await asyncio.sleep(0)
     assert len(collecting.notes("garbage.collected")) == 1
@@ -243,7 +243,7 @@ async def test_while_the_metadata_store_does_not_answer_nothing_is_dropped(tmp_p
         existing=None,
     )
     running = asyncio.create_task(collecting.garbage.run())
-    collecting.garbage.on_space(Space.FULL)
+    collecting.garbage.on_space_change(Space.FULL)
     await until(
         lambda: collecting.notes("garbage.kept") == ["the metadata store is not responding"]
     )
