@@ -173,6 +173,20 @@ MISTAKES = (
         "tests/system/bookie/test_group_commit.py",
     ),
     Mistake(
+        "an entry that a flush has removed from the memtable can be added again",
+        "labkit/system/storage/memtable.py",
+        "if kept.get(entry_id) is None:",
+        "if entry_id not in kept:",
+        "tests/system/storage/test_dropped_ledgers.py",
+    ),
+    Mistake(
+        "a read-only bookie rejects recovery adds once its memtable is full",
+        "labkit/system/bookie/node.py",
+        "(not high_priority or self._store.is_overfull)",
+        "not high_priority",
+        "tests/system/bookie/test_failing_disk.py",
+    ),
+    Mistake(
         "a sync covers one file",
         "labkit/system/bookie/commit.py",
         "must_sync = must_sync or group.ends_file",
