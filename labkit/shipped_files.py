@@ -38,14 +38,16 @@ def copy_notebooks(folder: Path) -> int:
 
 
 def put_whole(target: Path, data: bytes) -> None:
-    """Write a new file atomically, and create its directory if needed. Raises `OSError`.
+    """Write a file atomically, and create its directory if needed. Raises `OSError`.
 
-    A partial file must never remain, because it would be mistaken for the user's work.
+    A partial file must never remain, because it would be mistaken for the user's work. A link in
+    place of the file is replaced, not followed.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
+        unfinished.unlink(missing_ok=True)
         unfinished.write_bytes(data)
-        os.rename(unfinished, target)
+        os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -57,11 +57,13 @@ class Reason(Enum):
 class Stopped:
     """The child returned no result: it took too long, needed too much memory, or exited.
 
-    `where` is the last line of the learner's code that ran, or "" if unknown.
+    `where` is the last line of the learner's code that ran, or "" if unknown. `is_killed` says that
+    the copy was killed from outside; the kernel does so if the machine runs out of memory.
     """
 
     reason: Reason
     where: str = ""
+    is_killed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,8 @@ def in_forked_copy(
 ) -> Any:
     """Return the result of `work(learner)`, run in a forked copy of this process.
 
-    Returns a `Stopped` if the copy was stopped, or None if the result could not be sent back; in
-    that case, do the work in this process.
+    Returns a `Stopped` if the copy was stopped, or None if the result could not be sent back; the
+    caller should then run `work` itself.
 
     limit_s: the time limit for the function `learner`; file: the learner's file, if the function is
     not defined in it; wall_s: the time limit for all the work; processor_s: returns the processor
@@ -202,7 +204,7 @@ def without_memory_limit() -> Iterator[None]:
 
 _DONE, _NO_MEMORY = 97, 96
 """Exit statuses of a copy that finished, and of one that ran out of memory. The learner's code may
-exit with any other status.
+exit with any status. If it exits with the first one, the caller runs it again.
 """
 _CANNOT_BE_SENT = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 
@@ -240,7 +242,8 @@ def _answer_of(
         if not ended:
             os.kill(copy, signal.SIGKILL)
             os.waitpid(copy, 0)
-    if not received:
+    # A copy that ended otherwise may have sent only a part of the result.
+    if not received or not os.WIFEXITED(status) or os.WEXITSTATUS(status) != _DONE:
         return _without_answer(status)
     answer, output = pickle.loads(received)
     sys.stdout.write(output)
@@ -252,7 +255,7 @@ def _without_answer(status: int) -> Stopped | None:
     if os.WIFSIGNALED(status):
         # For example, a stack overflow in C code killed the copy. Without the fork, it would have
         # killed this process.
-        return Stopped(Reason.ENDED)
+        return Stopped(Reason.ENDED, is_killed=os.WTERMSIG(status) == signal.SIGKILL)
     by_itself = {_DONE: None, _NO_MEMORY: Stopped(Reason.MEMORY)}
     return by_itself.get(os.WEXITSTATUS(status), Stopped(Reason.ENDED))
 

@@ -12,7 +12,7 @@ lost when files are copied.
 """
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ def read_class_list(file: Path) -> dict[str, Student]:
             f"{file} is not encoded in UTF-8 ({error}): save it as UTF-8"
         ) from None
     lines = [line for line in lines if line.strip()]
-    is_table = bool(lines) and "student" in next(csv.reader(lines[:1]))
+    is_table = bool(lines) and "student" in _columns(lines)
     students: dict[str, Student] = {}
     for each in _table(lines, file) if is_table else map(Student, map(str.strip, lines)):
         name = each.name
@@ -59,8 +59,19 @@ def read_class_list(file: Path) -> dict[str, Student]:
     return students
 
 
-def _table(lines: Iterable[str], file: Path) -> Iterator[Student]:
-    rows = csv.DictReader(lines, restval="")
+def delimiter_of(head: str) -> str:
+    """Return the delimiter in the first line of a table. Where numbers have a decimal comma,
+    spreadsheets write semicolons.
+    """
+    return max(",;\t", key=head.count)
+
+
+def _columns(lines: list[str]) -> list[str]:
+    return next(csv.reader(lines[:1], delimiter=delimiter_of(lines[0])))
+
+
+def _table(lines: list[str], file: Path) -> Iterator[Student]:
+    rows = csv.DictReader(lines, restval="", delimiter=delimiter_of(lines[0]))
     if unknown := set(rows.fieldnames or ()) - set(_COLUMNS):
         raise ClassListError(
             f"{file} has unknown columns ({', '.join(sorted(unknown))}); valid columns:"

@@ -10,8 +10,8 @@ from statistics import mean, median
 from typing import Any
 
 from labkit.course.grading.gradebook import Gradebook
-from labkit.course.grading.report import SIGNS, STYLE, pages_of
-from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result
+from labkit.course.grading.report import SIGNS, STYLE, page_of
+from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result, is_exercise
 from labkit.course.inventory.item_analysis import class_gain, item_statistics
 
 PAGE = "class.html"
@@ -43,7 +43,7 @@ def write_class_page(
     noted: rows of `records.parquet`.
     """
     noted = list(noted)
-    handed_in = [student for student, own in book.outcomes.items() if own]
+    handed_in = list(filter(book.has_handed_in, book.outcomes))
     title = f"The class: {len(book.outcomes)} students, {book.max_points:g} points"
     totals = [book.total(student) for student in handed_in] or [0.0]
     text = (
@@ -101,7 +101,7 @@ def _exercises(book: Gradebook) -> str:
 
 
 def _mistakes(results: Iterable[Result]) -> str:
-    refused = [each for each in results if each.outcome == REFUSED]
+    refused = [each for each in results if each.outcome == REFUSED and is_exercise(each.exercise)]
     counts = Counter((each.exercise, each.message) for each in refused)
     examples = {(each.exercise, each.message): each for each in reversed(refused)}
     rows: list[Row] = []
@@ -110,7 +110,7 @@ def _mistakes(results: Iterable[Result]) -> str:
         case = "\n".join((example.asked or example.counterexample).splitlines()[:_MAX_LINES])
         shown = f"<code>{escape(case)}</code>" if case else ""
         rows.append((escape(exercise), count, escape(message), shown))
-    return _table(("exercise", "students", "what the grader answered", "for example"), rows)
+    return _table(("exercise", "students", "feedback", "for example"), rows)
 
 
 def _predictions(noted: Iterable[Mapping[str, Any]]) -> str:
@@ -163,7 +163,6 @@ def _percent(share: float | None) -> str:
 
 
 def _students(book: Gradebook, folder: Path) -> str:
-    pages = pages_of(book.outcomes, folder)
     heads = "".join(
         f'<th scope="col"><span>{escape(name)} ({worth.passed:g})</span></th>'
         for name, worth in book.points.items()
@@ -172,7 +171,7 @@ def _students(book: Gradebook, folder: Path) -> str:
         f"<td>{sum(book.outcome(student, name) == PASSED for student in book.outcomes)}</td>"
         for name in book.points
     )
-    rows = "".join(_student(book, student, pages[student], folder) for student in book.outcomes)
+    rows = "".join(_student(book, student, folder) for student in book.outcomes)
     signs = ", ".join(f"{sign} {outcome}" for outcome, sign in SIGNS.items())
     return (
         f'<h2>Students</h2><p>{signs}.</p><table class="grid"><thead><tr>'
@@ -182,12 +181,16 @@ def _students(book: Gradebook, folder: Path) -> str:
     )
 
 
-def _student(book: Gradebook, student: str, page: Path, folder: Path) -> str:
-    name = escape(student)
+def _student(book: Gradebook, student: str, folder: Path) -> str:
+    name, page = escape(student), page_of(student, folder)
     if page.exists():
         name = f'<a href="{escape(page.relative_to(folder).as_posix())}">{name}</a>'
     outcomes = [book.outcome(student, exercise) for exercise in book.points]
     cells = "".join(f'<td title="{each}">{SIGNS[each]}</td>' for each in outcomes)
-    late = "late" if student in book.late else "" if book.outcomes[student] else NOT_HANDED_IN
+    handed_in = book.without_exercises.get(student, "")
+    if student in book.late:
+        handed_in = f"late, {handed_in}".removesuffix(", ")
+    elif not book.has_handed_in(student):
+        handed_in = NOT_HANDED_IN
     total = f"{book.total(student):g}"
-    return f'<tr><th scope="row">{name}</th>{cells}<td>{total}</td><td>{late}</td></tr>'
+    return f'<tr><th scope="row">{name}</th>{cells}<td>{total}</td><td>{handed_in}</td></tr>'

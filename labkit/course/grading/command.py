@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,9 +13,11 @@ from labkit.course.grading.gradebook import Gradebook, read_points, write_grades
 from labkit.course.grading.handout import lesson_sources, write_handout, write_nbgrader_handout
 from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
 from labkit.course.grading.processes import Graded, grade_all
-from labkit.course.grading.report import pages_of, table, write, write_page
+from labkit.course.grading.report import page_of, passed_before, table, write, write_page
+from labkit.course.grading.results import NOT_GRADED
 from labkit.course.grading.submissions import Submission, handed_in_at, submissions_of
 from labkit.course.grading.unfinished import UnfinishedRun
+from labkit.shipped_files import put_whole
 from labkit.worlds.live.host.printable import printable
 
 _JOBS_ON_SPARK = 2
@@ -37,14 +38,19 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     submissions = submissions_of(arguments.folders)
     limits = Limits(exercise_s=arguments.seconds)
     run = UnfinishedRun(arguments.out, f"{__version__} {limits} {is_sandboxed}")
-    pages = pages_of([each.student for each in submissions], arguments.out)
+    passed = passed_before(arguments.out)
     done = {each: found for each in submissions if (found := run.graded(each)) is not None}
     if done:
         say(f"an interrupted run graded {len(done)} of {len(submissions)} submissions; resuming")
     rest = [each for each in submissions if each not in done]
     for graded in _grade(rest, limits, is_sandboxed, arguments):
         say("\n".join([table(graded.results), *map(printable, graded.problems)]))
-        write_page(graded.submission.student, graded.results, pages[graded.submission.student])
+        student = graded.submission.student
+        shown = [
+            passed.get((student, each.exercise), each) if each.outcome == NOT_GRADED else each
+            for each in graded.results
+        ]
+        write_page(student, shown, page_of(student, arguments.out))
         done[graded.submission] = run.keep(graded)
     every = [done[submission] for submission in submissions]
     results = []
@@ -61,7 +67,11 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     write_class_page(book, results, noted, arguments.out)
     if arguments.feedback:
         for each in submissions:
-            shutil.copyfile(pages[each.student], each.feedback)
+            try:
+                put_whole(each.feedback, page_of(each.student, arguments.out).read_bytes())
+            except OSError as error:
+                # A student can prevent this, for example with a folder of this name.
+                say(printable(f"{each.student}: cannot write the page there: {error}"))
     run.finish()
     say(f"\n{len(submissions)} submissions; the reports are in {arguments.out}")
 

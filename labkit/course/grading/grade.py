@@ -30,13 +30,17 @@ from labkit.course.grading.isolation.sandbox_rpc import (
     Packed,
     Remote,
     SubmissionConnection,
+    SubmissionProcessError,
     UnsupportedAnswer,
 )
 from labkit.course.grading.results import (
+    KILLED,
     NOT_GRADED,
+    NOT_HANDED_IN,
     OPEN,
     PASSED,
     REFUSED,
+    WHOLE,
     Result,
     storable,
     without_verdict,
@@ -66,9 +70,10 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
     """
     result = partial(Result.bounded, student=submission.student)
     if submission.problem or not submission.answers:
+        outcome = NOT_GRADED if submission.problem else NOT_HANDED_IN
         why = submission.problem or "There is no notebook and no workshop file to grade."
-        yield ("-",)
-        yield result(exercise="-", outcome=NOT_GRADED, message=why)
+        yield (WHOLE,)
+        yield result(exercise=WHOLE, outcome=outcome, message=why)
         return
     has_exercises = bool(submission.workshop_files)
     for notebook in submission.notebooks:
@@ -92,15 +97,15 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
             continue
         has_exercises = True
         # A file name may not be valid UTF-8, but the reports are UTF-8.
-        name = storable(notebook.stem)
+        name = storable(f"{WHOLE} {notebook.name}")
         yield (name,)
         yield result(exercise=name, outcome=outcome, message=problem)
     for file in submission.workshop_files:
         yield from grade_steps(submission.student, file, limits, is_sandboxed)
     if not has_exercises:
         message = "This submission checks no exercise."
-        yield ("-",)
-        yield result(exercise="-", outcome=OPEN, message=message)
+        yield (WHOLE,)
+        yield result(exercise=WHOLE, outcome=OPEN, message=message)
 
 
 def _read(notebook: Path) -> tuple[list[str], int]:
@@ -204,7 +209,9 @@ def _grade_one(
         problems = "; ".join(connection.problems[:3])
         if problems and exercise.name not in connection.answers:
             why = f"The notebook failed before it checked this exercise: {problems}"
-            return result(outcome=REFUSED, message=why)
+            if connection.was_killed():
+                return result(outcome=NOT_GRADED, message=KILLED)
+            return result(outcome=NOT_GRADED if connection.is_unfinished else REFUSED, message=why)
         return result(outcome=OPEN, message="It has no answer.")
     if isinstance(answer, UnsupportedAnswer):
         why = f"The answer must be a function or a plain value: {answer.why}."
@@ -220,6 +227,8 @@ def _grade_one(
         wall_s=limits.elapsed_s,
         processor_s=lambda copy: processor_s_of(copy) + connection.processor_s(),
     )
+    if isinstance(ended, Result) and ended.outcome == REFUSED and connection.was_killed():
+        return result(outcome=NOT_GRADED, message=KILLED)
     if isinstance(ended, Result):
         return ended
     outcome, why = without_verdict(ended, limits)
@@ -233,8 +242,9 @@ def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer
             card = card_of(exercise, answer.value() if isinstance(answer, Packed) else answer)
     except MemoryError:
         raise
-    except MissingPart as missing:
-        return _not_graded(student, exercise.name, str(missing))
+    except (MissingPart, SubmissionProcessError) as error:
+        # The second one concerns labkit's own process that reads a job's files.
+        return _not_graded(student, exercise.name, str(error))
     except EncodingError as error:
         card = _refused_card(exercise, f"The answer cannot be judged: {error}.")
     except Exception as error:  # noqa: BLE001

@@ -6,7 +6,8 @@
 
 A passed exercise is worth the number in the column `points`. A refused answer is worth the number
 in the optional column `attempted`, and anything else is worth 0. Without such a file, every
-exercise that a submission contains is worth one point.
+exercise that a submission contains is worth one point. An exercise that could not be graded has an
+empty field, because its points are not known yet.
 """
 
 import csv
@@ -15,13 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.course.checking.exercise import NoSuchExerciseError, find
-from labkit.course.grading.class_list import Student
-from labkit.course.grading.results import NOT_HANDED_IN, PASSED, REFUSED, Result
+from labkit.course.grading.class_list import Student, delimiter_of
+from labkit.course.grading.results import (
+    NOT_GRADED,
+    NOT_HANDED_IN,
+    PASSED,
+    REFUSED,
+    Result,
+    is_exercise,
+)
 from labkit.course.grading.steps import step_names
 
 GRADES = "grades.csv"
-_NONE = "-"
-"""The name of the row of a submission without exercises."""
 
 
 class PointsError(ValueError):
@@ -44,7 +50,9 @@ def read_points(file: Path) -> dict[str, Worth]:
     points: dict[str, Worth] = {}
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines)
+            head = lines.readline()
+            lines.seek(0)
+            reader = csv.DictReader(lines, delimiter=delimiter_of(head))
             if reader.fieldnames is None or {"exercise", "points"} - set(reader.fieldnames):
                 raise ValueError(f"its first line has the columns {reader.fieldnames}")
             for row in reader:
@@ -76,13 +84,16 @@ def _known(name: str) -> str:
 class Gradebook:
     """The results of a class.
 
-    points: the points for each exercise; outcomes: for each student, the outcome of each exercise;
-    ids: for each student, the id in the class list; late: the students who handed in after the
-    deadline.
+    points: the points for each exercise
+    outcomes: for each student, the outcome of each exercise
+    without_exercises: for each student who handed in something without results, its outcome
+    ids: for each student, the id in the class list
+    late: the students who handed in after the deadline
     """
 
     points: Mapping[str, Worth]
     outcomes: Mapping[str, Mapping[str, str]]
+    without_exercises: Mapping[str, str]
     ids: Mapping[str, str]
     late: frozenset[str]
 
@@ -95,18 +106,20 @@ class Gradebook:
     ) -> "Gradebook":
         """Collect the results; `students` includes students who have not handed in anything."""
         outcomes: dict[str, dict[str, str]] = {student: {} for student in students}
-        late = set()
+        late, whole = set(), dict[str, str]()
         for each in results:
             if each.late:
                 late.add(each.student)
             own = outcomes.setdefault(each.student, {})
-            if each.exercise != _NONE:
+            if is_exercise(each.exercise):
                 own[each.exercise] = each.outcome
+            elif each.outcome != NOT_HANDED_IN and whole.get(each.student) != NOT_GRADED:
+                whole[each.student] = each.outcome
         if points is None:
             names = sorted({name for own in outcomes.values() for name in own})
             points = dict.fromkeys(names, Worth())
         ids = {name: student.id for name, student in students.items()}
-        return cls(points, dict(sorted(outcomes.items())), ids, frozenset(late))
+        return cls(points, dict(sorted(outcomes.items())), whole, ids, frozenset(late))
 
     @property
     def max_points(self) -> float:
@@ -117,7 +130,13 @@ class Gradebook:
         return {PASSED: worth.passed, REFUSED: worth.attempted}.get(outcome, 0.0)
 
     def outcome(self, student: str, exercise: str) -> str:
-        return self.outcomes[student].get(exercise, NOT_HANDED_IN)
+        """Return the outcome of an exercise. What the grader could not read may contain it."""
+        is_unread = self.without_exercises.get(student) == NOT_GRADED
+        missing = NOT_GRADED if is_unread else NOT_HANDED_IN
+        return self.outcomes[student].get(exercise, missing)
+
+    def has_handed_in(self, student: str) -> bool:
+        return bool(self.outcomes[student]) or student in self.without_exercises
 
     def total(self, student: str) -> float:
         return sum(self.earned(student, exercise) for exercise in self.points)
@@ -129,7 +148,12 @@ def write_grades(book: Gradebook, folder: Path) -> None:
         lines = csv.writer(file)
         lines.writerow(["student", "id", *book.points, "total", "late"])
         for student in book.outcomes:
-            earned = [f"{book.earned(student, exercise):g}" for exercise in book.points]
+            earned = [
+                ""
+                if book.outcome(student, exercise) == NOT_GRADED
+                else f"{book.earned(student, exercise):g}"
+                for exercise in book.points
+            ]
             late = "late" if student in book.late else ""
             names = [_cell(student), _cell(book.ids.get(student, ""))]
             lines.writerow([*names, *earned, f"{book.total(student):g}", late])

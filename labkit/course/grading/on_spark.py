@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.processes import Graded, grade
-from labkit.course.grading.results import NOT_GRADED, Result
+from labkit.course.grading.results import NOT_GRADED, WHOLE, Result
 from labkit.course.grading.submissions import Submission
 
 _ATTEMPTS = 2
@@ -63,7 +63,7 @@ def _grade_in_task(
             return Graded(submission, results, stored["rows"], stored["problems"])
     why = f"The Spark task that graded this submission failed {_ATTEMPTS} times: {failure}"
     result = Result.bounded(
-        student=submission.student, exercise="-", outcome=NOT_GRADED, message=why
+        student=submission.student, exercise=WHOLE, outcome=NOT_GRADED, message=why
     )
     return Graded(submission, [result])
 

@@ -22,7 +22,16 @@ from labkit.course.checking.forked_check import limit_memory
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.records import rows_of
-from labkit.course.grading.results import NOT_GRADED, REFUSED, Result, storable
+from labkit.course.grading.results import (
+    NOT_GRADED,
+    NOT_HANDED_IN,
+    OPEN,
+    PASSED,
+    REFUSED,
+    WHOLE,
+    Result,
+    storable,
+)
 from labkit.course.grading.submissions import Submission
 
 _JUDGE = "labkit.course.grading.grade"
@@ -68,7 +77,7 @@ def grade_all(
                 process.end_if_late()
                 if process.is_over:
                     del running[connection]
-                    yield process.graded()
+                    yield process.graded
     finally:
         for process in running.values():
             process.kill()
@@ -78,7 +87,7 @@ class _Process:
     def __init__(self, submission: Submission, limits: Limits, is_sandboxed: bool) -> None:
         self._submission, self._limits = submission, limits
         self._notebooks: list[dict[str, Result | None]] = []
-        self._graded = Graded(submission, [])
+        self.graded = Graded(submission, [])
         self.until = time.monotonic() + limits.submission_s
         self.is_over = False
         context = get_context("forkserver")
@@ -105,8 +114,8 @@ class _Process:
             result = Result(**message["result"])
             self._notebooks[-1][result.exercise] = result
         elif "rows" in message:
-            self._graded.rows.extend(message["rows"])
-            self._graded.problems.extend(message["problems"])
+            self.graded.rows.extend(message["rows"])
+            self.graded.problems.extend(message["problems"])
         else:
             self._end(*message["end"])
 
@@ -116,18 +125,23 @@ class _Process:
             self._end(NOT_GRADED, f"Grading this submission took more than {most}.")
 
     def _end(self, outcome: str, why: str) -> None:
-        """Report `why` for each exercise without a result, or once if there are none."""
+        """Report `why` for each exercise without a result, or once if there are none.
+
+        If several notebooks contain an exercise, the best of its results counts.
+        """
         self.kill()
         self.is_over = True
         missing = Result.bounded(
-            student=self._submission.student, exercise="-", outcome=outcome, message=why
+            student=self._submission.student, exercise=WHOLE, outcome=outcome, message=why
         )
-        results = self._graded.results
+        best: dict[str, Result] = {}
         for notebook in self._notebooks:
-            for name, result in notebook.items():
-                results.append(result or replace(missing, exercise=name))
+            for name, found in notebook.items():
+                result = found or replace(missing, exercise=name)
+                best[name] = min(best.get(name, result), result, key=_rank)
+        self.graded.results.extend(best.values())
         if why and not any(None in notebook.values() for notebook in self._notebooks):
-            results.append(missing)
+            self.graded.results.append(missing)
 
     def kill(self) -> None:
         """Kill the process and its copies that run trials. Their sandboxes exit with them."""
@@ -138,8 +152,9 @@ class _Process:
         self._process.join()
         self.connection.close()
 
-    def graded(self) -> Graded:
-        return self._graded
+
+def _rank(result: Result) -> int:
+    return (PASSED, NOT_GRADED, REFUSED, OPEN, NOT_HANDED_IN).index(result.outcome)
 
 
 def _judge(

@@ -74,7 +74,7 @@ def _noted(line: str) -> dict[str, Any] | None:
     types = _TYPES.get(event) if isinstance(event, str) else None
     if types is None or any(type(noted.get(name)) is not kind for name, kind in types.items()):
         return None
-    if not 1 <= noted.get("hint", 1) <= _MAX_HINTS:
+    if "hint" in types and not 1 <= noted["hint"] <= _MAX_HINTS:
         return None
     return {"event": event, **{name: _cut(noted[name]) for name in types}}
 

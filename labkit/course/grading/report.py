@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from labkit.course.grading.results import (
     PASSED,
     REFUSED,
     Result,
+    is_exercise,
 )
+from labkit.shipped_files import put_whole
 from labkit.worlds.live.host.printable import printable
 
 SIGNS = {PASSED: "✔", REFUSED: "✘", OPEN: "○", NOT_GRADED: "-", NOT_HANDED_IN: "·"}
@@ -56,7 +59,7 @@ def table(results: Iterable[Result]) -> str:
     lines = []
     for result in results:
         case = (result.asked or result.counterexample or result.message).splitlines()
-        why = f"  {case[0]}" if result.outcome in (REFUSED, NOT_GRADED) and case else ""
+        why = f"  {case[0]}" if result.outcome not in (PASSED, OPEN) and case else ""
         # A newline in a name would start a new line of the table.
         line = printable(f"{result.student:<16} {SIGNS[result.outcome]} {result.exercise:<28}{why}")
         lines.append(line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "...")
@@ -69,31 +72,51 @@ def write(
     """Write the reports about the class into a folder; `noted` contains rows from `records`.
 
     Earlier results in the folder are kept unless they are for the same student and exercise, so
-    that a teacher can grade one student again. Return all results and all rows. Raises OSError.
+    that a teacher can grade one student again. An answer that passed before is not replaced by one
+    that could not be graded now. Return all results and all rows. Raises OSError.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    new = {(each.student, each.exercise) for each in results}
+    passed = passed_before(folder)
+    new = {
+        (each.student, each.exercise): asdict(each) | {"graded_at": graded_at}
+        for each in results
+        if each.outcome != NOT_GRADED or (each.student, each.exercise) not in passed
+    }
     students = {each.student for each in results}
     rows = [
         row
         for row in _stored_rows(folder / RESULTS)
         if (row["student"], row["exercise"]) not in new
-        and not (row["student"] in students and row["exercise"] == "-")
+        and (row["student"] not in students or is_exercise(row["exercise"]))
     ]
-    rows += [asdict(each) | {"graded_at": graded_at} for each in results]
-    rows.sort(key=lambda row: str(row["student"]))
+    rows = sorted((*rows, *new.values()), key=lambda row: str(row["student"]))
     students |= {row["student"] for row in noted}
     noted = [
         row for row in _stored_rows(folder / RECORDS) if row["student"] not in students
     ] + noted
-    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), folder / RESULTS)
-    pq.write_table(pa.Table.from_pylist(noted, schema=_RECORDS_SCHEMA), folder / RECORDS)
+    _write_table(rows, _SCHEMA, folder / RESULTS)
+    _write_table(noted, _RECORDS_SCHEMA, folder / RECORDS)
     nbformat.write(class_report(), folder / CLASS)  # type: ignore[no-untyped-call]
-    results = [
-        Result(**{name: value for name, value in row.items() if name != "graded_at"})
-        for row in rows
-    ]
-    return results, noted
+    return [_result_in(row) for row in rows], noted
+
+
+def passed_before(folder: Path) -> dict[tuple[str, str], Result]:
+    """Return the stored results that passed, by student and exercise. Raises OSError."""
+    return {
+        (row["student"], row["exercise"]): _result_in(row)
+        for row in _stored_rows(folder / RESULTS)
+        if row["outcome"] == PASSED
+    }
+
+
+def _result_in(row: dict[str, Any]) -> Result:
+    return Result(**{name: value for name, value in row.items() if name != "graded_at"})
+
+
+def _write_table(rows: list[dict[str, Any]], schema: pa.Schema, file: Path) -> None:
+    """Replace the file atomically, because it contains the results of earlier runs."""
+    stream = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), stream)
+    put_whole(file, stream.getvalue().to_pybytes())
 
 
 def _stored_rows(file: Path) -> list[dict[str, Any]]:
@@ -109,29 +132,24 @@ def write_page(student: str, results: list[Result], page: Path) -> None:
     page.write_text(_page(student, results), encoding="utf-8")
 
 
-def pages_of(students: Iterable[str], folder: Path) -> dict[str, Path]:
-    """Return the path of each student's page.
+def page_of(student: str, folder: Path) -> Path:
+    """Return the path of a student's page, which depends only on the student's name.
 
-    Names that differ only in case get different paths, because some file systems ignore case.
+    Unless the name consists of lower-case letters, digits and underscores, a hash distinguishes it
+    from similar names: some file systems, for example, ignore case.
     """
-    pages: dict[str, Path] = {}
-    used: set[str] = set()
-    for student in students:
-        plain = name = re.sub(r"[^\w.-]", "_", student)[:100]
-        number = 1
-        while name.casefold() in used:
-            number += 1
-            name = f"{plain}-{number}"
-        used.add(name.casefold())
-        pages[student] = folder / "students" / f"{name}.html"
-    return pages
+    name = re.sub(r"[^\w.-]", "_", student)[:100]
+    if re.fullmatch("[a-z0-9_]+", student) is None or name != student:
+        name += f"-{sha256(student.encode()).hexdigest()[:12]}"
+    return folder / "students" / f"{name}.html"
 
 
 def _page(student: str, results: list[Result]) -> str:
-    graded = [result for result in results if result.outcome != NOT_GRADED]
+    exercises = [result for result in results if is_exercise(result.exercise)]
+    graded = [result for result in exercises if result.outcome != NOT_GRADED]
     passed = sum(result.outcome == PASSED for result in graded)
     title = f"{escape(student)}: {passed} of {len(graded)} exercises passed"
-    if rest := len(results) - len(graded):
+    if rest := len(exercises) - len(graded):
         title += f", {rest} not graded"
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'

@@ -1,4 +1,9 @@
-"""The result of grading an answer, as strings of limited length that every report can store."""
+"""The result of grading an answer, as strings of limited length that every report can store.
+
+An answer is refused only if the answer is the cause: its trial broke a rule, or it used more
+processor time or memory than it may. If the cause may be the machine (elapsed time, a process that
+was killed or could not be started, missing software), the answer is not graded.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,11 +21,16 @@ _MAX_TEXT = 2000
 class Result:
     """The result of one student's answer to one exercise.
 
-    outcome: passed, refused, open or not graded; message: the rule that was broken; asked and
-    counterexample: as text, "" if there are none; picture: the counterexample as HTML; link: the
-        link to the counterexample if it is a simulated run, without the student's code; seconds:
-        wall clock time of the trial; variant: the seed of the generated cases, 1 for the lessons'
-        own; late: whether it was handed in after the deadline.
+    exercise: its name; or `WHOLE`, followed by the name of a file, if the file or the whole
+        submission has no results
+    outcome: passed, refused, open, not graded, or not handed in
+    message: the rule that was broken
+    asked, counterexample: as text, "" if there are none
+    picture: the counterexample as HTML
+    link: the link to the counterexample if it is a simulated run, without the student's code
+    seconds: elapsed time of the trial
+    variant: the seed of the generated cases, 1 for the lessons' own
+    late: whether it was handed in after the deadline
     """
 
     student: str
@@ -44,6 +54,16 @@ class Result:
         return cls(**parts)
 
 
+WHOLE = "-"
+
+
+def is_exercise(name: str) -> bool:
+    """Return whether a result of this name is about an exercise, not about a file or a
+    submission.
+    """
+    return not name.startswith(WHOLE)
+
+
 def _cut(text: str, name: str) -> str:
     most = _MAX_LENGTHS.get(name, _MAX_TEXT)
     if len(text) <= most:
@@ -59,9 +79,14 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+KILLED = "The process was killed, as if the machine had too little memory. Grade it again."
+
+
 def without_verdict(stopped: Stopped | None, limits: Limits) -> tuple[str, str]:
     """Return the outcome and the message for a trial that returned no verdict."""
     reason = None if stopped is None else stopped.reason
+    if stopped is not None and stopped.is_killed:
+        return NOT_GRADED, KILLED
     if reason is Reason.UNFINISHED:
         # Either the code sleeps, or the machine is too busy; labkit cannot tell which.
         return NOT_GRADED, (

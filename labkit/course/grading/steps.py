@@ -26,6 +26,8 @@ from labkit.course.checking.forked_check import Stopped, in_forked_copy
 from labkit.course.grading.isolation.sandbox import Limits, processor_s_of
 from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection
 from labkit.course.grading.results import (
+    KILLED,
+    NOT_GRADED,
     OPEN,
     PASSED,
     REFUSED,
@@ -112,7 +114,7 @@ def _problem_of(source: str) -> str:
     try:
         tree = ast.parse(source)
     except SyntaxError:
-        return ""  # The check reports it with its line.
+        return ""  # judge_step reports the line.
     for node in ast.walk(tree):
         imported = []
         if isinstance(node, ast.Import):
@@ -145,10 +147,15 @@ def _judged(
             processor_s=lambda copy: processor_s_of(copy) + connection.processor_s(),
         )
 
+    if not connection.is_loaded:
+        # The cells are labkit's own, so the machine is the cause.
+        return {"outcome": NOT_GRADED, "message": "; ".join(connection.problems)}
     verdict = ask(_STEP)
     if isinstance(verdict, Stopped):
         outcome, message = without_verdict(verdict, limits)
         return {"outcome": outcome, "message": message}
+    if not isinstance(verdict, dict) and connection.was_killed():
+        return {"outcome": NOT_GRADED, "message": KILLED}
     if not isinstance(verdict, dict) or set(verdict) != set(_FIELDS):
         return {"outcome": REFUSED, "message": f"The step cannot be tested: {verdict}"}
     fields = {field: str(verdict[field]) for field in _FIELDS}

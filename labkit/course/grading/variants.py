@@ -3,8 +3,8 @@
 A variant is a seed. It selects the lesson's parameters from the choices below, whose ranges are
 narrower than what a lesson allows, and it seeds the generated cases. Both are set in a cell after
 the lesson's own parameters, where papermill would insert them, so each notebook records its own
-variant. A student can edit that cell to get another variant, and the report shows which variant was
-graded.
+variant. A student can edit that cell to get another variant; `results.parquet` records the graded
+variant.
 """
 
 import ast
@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from labkit.course.checking.parameters import CASE_SEED, CASE_SEEDS, INJECTED, MAX_SEED
+from labkit.course.grading.slices import source_of
 
 TAG = "injected-parameters"
 """Papermill's tag for such a cell."""
@@ -84,9 +85,7 @@ def variant_of(notebook: dict[str, Any]) -> int:
     """
     for cell in notebook.get("cells", ()):
         if TAG in cell["metadata"].get("tags", ()):
-            source = cell.get("source", "")
-            text = source if isinstance(source, str) else "".join(source)
-            return _assigned_seed(text)
+            return _assigned_seed(source_of(cell))
     return 1
 
 

@@ -2,11 +2,13 @@
 
 import gc
 import os
+import pickle
+import signal
 from pathlib import Path
 
 import pytest
 
-from labkit.course.checking.forked_check import CAN_FORK, in_forked_copy
+from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 
 
 class _NotesItsEnd:
@@ -32,3 +34,23 @@ def test_a_copy_does_not_destroy_what_the_original_has_created(tmp_path: Path) -
         gc.enable()
     gc.collect()
     assert path.read_text() == f"{os.getpid()}\n"
+
+
+@pytest.mark.skipif(not CAN_FORK, reason="this system has no fork")
+def test_a_copy_that_is_killed_while_it_sends_its_result_has_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = os.getpid()
+
+    def only_half(value: object) -> bytes:
+        data = dumps(value)
+        return data[: len(data) // 2]
+
+    def kill_copy(status: int) -> None:
+        if os.getpid() != original:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    dumps = pickle.dumps
+    monkeypatch.setattr(pickle, "dumps", only_half)
+    monkeypatch.setattr(os, "_exit", kill_copy)
+    assert in_forked_copy(str, "learner", 60.0) == Stopped(Reason.ENDED, is_killed=True)

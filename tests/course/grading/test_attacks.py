@@ -91,7 +91,9 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(folder / "socket.ipynb"))
         [ada] = class_of(tmp_path)
-    assert [each.exercise for each in ada.results] == ["link", "pipe", "secret", "socket"]
+    assert [each.exercise for each in ada.results] == [
+        f"- {name}.ipynb" for name in ("link", "pipe", "secret", "socket")
+    ]
     assert all("not a regular file" in each.message for each in ada.results)
     assert "not a regular file" in ada.problems[0]
 
@@ -105,7 +107,7 @@ def test_file_names_need_not_be_utf_8(tmp_path: Path) -> None:
     lines: list[str] = []
     command.run_grade(options(tmp_path, folder), lines.append)
     rows = pq.read_table(tmp_path / "grades" / "results.parquet").to_pylist()
-    assert [(row["exercise"], row["outcome"]) for row in rows] == [("?", REFUSED)]
+    assert [(row["exercise"], row["outcome"]) for row in rows] == [("- ?.ipynb", REFUSED)]
 
 
 def test_a_link_is_named_after_itself_and_may_lead_nowhere(tmp_path: Path) -> None:

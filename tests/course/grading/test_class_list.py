@@ -44,3 +44,9 @@ def test_an_invalid_list_is_refused_with_the_reason(
 ) -> None:
     with pytest.raises(ClassListError, match=problem):
         listed(tmp_path, text)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_columns_may_be_separated_as_spreadsheets_do(tmp_path: Path, delimiter: str) -> None:
+    text = "student,id,handed_in\nAda,4711,\n".replace(",", delimiter)
+    assert listed(tmp_path, text) == {"Ada": Student("Ada", "4711")}

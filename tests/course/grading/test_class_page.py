@@ -6,8 +6,9 @@ from typing import Any
 from labkit.course.grading.class_list import Student
 from labkit.course.grading.class_page import write_class_page
 from labkit.course.grading.gradebook import Gradebook
-from labkit.course.grading.report import pages_of, write_page
-from labkit.course.grading.results import PASSED, REFUSED, Result
+from labkit.course.grading.report import page_of as student_page
+from labkit.course.grading.report import write_page
+from labkit.course.grading.results import NOT_GRADED, NOT_HANDED_IN, PASSED, REFUSED, WHOLE, Result
 from labkit.course.inventory.questions import QUESTIONS
 
 SET, LOST = "quorums.write_set", "quorums.lost"
@@ -28,7 +29,7 @@ def page_of(
 
 
 def test_the_page_shows_totals_who_handed_in_nothing_and_how_many_passed(tmp_path: Path) -> None:
-    write_page("ada", RESULTS[:2], pages_of(["ada"], tmp_path)["ada"])
+    write_page("ada", RESULTS[:2], student_page("ada", tmp_path))
     page = page_of(tmp_path)
     assert "The class: 3 students, 2 points" in page
     assert "2 students handed in, 1 of them late. Of those" in page
@@ -93,3 +94,21 @@ def test_a_page_without_results_has_no_empty_tables(tmp_path: Path) -> None:
     page = page_of(tmp_path, results=[])
     assert "The class: 1 students, 0 points" in page
     assert "Most frequent mistakes" not in page
+
+
+def test_a_submission_that_could_not_be_graded_was_handed_in(tmp_path: Path) -> None:
+    failed = Result("dan", WHOLE, NOT_GRADED, "The folder cannot be read.")
+    empty = Result("fay", WHOLE, NOT_HANDED_IN, "There is no notebook.")
+    broken = Result("gus", f"{WHOLE} =1+1.ipynb", REFUSED, "It is not a notebook.")
+    page = page_of(tmp_path, [*RESULTS, failed, empty, broken])
+    assert "The class: 6 students, 2 points" in page
+    assert "4 students handed in" in page
+    lines = {
+        name: page.partition(f'">{name}</th>')[2].partition("</tr>")[0]
+        for name in ["dan", "fay", "gus"]
+    }
+    assert lines["dan"].count('title="not graded"') == 2
+    assert lines["dan"].endswith("<td>not graded</td>")
+    assert lines["fay"].endswith("<td>not handed in</td>")
+    assert lines["gus"].endswith("<td>refused</td>")
+    assert "=1+1" not in page

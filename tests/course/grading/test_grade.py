@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+import signal
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from labkit.course.grading.isolation import sandbox
 from labkit.course.grading.isolation.sandbox import Limits, require_sandbox
 from labkit.course.grading.isolation.sandbox_rpc import Remote, SubmissionConnection
 from labkit.course.grading.processes import grade, grade_all
-from labkit.course.grading.report import pages_of, table, write, write_page
+from labkit.course.grading.report import page_of, table, write, write_page
 from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.submissions import SubmissionsError, submissions_of
 from labkit.system.model.missing_part import MissingPart
@@ -291,7 +292,7 @@ def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_pa
     assert submission.notebooks == ()
     assert table(results).split(maxsplit=3) == [
         "bob",
-        "-",
+        "·",
         "-",
         "There is no notebook and no workshop file to grade.",
     ]
@@ -302,11 +303,10 @@ def test_a_student_without_a_notebook_is_reported_and_the_class_is_graded(tmp_pa
 
 
 def test_each_student_has_a_separate_page(tmp_path: Path) -> None:
-    students = ["A B", "A_B", "a_b", "A_B-2"]
-    for student, page in pages_of(students, tmp_path).items():
-        write_page(student, [Result(student, "quorums.lost", PASSED, "Held.")], page)
-    pages = [page.read_text() for page in (tmp_path / "students").iterdir()]
-    assert all(any(f"<h1>{student}:" in page for page in pages) for student in students)
+    students = ["A B", "A_B", "a_b", "A_B-2", "ada", "Ada"]
+    pages = {student: page_of(student, tmp_path) for student in students}
+    assert len({str(page).casefold() for page in pages.values()}) == len(students)
+    assert pages["ada"] == tmp_path / "students" / "ada.html"
 
 
 def test_a_file_that_is_not_a_notebook_is_a_result_and_stops_no_class(tmp_path: Path) -> None:
@@ -416,3 +416,87 @@ def test_a_class_of_100_is_graded_whatever_some_of_them_do(tmp_path: Path) -> No
     assert len(results) == 100
     passed = Counter(each.student.split("-")[0] for each in results if each.outcome == PASSED)
     assert passed == {"right": 60}
+
+
+@pytest.mark.slow
+def test_an_answer_is_found_however_its_cell_calls_check(tmp_path: Path) -> None:
+    function, call = RIGHT.split("check(")
+    for number, source in enumerate(
+        (
+            function + "check('quorums.write_set', learner=f)",
+            function + "check(name='quorums.write_set', learner=f)",
+            f"card = check('quorums.lost', lambda: 1)\ncard.link()\nassert card.passed\n{RIGHT}",
+            f"%matplotlib inline\n!ls\n{function}check({call}",
+            RIGHT.replace("+ i) %", "+ i)\n      %"),
+        )
+    ):
+        result = graded(tmp_path / str(number), source)
+        assert (result.exercise, result.outcome) == ("quorums.write_set", PASSED), (source, result)
+
+
+@pytest.mark.slow
+def test_of_two_notebooks_with_the_same_exercise_the_better_answer_counts(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "ada" / "05-copy.ipynb", RIGHT)
+    write_notebook(tmp_path / "ada" / "05.ipynb", "check('quorums.write_set', None)")
+    [submission] = submissions_of([tmp_path / "ada"])
+    results = grade(submission, PATIENT, is_sandboxed=False).results
+    assert [each.exercise for each in results] == [
+        "quorums.write_set",
+        "quorums.lost",
+        "quorums.coverage",
+    ]
+    assert results[0].outcome == PASSED
+
+
+@pytest.mark.slow
+def test_a_cell_that_a_busy_machine_could_not_end_is_not_held_against_the_student(
+    tmp_path: Path,
+) -> None:
+    limits = Limits(exercise_s=120, load_s=240, cell_s=1)
+    slow = f"import time\ntime.sleep(1000)\n{RIGHT}"
+    result = graded(tmp_path, slow, limits)
+    assert result.outcome == NOT_GRADED, result
+    assert "the cell did not end within 8 s" in result.message
+    endless = f"while True: pass\n{RIGHT}"
+    result = graded(tmp_path / "endless", endless, limits)
+    assert result.outcome == REFUSED, result
+
+
+@pytest.mark.slow
+def test_a_notebook_that_a_busy_machine_could_not_load_is_not_held_against_the_student(
+    tmp_path: Path,
+) -> None:
+    slow = f"import time\ntime.sleep(1000)\n{RIGHT}"
+    result = graded(tmp_path, slow, Limits(exercise_s=120, load_s=3, cell_s=60))
+    assert result.outcome == NOT_GRADED, result
+    assert "did not finish in time" in result.message
+
+
+KILLS = "import os, signal\ndef kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "source",
+    [f"{KILLS}check('quorums.write_set', kill)", f"{KILLS}kill()\n{RIGHT}"],
+    ids=["while it answers", "while it loads"],
+)
+def test_a_process_that_the_kernel_killed_is_not_held_against_the_student(
+    tmp_path: Path, source: str
+) -> None:
+    write_notebook(tmp_path / "ada" / "05.ipynb", source)
+    [submission] = submissions_of([tmp_path / "ada"])
+    result = grade(submission, PATIENT, is_sandboxed=has_sandbox()).results[0]
+    assert result.outcome == NOT_GRADED, result
+    assert "the machine had too little memory" in result.message
+
+
+@pytest.mark.slow
+def test_a_trial_that_the_kernel_killed_is_not_held_against_the_student(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "labkit.course.grading.grade.card_of", lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    )
+    write_notebook(tmp_path / "ada" / "05.ipynb", RIGHT)
+    assert results_here(tmp_path / "ada")[0].outcome == NOT_GRADED

@@ -13,8 +13,9 @@ from labkit.course.grading import command
 from labkit.course.grading.class_list import Student
 from labkit.course.grading.gradebook import Gradebook, PointsError, read_points, write_grades
 from labkit.course.grading.report import write
-from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
+from labkit.course.grading.results import NOT_GRADED, OPEN, PASSED, REFUSED, WHOLE, Result
 from tests.course.grading.notebooks import RIGHT, WRONG, write_notebook
+from tests.course.grading.test_attacks import options
 from tests.course.grading.test_grade import NOW, has_sandbox
 
 SET, LOST = "quorums.write_set", "quorums.lost"
@@ -132,3 +133,72 @@ def test_a_class_gets_its_grades_and_feedback_in_one_command(tmp_path: Path) -> 
     ]
     assert "✘ quorums.write_set" in (tmp_path / "bob" / "feedback.html").read_text()
     assert 'href="students/bob.html"' in (tmp_path / "grades" / "class.html").read_text()
+
+
+def test_an_answer_that_could_not_be_graded_has_no_points_yet(tmp_path: Path) -> None:
+    results = [
+        *RESULTS[:1],
+        Result("ada", LOST, NOT_GRADED, "The machine was busy."),
+        Result("dan", WHOLE, NOT_GRADED, "The process ended."),
+        Result("gus", f"{WHOLE} =1+1.ipynb", REFUSED, "It is not a notebook."),
+    ]
+    write_grades(Gradebook.of(results, None, {}), tmp_path)
+    assert grades_in(tmp_path) == [
+        {"student": "ada", "id": "", LOST: "", SET: "1", "total": "1", "late": ""},
+        {"student": "dan", "id": "", LOST: "", SET: "", "total": "0", "late": ""},
+        {"student": "gus", "id": "", LOST: "0", SET: "0", "total": "0", "late": ""},
+    ]
+
+
+def test_an_answer_that_cannot_be_graded_again_stays_passed(tmp_path: Path) -> None:
+    write(RESULTS, [], tmp_path, NOW)
+    busy = [Result("ada", name, NOT_GRADED, "The machine was busy.") for name in (SET, LOST)]
+    results, _ = write(busy, [], tmp_path, NOW + timedelta(days=1))
+    outcomes = {each.exercise: each.outcome for each in results if each.student == "ada"}
+    assert outcomes == {SET: PASSED, LOST: NOT_GRADED}
+
+
+def test_a_result_about_a_file_disappears_when_the_student_is_graded_again(tmp_path: Path) -> None:
+    write([Result("ada", f"{WHOLE} 05.ipynb", REFUSED, "No notebook.")], [], tmp_path, NOW)
+    results, _ = write(RESULTS[:1], [], tmp_path, NOW)
+    assert results == RESULTS[:1]
+
+
+def test_earlier_results_survive_an_interrupted_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_table: object, file: object) -> None:
+        if isinstance(file, Path):
+            file.write_bytes(b"PAR1")
+        raise KeyboardInterrupt
+
+    write(RESULTS, [], tmp_path, NOW)
+    with monkeypatch.context() as patches:
+        patches.setattr(pq, "write_table", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write([], [], tmp_path, NOW)
+    assert write([], [], tmp_path, NOW)[0] == RESULTS
+
+
+def test_a_spreadsheet_may_separate_columns_by_semicolons(tmp_path: Path) -> None:
+    points = read_points(written(tmp_path, f"exercise;points;attempted\n{SET};2;1\n"))
+    assert (points[SET].passed, points[SET].attempted) == (2, 1)
+
+
+@pytest.mark.slow
+def test_feedback_replaces_no_file_outside_the_submission(tmp_path: Path) -> None:
+    for name in ("ada", "bob", "eve"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "05.ipynb").write_text("{")
+    (tmp_path / "grades.csv").write_text("the teacher's")
+    for name in ("feedback.html", ".feedback.html.unfinished"):
+        (tmp_path / "ada" / name).symlink_to(tmp_path / "grades.csv")
+    (tmp_path / "bob" / "feedback.html").mkdir()
+    arguments = options(tmp_path, *(tmp_path / name for name in ("ada", "bob", "eve")))
+    arguments.feedback = True
+    lines: list[str] = []
+    command.run_grade(arguments, lines.append)
+    assert (tmp_path / "grades.csv").read_text() == "the teacher's"
+    assert "is not a notebook" in (tmp_path / "ada" / "feedback.html").read_text()
+    assert "is not a notebook" in (tmp_path / "eve" / "feedback.html").read_text()
+    assert [line.partition(":")[0] for line in lines if "cannot write" in line] == ["bob"]

@@ -93,3 +93,9 @@ def test_the_first_sitting_before_and_the_last_one_after_the_course_count(tmp_pa
         found = {row["name"]: row["predicted"] for row in rows if row["event"] == when}
         assert found == dict(judged(seed, {each.name: letter for each in QUESTIONS}))
     assert all(row["is_right"] == (row["predicted"] == "right") for row in rows)
+
+
+def test_unknown_fields_of_a_line_are_ignored(tmp_path: Path) -> None:
+    line = COMPARED.replace("}", ', "hint": "x"}')
+    rows, problems = rows_of("ada", handed_in(tmp_path, line))
+    assert ([row["event"] for row in rows], problems) == (["compared"], [])

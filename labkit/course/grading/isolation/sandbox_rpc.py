@@ -12,9 +12,11 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from inspect import Parameter, Signature
+from signal import SIGKILL
+from subprocess import TimeoutExpired
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,10 +29,16 @@ from labkit.course.grading.isolation.sandbox import (
     processor_s_of,
     start_sandboxed,
 )
-from labkit.course.grading.isolation.submission_process import MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES
+from labkit.course.grading.isolation.submission_process import (
+    MAX_REQUEST_BYTES,
+    MAX_RESPONSE_BYTES,
+    CellUnfinishedError,
+)
 from labkit.course.grading.values import EncodingError, decode_value, encode_value
 from labkit.system.model.missing_part import MissingPart
 
+_KILLED = (-SIGKILL, 128 + SIGKILL)
+"""Return codes of a killed process: its own, and that of bubblewrap, which runs it."""
 MAX_ANSWERS = 500
 """Limit on the checks and errors that a notebook may report while it is loaded."""
 PING_S = 2.0
@@ -125,11 +133,13 @@ class SubmissionConnection:
         self.problems: list[str] = []
         self.is_loaded = False
         """Whether the notebook ran to completion."""
+        self.is_unfinished = False
+        """Whether a cell, or all of them, did not end in time without using much processor time."""
         self._ids = itertools.count()
         with ExitStack() as stack:
             until = time.monotonic() + BUSY * limits.load_s
             process = stack.enter_context(start_sandboxed(limits, is_sandboxed))
-            self._pid = process.pid
+            self._process, self._load_s = process, limits.load_s
             writer, reader, errors = pipes(process)
             self._channel = PipeChannel(
                 reader.fileno(),
@@ -191,7 +201,15 @@ class SubmissionConnection:
                 return decode_value(reply.get("returned"))
 
     def processor_s(self) -> float:
-        return processor_s_of(self._pid)
+        return processor_s_of(self._process.pid)
+
+    def was_killed(self) -> bool:
+        """Return whether the process was killed, which the kernel does if memory runs out."""
+        if self.is_responsive():
+            return False
+        with suppress(TimeoutExpired):
+            return self._process.wait(PING_S) in _KILLED
+        return False
 
     def is_responsive(self) -> bool:
         """Return whether the process responds to a ping; if so, no earlier call is still
@@ -218,11 +236,16 @@ class SubmissionConnection:
                 if "answer" in message:
                     self.answers[str(message["answer"])[:100]] = self._answer(message)
                 elif "problem" in message:
-                    self.problems.append(_words(message["problem"]))
+                    problem = message["problem"]
+                    self.problems.append(_words(problem))
+                    if isinstance(problem, dict):
+                        self.is_unfinished |= problem.get("kind") == CellUnfinishedError.__name__
             raise SubmissionProcessError(f"it reported more than {MAX_ANSWERS} checks and errors")
         except SubmissionProcessError as error:
             self.answers.clear()
             self.problems.append(str(error))
+            is_late = time.monotonic() >= until
+            self.is_unfinished = is_late and self.processor_s() <= self._load_s
 
     def _answer(self, message: dict[str, Any]) -> UnsupportedAnswer | Packed | Remote | None:
         kind = message.get("kind")

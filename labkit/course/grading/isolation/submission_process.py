@@ -23,9 +23,11 @@ from functools import partial
 from traceback import extract_tb
 from types import FrameType
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import labkit.course.lessons
 import labkit.system.model.errors
+from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.plain_values import without_numpy
 from labkit.course.grading.isolation.block_answers import block_answers
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
@@ -42,7 +44,11 @@ submission.
 
 
 class CellTooLongError(BaseException):
-    """A cell ran for too long."""
+    """A cell used too much processor time."""
+
+
+class CellUnfinishedError(BaseException):
+    """A cell did not end in time: it sleeps, or the machine is busy."""
 
 
 class SubmissionProcess:
@@ -63,20 +69,22 @@ class SubmissionProcess:
         except ChannelError:
             raise SystemExit from None
 
-    def record_answer(self, name: str, answer: Any, must_pass: bool | None = None) -> None:
+    def record_answer(self, name: str, learner: Any, must_pass: bool | None = None) -> Card:
         """Record the answer in place of `check`; the last answer to an exercise counts.
 
-        A lesson's own demonstrations of wrong answers, with `must_pass=False`, do not count.
+        A lesson's own demonstrations of wrong answers, with `must_pass=False`, do not count. Return
+        a passed card, so that the rest of the cell runs as for a right answer.
         """
-        if must_pass is False:
-            return
-        self._answers[name] = answer
-        self.send(answer=name, **describe_answer(answer))
+        if must_pass is not False:
+            self._answers[name] = learner
+            self.send(answer=name, **describe_answer(learner))
+        return Card(name, CardState.PASSED, "")
 
     def run(self, cells: list[str], cell_s: int) -> None:
         """Run the code that the answers need; an exception ends its cell and is reported."""
-        labkit.course.lessons.check = self.record_answer  # type: ignore[assignment]
-        names: dict[str, Any] = {"__name__": "__main__", "display": lambda *_: None}
+        labkit.course.lessons.check = self.record_answer
+        # Displays and magic commands do nothing here.
+        names = {"__name__": "__main__", "display": Mock(), "get_ipython": MagicMock()}
         for problem in syntax_errors(cells):
             self.send(problem={"kind": "SyntaxError", "text": problem})
         for tree in needed_code(cells):
@@ -177,8 +185,10 @@ def _described_error(error: BaseException) -> dict[str, Any]:
 def _alarm(seconds: int) -> Iterator[None]:
     """Interrupt a cell after `seconds` of processor time, or if it sleeps for too long."""
 
-    def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise CellTooLongError(f"the cell ran for more than {seconds} s")
+    def ring(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGPROF:
+            raise CellTooLongError(f"the cell used more than {seconds} s of processor time")
+        raise CellUnfinishedError(f"the cell did not end within {BUSY * seconds} s")
 
     signal.signal(signal.SIGALRM, ring)
     signal.signal(signal.SIGPROF, ring)
