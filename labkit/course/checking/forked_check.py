@@ -38,8 +38,8 @@ _TRACEBACK_S = 1.0
 _TRACEBACK_PIECES = 4
 _CLOCK = struct.Struct("dd")
 _MEMORY_BYTES = 2 << 30
-"""The memory that the child may use in addition to what it has at the start. The largest trials,
-those of the workshop, use a quarter of it.
+"""The memory that the child may use in addition to what it has at the start, unless this process
+has a lower limit itself. The largest trials, those of the workshop, use a quarter of it.
 """
 _MAX_RECEIVED_BYTES = 64 << 20
 

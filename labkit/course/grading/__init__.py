@@ -1,9 +1,18 @@
 """Grading: judge students' answers to the exercises without trusting their code.
 
-A submission runs in a sandbox: a process without network access and with limits on time, memory,
-processes and files. The verdict is reached outside the sandbox, by the same trials that `check`
-runs, in a separate process per submission, because the main process must not parse anything that a
-student wrote. When a trial calls the learner's function, the call is sent through a pipe as JSON.
+Four processes take part. The names in this picture are used in the whole package:
+
+    main  ── starts one per submission ──>  judge  ── starts ──>  sandbox
+                                              │ forks one            ^
+                                              v per exercise         │ calls, as JSON in pipes
+                                            trial  ──────────────────┘
+
+    main      reads the arguments and writes the reports; parses nothing that a student wrote
+    judge     reads the submission's files, and limits the other two (`processes`, `grade`)
+    trial     a copy of the judge that runs the same trial as `check` and reaches the verdict
+    sandbox   runs the submission's code, without network access and with limits on time, memory,
+              processes and files (`isolation/submission_process`)
+
 The submission's code can therefore return wrong values, or none, but it cannot replace anything
 that affects how the trial judges them.
 
@@ -14,7 +23,7 @@ that affects how the trial judges them.
     submissions  finds and reads students' files, within limits
     steps        grades `mybookie.py` and `myclient.py`: a result for each step
     grade        grades one submission: a result for each exercise
-    processes    runs the grading process of each submission
+    processes    runs a judge for each submission
     on_spark     the same, in Spark tasks
     results      the result of an answer, as strings of limited length
     unfinished   results of an interrupted run

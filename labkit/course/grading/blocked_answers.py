@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from labkit.course.checking.exercise import Exercise
 
-REAL = {
+STORAGE_ANSWERS = {
     "entry.intact": ("labkit.system.model.entry:decode_entry",),
     "entry.pack": ("labkit.system.model.entry:pack_entry",),
     "garbage.dropped": ("labkit.system.storage.garbage:deleted_ledgers",),
@@ -19,8 +19,8 @@ REAL = {
     "streams.order": ("labkit.views.spark.streams:order_violations",),
     "topics.retention": ("labkit.system.topic.chain.retention:ledgers_to_delete",),
 }
-"""By exercise: the functions of the storage system that do what the exercise asks for, as
-`module:name`, where `like` is only the function with which the trial compares an answer.
+"""Answers inside the storage system, as `module:name`, for exercises whose `like` is a separate
+reference function.
 """
 
 
@@ -28,7 +28,7 @@ def labkits_answers(exercises: Iterable[Exercise]) -> list[str]:
     """Return labkit's functions that answer these exercises, as `module:name`."""
     found: set[str] = set()
     for exercise in exercises:
-        found |= set(REAL.get(exercise.name, ()))
+        found |= set(STORAGE_ANSWERS.get(exercise.name, ()))
         if exercise.like is not None and not exercise.needs_spark:
             found.add(f"{exercise.like.__module__}:{exercise.like.__qualname__}")
     return sorted(found)

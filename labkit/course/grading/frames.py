@@ -114,9 +114,7 @@ def stored_rows(files: Files) -> list[Row]:
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder in the state in which it is left by a crash during the writing of these
-    rows.
-    """
+    """Return the folder as a crash while writing these rows would leave it."""
     with files.written_out() as folder:
         simulate_crash(folder, rows)
         return Files.read_from(folder)
@@ -131,7 +129,7 @@ READER = [
 
 
 class RemoteFolder:
-    """The folder in which the submission's process stores batches; the grader does not look inside
+    """The folder in which the submission's process stores batches; the trial does not look inside
     it.
 
     `ask` calls `stored_rows` and `after_crash` in a separate process that runs none of the

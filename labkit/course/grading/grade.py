@@ -1,11 +1,11 @@
 """Grades one submission: a result for each exercise of its lessons.
 
-The trial determines the verdict, in a copy of this process. The submission's process can only make
-its answers wrong, late or missing. If an answer was late or its process has ended, a new process
-is started for the next exercise.
+This module runs in the judge. The trial determines the verdict; the sandbox can only make its
+answers wrong, late or missing. If an answer was late, or if the sandbox has ended, a new one is
+started for the next exercise.
 
-All this runs in a separate process for each submission (`processes`), because parsing a student's
-files can take any amount of time and memory.
+Each submission has a judge of its own (`processes`), because parsing a student's files can take any
+amount of time and memory.
 """
 
 import json
@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from labkit.course import exercises as lessons
+from labkit.course import exercises
 from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.check import card_of
 from labkit.course.checking.exercise import Exercise, all_exercises, load_lesson
@@ -55,7 +55,7 @@ from labkit.system.model.missing_part import MissingPart
 
 _OUTCOMES = {CardState.PASSED: PASSED, CardState.REFUSED: REFUSED, CardState.OPEN: OPEN}
 _MAX_NOTEBOOK_BYTES, _MAX_CODE_BYTES = 32 << 20, 1 << 20
-Judged = tuple[str, ...] | Result
+Event = tuple[str, ...] | Result
 """The exercise names of a file, in order, and then the result of each exercise."""
 
 
@@ -63,7 +63,7 @@ class OldFormatError(Exception):
     """The notebook is from before 2015, when notebooks were divided into worksheets."""
 
 
-def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) -> Iterator[Judged]:
+def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) -> Iterator[Event]:
     """Yield the names of each file's exercises, and then the result of each exercise.
 
     Raises `MissingPart` if no process can be started for a workshop file.
@@ -87,11 +87,11 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
             why = "it is nested too deeply, or too large"
             outcome, problem = REFUSED, f"{notebook.name} is not a notebook: {why}"
         else:
-            exercises = exercises_of(cells)
-            has_exercises = has_exercises or bool(exercises)
-            yield tuple(each.name for each in exercises)
+            checked = exercises_of(cells)
+            has_exercises = has_exercises or bool(checked)
+            yield tuple(each.name for each in checked)
             for each in _grade_all(
-                submission.student, cells, exercises, variant, limits, is_sandboxed
+                submission.student, cells, checked, variant, limits, is_sandboxed
             ):
                 yield replace(each, variant=variant)
             continue
@@ -123,7 +123,7 @@ def _read(notebook: Path) -> tuple[list[str], int]:
 
 def exercises_of(cells: list[str]) -> list[Exercise]:
     checked = {name.partition(".")[0] for cell in cells for name in CHECKS.findall(cell)}
-    lesson_names = {module.name for module in pkgutil.iter_modules(lessons.__path__)}
+    lesson_names = {module.name for module in pkgutil.iter_modules(exercises.__path__)}
     for lesson in sorted(checked & lesson_names):
         load_lesson(lesson)
     return [each for each in all_exercises() if each.name.partition(".")[0] in checked]
@@ -177,7 +177,7 @@ def _of_one_kind(
         for each in exercises:
             yield _not_graded(student, each.name, f"This exercise needs Spark: {missing}")
         return
-    far = (
+    remote_session = (
         RemoteSession(partial(SubmissionConnection, READER, limits, is_sandboxed))
         if needs_spark
         else None
@@ -192,7 +192,9 @@ def _of_one_kind(
                     SubmissionConnection(cells, allowed, is_sandboxed, blocked_answers)
                 )
             began = time.monotonic()
-            result = _grade_one(student, exercise.with_cases_of(variant), connection, allowed, far)
+            result = _grade_one(
+                student, exercise.with_cases_of(variant), connection, allowed, remote_session
+            )
             yield replace(result, seconds=round(time.monotonic() - began, 3))
 
 
@@ -201,7 +203,7 @@ def _grade_one(
     exercise: Exercise,
     connection: SubmissionConnection,
     limits: Limits,
-    far: RemoteSession | None,
+    remote_session: RemoteSession | None,
 ) -> Result:
     result = partial(Result.bounded, student=student, exercise=exercise.name)
     answer = connection.answers.get(exercise.name)
@@ -219,7 +221,7 @@ def _grade_one(
     if isinstance(answer, Remote) and answer.is_labkits:
         why = f"{answer.__name__} is labkit's own function: write your own."
         return result(outcome=REFUSED, message=why)
-    work = partial(_outcome, student, exercise, far)
+    work = partial(_run_trial, student, exercise, remote_session)
     ended = in_forked_copy(
         work,
         answer,
@@ -235,10 +237,12 @@ def _grade_one(
     return result(outcome=outcome, message=why)
 
 
-def _outcome(student: str, exercise: Exercise, far: RemoteSession | None, answer: Any) -> Result:
-    """Run the trial in a copy of the grader; return the card as text, which can be sent back."""
+def _run_trial(
+    student: str, exercise: Exercise, remote_session: RemoteSession | None, answer: Any
+) -> Result:
+    """Run the trial; return the card as text, which can be sent back to the judge."""
     try:
-        with using_session(far):
+        with using_session(remote_session):
             card = card_of(exercise, answer.value() if isinstance(answer, Packed) else answer)
     except MemoryError:
         raise

@@ -1,6 +1,6 @@
-"""Grades each submission in a process of its own, with limits.
+"""Grades each submission in a judge, a process of its own with limits.
 
-That process reads the notebooks and records, starts the sandbox, judges the answers, and reports
+The judge reads the notebooks and records, starts the sandbox, judges the answers, and reports
 the results in messages of bounded size. If it ends or takes too long, the results received so far
 are kept, the remaining exercises are reported with the reason, and other submissions are not
 affected.
@@ -34,11 +34,11 @@ from labkit.course.grading.results import (
 )
 from labkit.course.grading.submissions import Submission
 
-_JUDGE = "labkit.course.grading.grade"
+_PRELOADED = "labkit.course.grading.grade"
 _MAX_MESSAGE_BYTES = 8 << 20
 MEMORY_BYTES = 2 << 30
-"""Memory that a submission's process may use in addition to what it has at the start. Each copy of
-it that runs a trial has a limit of its own.
+"""Memory that a judge may use in addition to what it has at the start, and that each trial may use,
+counted from the start of the judge as well.
 """
 
 
@@ -63,11 +63,11 @@ def grade_all(
     submissions: list[Submission], limits: Limits, is_sandboxed: bool, jobs: int
 ) -> Iterator[Graded]:
     """Yield the outcomes as submissions are graded, `jobs` at a time."""
-    waiting, running = deque(submissions), dict[Connection, _Process]()
+    waiting, running = deque(submissions), dict[Connection, _Judge]()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                process = _Process(waiting.popleft(), limits, is_sandboxed)
+                process = _Judge(waiting.popleft(), limits, is_sandboxed)
                 running[process.connection] = process
             first = min(each.until for each in running.values())
             for ready in wait(list(running), max(0.0, first - time.monotonic())):
@@ -83,7 +83,7 @@ def grade_all(
             process.kill()
 
 
-class _Process:
+class _Judge:
     def __init__(self, submission: Submission, limits: Limits, is_sandboxed: bool) -> None:
         self._submission, self._limits = submission, limits
         self._notebooks: list[dict[str, Result | None]] = []
@@ -91,11 +91,11 @@ class _Process:
         self.until = time.monotonic() + limits.submission_s
         self.is_over = False
         context = get_context("forkserver")
-        context.set_forkserver_preload([_JUDGE])
+        context.set_forkserver_preload([_PRELOADED])
         self.connection, writer = context.Pipe(duplex=False)
         self._channel = PipeChannel(self.connection.fileno(), -1, _MAX_MESSAGE_BYTES, 0)
         self._process = context.Process(
-            target=_judge, args=(writer, submission, limits, is_sandboxed), daemon=True
+            target=_run_judge, args=(writer, submission, limits, is_sandboxed), daemon=True
         )
         self._process.start()
         writer.close()
@@ -144,7 +144,7 @@ class _Process:
             self.graded.results.append(missing)
 
     def kill(self) -> None:
-        """Kill the process and its copies that run trials. Their sandboxes exit with them."""
+        """Kill the judge and its trial; the sandbox exits with the judge."""
         assert self._process.pid is not None
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -157,10 +157,10 @@ def _rank(result: Result) -> int:
     return (PASSED, NOT_GRADED, REFUSED, OPEN, NOT_HANDED_IN).index(result.outcome)
 
 
-def _judge(
+def _run_judge(
     connection: Connection, submission: Submission, limits: Limits, is_sandboxed: bool
 ) -> None:
-    """Grade the submission in its own process, sending each result as soon as it is known."""
+    """Grade the submission, in the judge, and send each result as soon as it is known."""
     import resource  # noqa: PLC0415 - Windows has none
 
     os.setsid()
@@ -190,7 +190,7 @@ def _judge(
 def _report(
     channel: PipeChannel, submission: Submission, limits: Limits, is_sandboxed: bool
 ) -> None:
-    # This import takes time and memory, so only the submissions' processes execute it.
+    # This import takes time and memory, so only the judges execute it.
     from labkit.course.grading.grade import grade_exercises  # noqa: PLC0415
 
     for each in grade_exercises(submission, limits, is_sandboxed):

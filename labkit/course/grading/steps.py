@@ -52,7 +52,7 @@ ALLOWED_IMPORTS = (
 """Modules that a file may import, including their submodules."""
 _FORBIDDEN_NAMES = frozenset(("__builtins__", "__import__", "compile", "eval", "exec"))
 _MAX_BYTES = 1 << 20
-_TIMES = 3
+_LIMIT_FACTOR = 3
 """A step has many trials, so it gets this many times the processor time of an exercise."""
 _OUTCOMES = {str(CardState.PASSED): PASSED, str(CardState.REFUSED): REFUSED}
 
@@ -81,7 +81,7 @@ def grade_steps(
     [name] = [each for each, file_name in TRACK_FILES.items() if file_name == file.name]
     steps = _graded(name)
     yield tuple(exercise_name(name, step.number) for step in steps)
-    allowed = replace(limits, exercise_s=_TIMES * limits.exercise_s)
+    allowed = replace(limits, exercise_s=_LIMIT_FACTOR * limits.exercise_s)
     source = ""
     try:
         source = read_regular(file, _MAX_BYTES).decode("utf-8")
@@ -102,7 +102,7 @@ def grade_steps(
             if connection is None or not connection.is_responsive():
                 stack.close()
                 connection = stack.enter_context(
-                    SubmissionConnection(_JUDGE, allowed, is_sandboxed)
+                    SubmissionConnection(_JUDGE_CELLS, allowed, is_sandboxed)
                 )
             began = time.monotonic()
             graded = result(**_judged(connection, name, step, source, allowed))
@@ -177,7 +177,7 @@ _FRAME = (
     '<iframe sandbox style="width:100%;height:45em;border:0;resize:vertical" srcdoc="{}"></iframe>'
 )
 _STEP, _LINES = "workshop.step", "workshop.broken_lines"
-_JUDGE = [
+_JUDGE_CELLS = [
     "from labkit.course.grading.steps import judge_step, list_broken_lines",
     "from labkit.course.lessons import check",
     f"check({_STEP!r}, judge_step)\ncheck({_LINES!r}, list_broken_lines)",

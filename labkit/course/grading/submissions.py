@@ -18,7 +18,7 @@ from labkit.course.workshop.step import TRACK_FILES
 MAX_NAMES = 20_000
 """Limit on the number of files and folders in one submission."""
 MAX_FILES = 100
-"""Limit on the number of notebooks in one submission, of workshop files, and of records."""
+"""Limit on the number of files of each kind in one submission."""
 
 
 class SubmissionsError(Exception):

@@ -1,4 +1,4 @@
-"""Encodes values as JSON to send them between the grader and a submission.
+"""Encodes values as JSON to send them between a trial and the sandbox.
 
 Numbers, strings, booleans, None and lists are encoded directly. Every other value becomes an
 object with a single key that names its type. labkit's own classes from `MODULES` are encoded field
@@ -78,7 +78,7 @@ def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
 def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
     """Decode a value. `call` returns the function with the given number.
 
-    Raises `EncodingError` if the form is not one that `packed` produces.
+    Raises `EncodingError` if the form is not one that `encode_value` produces.
     """
     try:
         return _decode(form, call)

@@ -9,7 +9,7 @@ import pytest
 
 from labkit.course import exercises
 from labkit.course.checking.exercise import all_exercises, find
-from labkit.course.grading.blocked_answers import REAL, labkits_answers
+from labkit.course.grading.blocked_answers import STORAGE_ANSWERS, labkits_answers
 from labkit.course.grading.isolation.block_answers import block_answers
 from labkit.system.client import striping
 
@@ -33,7 +33,7 @@ def test_what_is_withheld_is_a_function_of_labkit_that_raises(
 
 
 def test_the_real_functions_belong_to_exercises_that_there_are() -> None:
-    assert {find(name).name for name in REAL} == set(REAL)
+    assert {find(name).name for name in STORAGE_ANSWERS} == set(STORAGE_ANSWERS)
     assert "labkit.system.client.striping:write_set" in labkits_answers([find("quorums.write_set")])
 
 

@@ -129,7 +129,7 @@ def test_a_function_that_never_returns_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No matter how busy this machine is, the function must get its full second of processor time.
-    monkeypatch.setattr(sandbox, "BUSY", 100)
+    monkeypatch.setattr(sandbox, "MAX_SLOWDOWN", 100)
     write_notebook(tmp_path / "ada" / "lesson.ipynb", HANGS)
     [submission] = submissions_of([tmp_path / "ada"])
     limits = Limits(exercise_s=1, load_s=240, cell_s=60)
@@ -440,11 +440,7 @@ def test_of_two_notebooks_with_the_same_exercise_the_better_answer_counts(tmp_pa
     write_notebook(tmp_path / "ada" / "05.ipynb", "check('quorums.write_set', None)")
     [submission] = submissions_of([tmp_path / "ada"])
     results = grade(submission, PATIENT, is_sandboxed=False).results
-    assert [each.exercise for each in results] == [
-        "quorums.write_set",
-        "quorums.lost",
-        "quorums.coverage",
-    ]
+    assert [each.exercise for each in results].count("quorums.write_set") == 1
     assert results[0].outcome == PASSED
 
 

@@ -1,7 +1,7 @@
 """Makes labkit's own answers to the exercises unavailable in the submission's process.
 
 The code of these functions is replaced: calling one, under any name, raises an error that says that
-the answer is labkit's own. The trials run in the grader's process, where labkit works as usual.
+the answer is labkit's own. The trials run outside the sandbox, where labkit works as usual.
 
 Importing an exercise takes a second of processor time, and most submissions import none. Therefore,
 a module that has not been imported yet is changed only when the submission imports it.

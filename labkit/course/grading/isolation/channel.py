@@ -17,7 +17,9 @@ _LENGTH = struct.Struct("!I")
 _PIECE_BYTES = 65_536
 MAX_MESSAGES = 1_000_000
 MAX_BYTES = 512 << 20
-"""Total size of all messages that one end receives."""
+"""Total size of all messages that one end receives. Each trial counts from its own start, because
+it is a copy of the judge.
+"""
 
 
 class ChannelError(Exception):

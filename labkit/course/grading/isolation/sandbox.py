@@ -26,7 +26,7 @@ from labkit.system.model.missing_part import MissingPart
 from labkit.worlds.live.host.java import find_java
 
 WRITABLE_BYTES = 64 << 20
-BUSY = 8
+MAX_SLOWDOWN = 8
 """How many times slower a submission may run than on an idle machine.
 
 Limits count processor time, so that no student loses a point because of other programs. Elapsed
@@ -42,7 +42,7 @@ class Limits:
     """The resources that a submission may use.
 
     exercise_s: processor time of the student's function in one exercise
-    load_s: elapsed time, on an idle machine, to run all of the notebook's cells before that
+    load_s: elapsed time for loading the notebook, times `MAX_SLOWDOWN`
     cell_s: processor time of one cell
     megabytes: address space of its process; with Spark, memory of each of its processes
     processes: number of threads; with Spark, of processes and threads
@@ -60,7 +60,7 @@ class Limits:
     @property
     def elapsed_s(self) -> float:
         """Elapsed time after which one exercise is aborted, no matter how busy the machine is."""
-        return BUSY * self.exercise_s
+        return MAX_SLOWDOWN * self.exercise_s
 
     @property
     def submission_s(self) -> float:
@@ -71,8 +71,8 @@ class Limits:
         """Return the limits of a submission whose exercises need Spark.
 
         They are higher because a JVM has about a hundred threads and opens every jar, and because
-        an exercise consists of about a dozen small jobs, each of which takes a second if two run at
-        a time. Raises `MissingPart` if no suitable Java is installed.
+        an exercise consists of about a dozen jobs of roughly a second each.
+        Raises `MissingPart` if no suitable Java is installed.
         """
         with without_memory_limit():  # A JVM reserves gigabytes of address space.
             java = find_java().home
@@ -150,7 +150,7 @@ def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.
         try:
             yield process
         finally:
-            # This also kills everything that the process has started in its sandbox.
+            # In a sandbox, this also kills everything that the process has started.
             process.kill()
 
 
@@ -248,8 +248,8 @@ def _files() -> list[str]:
 def _for_spark(java: Path, users: str) -> list[str]:
     """Return options for Java and Spark.
 
-    They provide the runtime, its settings in /etc, a host name, and a user that is read from the
-    open file `users`.
+    The options provide the runtime, its settings in /etc, a host name, and a user that is read
+    from the open file `users`.
     """
     shown = [java, *Path("/etc").glob("java*")]
     command = [part for each in shown for part in ("--ro-bind", str(each), str(each))]

@@ -1,10 +1,10 @@
-"""The grader's end of the pipe.
+"""The judge's end of the pipe to the sandbox.
 
     with SubmissionConnection(cells, limits) as connection:
         connection.answers["quorums.write_set"]     a `Remote`, called like the function itself
 
-A trial that runs in a forked copy of the grader (`labkit.course.checking.forked_check`) uses the
-same pipes; meanwhile the grader itself only waits, and kills the copy if it takes too long.
+A trial, which is a forked copy of the judge (`labkit.course.checking.forked_check`), uses the same
+pipes; meanwhile the judge itself only waits, and kills the trial if it takes too long.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from typing import Any, Self
 from labkit.course.checking.exercise import RaisedThereError
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
 from labkit.course.grading.isolation.sandbox import (
-    BUSY,
+    MAX_SLOWDOWN,
     Limits,
     pipes,
     processor_s_of,
@@ -42,7 +42,6 @@ _KILLED = (-SIGKILL, 128 + SIGKILL)
 MAX_ANSWERS = 500
 """Limit on the checks and errors that a notebook may report while it is loaded."""
 PING_S = 2.0
-OWN = "labkit"
 _KINDS = (
     Parameter.POSITIONAL_ONLY,
     Parameter.POSITIONAL_OR_KEYWORD,
@@ -54,7 +53,7 @@ _KINDS = (
 
 
 class SubmissionProcessError(Exception):
-    """The submission's process has exited, or sent something that the grader does not
+    """The submission's process has exited, or sent something that the judge does not
     understand.
     """
 
@@ -96,7 +95,7 @@ class Remote:
     @property
     def is_labkits(self) -> bool:
         """Whether labkit defines the function, according to the submission's process."""
-        return self.origin.split(".")[0] == OWN or "/labkit/" in self.file
+        return self.origin.split(".")[0] == "labkit" or "/labkit/" in self.file
 
     def __call__(self, *arguments: Any) -> Any:
         try:
@@ -137,7 +136,7 @@ class SubmissionConnection:
         """Whether a cell, or all of them, did not end in time without using much processor time."""
         self._ids = itertools.count()
         with ExitStack() as stack:
-            until = time.monotonic() + BUSY * limits.load_s
+            until = time.monotonic() + MAX_SLOWDOWN * limits.load_s
             process = stack.enter_context(start_sandboxed(limits, is_sandboxed))
             self._process, self._load_s = process, limits.load_s
             writer, reader, errors = pipes(process)
@@ -179,20 +178,20 @@ class SubmissionConnection:
         Raises `RaisedThereError` or NotImplementedError if the function raises an exception. Also
         raises `SubmissionProcessError` and `EncodingError`.
         """
-        kept: list[Callable[..., Any]] = []
+        callbacks: list[Callable[..., Any]] = []
         errors: list[Exception] = []
 
         def number_of(function: Callable[..., Any]) -> int:
-            kept.append(function)
-            return len(kept) - 1
+            callbacks.append(function)
+            return len(callbacks) - 1
 
         request = f"{name}:{next(self._ids)}"
-        forms = [encode_value(each, number_of) for each in arguments]
-        self._send({"id": request, "name": name, "arguments": forms})
+        encoded = [encode_value(each, number_of) for each in arguments]
+        self._send({"id": request, "name": name, "arguments": encoded})
         while True:
             reply = self._hear()
             if "call" in reply:
-                self._send(_call_back(kept, reply, errors))
+                self._send(_call_back(callbacks, reply, errors))
             elif reply.get("id") != request:
                 raise SubmissionProcessError("it responded to a different request")
             elif "raised" in reply:
@@ -273,7 +272,7 @@ class SubmissionConnection:
 
 
 def _call_back(
-    kept: list[Callable[..., Any]], reply: dict[str, Any], errors: list[Exception]
+    callbacks: list[Callable[..., Any]], reply: dict[str, Any], errors: list[Exception]
 ) -> dict[str, Any]:
     """Call one of the trial's functions for the submission, and return a message with the outcome.
 
@@ -281,7 +280,7 @@ def _call_back(
     carries its index in that list.
     """
     try:
-        function = kept[int(reply["call"])]
+        function = callbacks[int(reply["call"])]
         arguments = [decode_value(each) for each in reply.get("arguments", ())]
     except (LookupError, TypeError, ValueError, EncodingError) as error:
         raise SubmissionProcessError(f"it sent an invalid call: {error}") from error

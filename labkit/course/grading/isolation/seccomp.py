@@ -83,7 +83,7 @@ _OF_BOTH = {
     "mount_setattr": 442,
 }
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
-_JUDGED = ("clone", "clone3", "fork", "vfork", "socket")
+_HAS_OWN_RULE = ("clone", "clone3", "fork", "vfork", "socket")
 """System calls that have their own rule, rather than always being rejected."""
 
 
@@ -107,7 +107,7 @@ def program(*, has_processes: bool) -> bytes | None:
         _error(ENOSYS),
     ]
     for name, number in calls.items():
-        if name not in _JUDGED:
+        if name not in _HAS_OWN_RULE:
             steps += [(_IS_EQUAL, 0, 1, number), _error(EPERM)]
     # clone3 passes its flags in memory, which a filter cannot read; the C library then uses clone.
     steps += [(_IS_EQUAL, 0, 1, calls["clone3"]), _error(ENOSYS)]

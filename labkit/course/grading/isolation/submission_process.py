@@ -4,9 +4,9 @@
         MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS USER [spark]
 
 The first incoming message contains the notebook's code cells and the names of labkit's functions
-that are blocked. Each call of `check` sends an answer to the grader. The grader then sends calls to
+that are blocked. Each call of `check` sends an answer to the judge. A trial then sends calls to
 these answers, and this process returns the results. The submission's code runs in this process and
-may break everything in it. The grader trusts nothing here except the returned values, which are the
+may break everything in it. The judge trusts nothing here except the returned values, which are the
 submission's own answers.
 """
 
@@ -31,15 +31,14 @@ from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.plain_values import without_numpy
 from labkit.course.grading.isolation.block_answers import block_answers
 from labkit.course.grading.isolation.channel import ChannelError, PipeChannel
-from labkit.course.grading.isolation.sandbox import BUSY
+from labkit.course.grading.isolation.sandbox import MAX_SLOWDOWN
 from labkit.course.grading.slices import needed_code, syntax_errors
 from labkit.course.grading.values import decode_value, encode_value
 
 _CELL = "<your notebook>"
 _FILE_BYTES = 64 << 20
 MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES = 64 << 20, 4 << 20
-"""Size limits in bytes of a message from the grader, which may contain a table, and from the
-submission.
+"""Size limits in bytes of a message to the sandbox, which may contain a table, and of one from it.
 """
 
 
@@ -52,7 +51,7 @@ class CellUnfinishedError(BaseException):
 
 
 class SubmissionProcess:
-    """The answers of one submission, which the grader can call."""
+    """The answers of one submission, which a trial can call."""
 
     def __init__(self, channel: PipeChannel) -> None:
         self._channel = channel
@@ -63,7 +62,7 @@ class SubmissionProcess:
         self._channel.send(message)
 
     def receive(self) -> Any:
-        """Return the grader's next message. Raises `SystemExit` if the grader has exited."""
+        """Return the judge's next message. Raises `SystemExit` if the judge has exited."""
         try:
             return self._channel.receive()
         except ChannelError:
@@ -121,7 +120,7 @@ class SubmissionProcess:
         self._call = partial(in_spark, spark_session("submission"))
 
     def _called_back(self, number: int) -> Callable[..., Any]:
-        """Return a stub for one of the grader's functions, such as the one that lists the stored
+        """Return a stub for one of the trial's functions, such as the one that lists the stored
         ledgers.
         """
 
@@ -136,19 +135,19 @@ class SubmissionProcess:
 
 
 def _error_of(kind: str, text: str, number: int) -> Exception:
-    """Return the exception that one of the grader's functions raised, with its number in the
-    grader.
+    """Return the exception that one of the trial's functions raised, with its number in the
+    trial.
     """
     found = getattr(labkit.system.model.errors, kind, getattr(builtins, kind, None))
     if not (isinstance(found, type) and issubclass(found, Exception)):
         found = RuntimeError
     error = found(text)
-    error.number_at_grader = number  # type: ignore[attr-defined]
+    error.number_in_trial = number  # type: ignore[attr-defined]
     return error
 
 
 def describe_answer(answer: Any) -> dict[str, Any]:
-    """Tell the grader what kind of answer this is, before the answer is called."""
+    """Tell the judge what kind of answer this is, before the answer is called."""
     if answer is None:
         return {"kind": "none"}
     if callable(answer):
@@ -178,7 +177,7 @@ def _described_error(error: BaseException) -> dict[str, Any]:
     own = [each for each in extract_tb(error.__traceback__) if each.filename == _CELL]
     where = f"{own[-1].name}, line {own[-1].lineno}" if own else ""
     description = {"kind": type(error).__name__, "text": str(error)[:500], "where": where}
-    return description | {"failed": getattr(error, "number_at_grader", None)}
+    return description | {"failed": getattr(error, "number_in_trial", None)}
 
 
 @contextmanager
@@ -188,11 +187,11 @@ def _alarm(seconds: int) -> Iterator[None]:
     def ring(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGPROF:
             raise CellTooLongError(f"the cell used more than {seconds} s of processor time")
-        raise CellUnfinishedError(f"the cell did not end within {BUSY * seconds} s")
+        raise CellUnfinishedError(f"the cell did not end within {MAX_SLOWDOWN * seconds} s")
 
     signal.signal(signal.SIGALRM, ring)
     signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_REAL, BUSY * seconds)
+    signal.setitimer(signal.ITIMER_REAL, MAX_SLOWDOWN * seconds)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
@@ -212,7 +211,7 @@ def _limit(megabytes: int, processes: int, open_files: int, user: int, has_spark
         os.setuid(user)
     if has_spark:
         # A JVM reserves gigabytes of address space that it never uses, so even the limit inherited
-        # from the grader must be lifted.
+        # from the judge must be lifted.
         most = resource.getrlimit(resource.RLIMIT_AS)[1]
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     for what, most in (
