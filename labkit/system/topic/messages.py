@@ -133,7 +133,8 @@ def replication_clusters(message: bytes) -> list[str]:
 def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMetadata, bytes]:
     """Return an entry's message metadata, and its payload as stored.
 
-    Raises `BKDigestMatchException` if the producer's checksum does not match.
+    Raises `BKDigestMatchException` if the producer's checksum does not match, or the metadata
+    cannot be decoded.
     """
     at = _start_of_message(data)
     head, rest = data[at : at + _HEAD.size], data[at + _HEAD.size :]
@@ -142,9 +143,11 @@ def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMeta
             f"entry {entry_id} of ledger {ledger_id} is not a valid message: expected 0e01 and"
             f" the checksum of the rest, got {head.hex()}"
         )
-    size = _SIZE.unpack_from(rest)[0]
-    metadata = MessageMetadata.FromString(rest[_SIZE.size : _SIZE.size + size])
-    return metadata, rest[_SIZE.size + size :]
+    try:
+        metadata = decode_metadata(data)
+    except BKDigestMatchException as error:
+        raise BKDigestMatchException(f"entry {entry_id} of ledger {ledger_id}: {error}") from None
+    return metadata, rest[_SIZE.size + _SIZE.unpack_from(rest)[0] :]
 
 
 def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
@@ -179,9 +182,12 @@ def decode_metadata(data: bytes) -> MessageMetadata:
         if data.startswith(_MAGIC_BYTES, at):
             at += _HEAD.size
         start = at + _SIZE.size
-        return MessageMetadata.FromString(data[start : start + _SIZE.unpack_from(data, at)[0]])
+        metadata = MessageMetadata.FromString(data[start : start + _SIZE.unpack_from(data, at)[0]])
     except (struct.error, DecodeError) as error:
         raise BKDigestMatchException(f"the entry is not a message: {error}") from None
+    if not metadata.IsInitialized():
+        raise BKDigestMatchException("the entry is not a message: a required field is missing")
+    return metadata
 
 
 def strip_broker_metadata(data: bytes) -> bytes:
@@ -222,14 +228,21 @@ def _message(
     return Message(
         message_id=message_id,
         payload=payload,
-        key=own.partition_key,
-        properties={item.key: item.value for item in own.properties},
+        key=text_of(own.partition_key),
+        properties={text_of(item.key): text_of(item.value) for item in own.properties},
         publish_time_ms=metadata.publish_time,
         event_time_ms=own.event_time,
         sequence_id=own.sequence_id,
-        producer_name=metadata.producer_name,
+        producer_name=text_of(metadata.producer_name),
         batch_size=batch_size,
     )
+
+
+def text_of(field: str | bytes) -> str:
+    """Return a string field of a message, with replacement characters where it is not valid UTF-8,
+    as Java does; protobuf returns such a field as bytes.
+    """
+    return field.decode(errors="replace") if isinstance(field, bytes) else field
 
 
 def _frame(metadata: MessageMetadata, payload: bytes) -> bytes:

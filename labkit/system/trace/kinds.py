@@ -614,10 +614,10 @@ _KINDS = (
         "{node} stopped serving a topic[: {topic}][: {explanation}]",
         columns="topic explanation",
     ),
-    # The client could not decode the entry, and acknowledged it.
+    # A client or the broker found the message corrupt, and acknowledged it.
     Kind(
         "entry.discarded",
-        "a client discarded entry {entry} of ledger {ledger}[: {subscription} of {topic}][:"
+        "entry {entry} of ledger {ledger} was discarded[: {subscription} of {topic}][:"
         " {explanation}]",
         columns="entry ledger subscription topic explanation",
     ),

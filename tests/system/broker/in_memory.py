@@ -95,9 +95,13 @@ class Dispatchers:
         selector: SharedSelector | KeySharedSelector | None = None,
         cursor: ManagedCursor | None = None,
         now_ms: Callable[[], int] = lambda: 0,
+        recorder: Recorder | None = None,
     ) -> MultipleConsumersDispatcher:
         made = MultipleConsumersDispatcher(
-            ledger, cursor or ledger.cursor(), selector or SharedSelector(), surroundings(now_ms)
+            ledger,
+            cursor or ledger.cursor(),
+            selector or SharedSelector(),
+            surroundings(now_ms, recorder=recorder),
         )
         self._made.append(made)
         return made

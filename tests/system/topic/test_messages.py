@@ -124,6 +124,25 @@ def test_a_malformed_batch_is_not_a_message(payload: bytes) -> None:
         decode_messages(framed(metadata.SerializeToString(), payload), 7, 3, 0)
 
 
+@pytest.mark.parametrize("metadata", [b"\xff\xff", b"\x0a\x01p"])
+def test_a_valid_checksum_does_not_make_metadata_valid(metadata: bytes) -> None:
+    data = framed(metadata, b"payload")
+    assert has_valid_checksum(data)
+    with pytest.raises(BKDigestMatchException, match="entry 4 of ledger 3: the entry is not a me"):
+        decode_messages(data, 3, 4, -1)
+    rest = b"\x00\x00"
+    with pytest.raises(BKDigestMatchException, match="entry 4 of ledger 3: the entry is not a me"):
+        decode_messages(struct.pack(">HI", 0x0E01, google_crc32c.value(rest)) + rest, 3, 4, -1)
+
+
+def test_text_that_is_not_valid_utf8_gets_replacement_characters() -> None:
+    properties = field(4, field(1, b"a\xff") + field(2, b"\xfe"))
+    metadata = field(1, b"p\xff") + field(2, 0) + field(3, 1) + properties + field(6, b"\xffk")
+    [found] = decode_messages(framed(metadata, b"x"), 3, 4, -1)
+    assert (found.producer_name, found.key) == ("p\ufffd", "\ufffdk")
+    assert found.properties == {"a\ufffd": "\ufffd"}
+
+
 def test_every_damaged_byte_is_noticed() -> None:
     data = encode_message(message(b"payload"), "me", 1000)
     assert has_valid_checksum(data)

@@ -138,10 +138,26 @@ class Dispatcher:
         wanted = min(MAX_READ_ENTRIES, max_entries)
         entries = [read_entry(e) for e in await self._ledger.read(start, wanted, MAX_READ_BYTES)]
         self._backoff.reset()
+        if corrupt := [entry for entry in entries if entry.error is not None]:
+            self._discard(corrupt)
         if entries:
             messages = sum(entry.message_count for entry in entries)
             self.messages_per_entry = max(1, messages // len(entries))
         return entries
+
+    def _discard(self, corrupt: Sequence[MessageEntry]) -> None:
+        """Acknowledge entries that no client can decode: Pulsar's C++ client would disconnect, and
+        receive them again when it has reconnected.
+        """
+        self.cursor.acknowledge([entry.position for entry in corrupt])
+        for entry in corrupt:
+            self._context.recorder.record(
+                "entry.discarded",
+                *entry.position,
+                topic=self._context.topic,
+                subscription=self.cursor.name,
+                explanation=str(entry.error),
+            )
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():

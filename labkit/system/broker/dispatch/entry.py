@@ -1,5 +1,8 @@
 """A stored entry with its decoded metadata.
 
+No client can receive an entry whose metadata cannot be decoded, so dispatchers acknowledge such an
+entry instead of sending it.
+
 The bytes are sent to consumers as they were stored, but without the broker's own metadata prefix.
 
 In Pulsar: `AbstractBaseDispatcher.filterEntriesForConsumer`, `common/protocol/Commands.java`.
@@ -16,12 +19,15 @@ from labkit.system.topic.messages import decode_metadata, strip_broker_metadata
 
 @dataclass(frozen=True, slots=True)
 class MessageEntry:
-    """`data` is the part of a MESSAGE frame after the command."""
+    """`data` is the part of a MESSAGE frame after the command; if its metadata cannot be decoded,
+    `error` is set, and the entry counts as one message without metadata.
+    """
 
     position: Position
     data: bytes
     metadata: MessageMetadata
     message_count: int
+    error: BKDigestMatchException | None
 
 
 def bytes_of(text: str | bytes) -> bytes:
@@ -33,14 +39,10 @@ def bytes_of(text: str | bytes) -> bytes:
 
 
 def read_entry(stored: StoredEntry) -> MessageEntry:
-    """Decode a stored entry.
-
-    An entry with corrupt metadata counts as one message. Its client detects the wrong checksum and
-    discards it.
-    """
-    data = strip_broker_metadata(stored.data)
+    data, problem = strip_broker_metadata(stored.data), None
     try:
         metadata = decode_metadata(data)
-    except BKDigestMatchException:
-        metadata = MessageMetadata()
-    return MessageEntry(stored.position, data, metadata, max(metadata.num_messages_in_batch, 1))
+    except BKDigestMatchException as error:
+        metadata, problem = MessageMetadata(), error
+    count = max(metadata.num_messages_in_batch, 1)
+    return MessageEntry(stored.position, data, metadata, count, problem)

@@ -44,6 +44,7 @@ from labkit.system.topic.messages import (
     decode_metadata,
     has_valid_checksum,
     replication_clusters,
+    text_of,
 )
 from labkit.system.topic.names import check_name
 from labkit.system.topic.producing.deduplication import MAX_SEQUENCE_ID, completes_message
@@ -178,8 +179,7 @@ class Producer:
 
     def _other_clusters(self, message: bytes) -> list[str]:
         here = (self._client.broker.cluster, _NOT_REPLICATED)
-        # protobuf returns bytes for a name that is not valid UTF-8.
-        return [str(name) for name in replication_clusters(message) if name not in here]
+        return [name for name in map(text_of, replication_clusters(message)) if name not in here]
 
     def leave(self) -> None:
         """Free the producer's name; pending messages are still stored, but get no receipts."""

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, TypeGuard
 
-from labkit.system.broker.dispatch.entry import bytes_of
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.positions import (
     EARLIEST,
@@ -28,7 +27,7 @@ from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import BKDigestMatchException
 from labkit.system.model.proto.pulsar_pb2 import CompressionType, MessageMetadata
 from labkit.system.topic.chain.ledger_chain import Position
-from labkit.system.topic.messages import split_entry
+from labkit.system.topic.messages import split_entry, text_of
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Binary, Call, Routes, StatusError
 from labkit.worlds.live.admin.partitions import check_not_partitioned
 
@@ -222,15 +221,11 @@ def message_headers(
 
 def _properties(metadata: MessageMetadata) -> dict[str, str]:
     pairs: Any = metadata.properties
-    properties = {_valid_text(each.key): _valid_text(each.value) for each in pairs}
+    properties = {text_of(each.key): text_of(each.value) for each in pairs}
     if metadata.HasField("num_chunks_from_msg"):
         properties["TOTAL-CHUNKS"] = str(metadata.num_chunks_from_msg)
         properties["CHUNK-ID"] = str(metadata.chunk_id)
     return properties
-
-
-def _valid_text(text: str | bytes) -> str:
-    return bytes_of(text).decode(errors="replace")
 
 
 def _is_encrypted(metadata: MessageMetadata) -> bool:

@@ -216,11 +216,15 @@ async def _grant_subscription(call: Call) -> None:
 
 
 async def _change_auth(call: Call, kind: str, value: list[str] | None) -> None:
-    """Set the entry for the role or subscription in the path; remove it if `value` is None."""
+    """Set the entry for the role or subscription in the path; remove it if `value` is None.
+
+    Raises `BKMetadataSerializationException` if the stored permissions cannot be decoded.
+    """
 
     def changed(before: Any) -> dict[str, Any]:
+        NamespacePolicies.decode(call.namespace, {AUTH: before})
         policies = {**new_policies("")[AUTH], **(before or {})}
-        names = {**policies[kind], call.names[2]: value}
+        names = {**(policies[kind] or {}), call.names[2]: value}
         return {**policies, kind: {name: each for name, each in names.items() if each is not None}}
 
     await change_policy(call.broker.store, call.namespace, AUTH, changed)

@@ -19,6 +19,8 @@ from labkit.system.broker.dispatch.key_shared import (
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
 from labkit.system.topic.chain.chain_reader import StoredEntry
 from labkit.system.topic.chain.ledger_chain import Position
+from labkit.system.trace.events import Event
+from labkit.system.trace.recorder import Recorder
 from tests.system.broker.in_memory import (
     Client,
     Dispatchers,
@@ -209,6 +211,30 @@ async def test_the_chunks_of_a_message_whose_uuid_is_not_valid_utf8_go_to_one_co
         dispatcher.add(client.consumer())
     await settle()
     assert [numbers(client) for client in clients] == [[0, 1], []]
+
+
+@pytest.mark.parametrize("metadata", [b"\xff\xff", b"", b"\x0a\x01p"])
+async def test_an_entry_whose_metadata_cannot_be_decoded_is_acknowledged_instead_of_sent(
+    dispatchers: Dispatchers, metadata: bytes
+) -> None:
+    corrupt = len(metadata).to_bytes(4, "big") + metadata + b"x"
+    ledger, client = MemoryLedger([corrupt, message(), corrupt]), Client()
+    events: list[Event] = []
+    recorder = Recorder("broker", lambda: 0)
+    recorder.listen(events.extend)
+    dispatcher = dispatchers.multiple(ledger, recorder=recorder)
+    dispatcher.add(client.consumer())
+    await settle()
+    assert numbers(client) == [1]
+    assert [dispatcher.cursor.is_acknowledged((10, entry_id)) for entry_id in range(3)] == [
+        True,
+        False,
+        True,
+    ]
+    assert [(event.kind, event.entry) for event in events] == [
+        ("entry.discarded", 0),
+        ("entry.discarded", 2),
+    ]
 
 
 async def test_entries_without_a_ready_consumer_wait_for_permits(dispatchers: Dispatchers) -> None:

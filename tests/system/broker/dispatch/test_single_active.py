@@ -76,6 +76,17 @@ async def test_what_is_acknowledged_is_not_sent(
     assert client.positions == [(10, 1), (12, 0), (12, 2)]
 
 
+async def test_after_an_entry_that_cannot_be_decoded_the_next_ones_are_sent(
+    dispatchers: Dispatchers,
+) -> None:
+    ledger, client = MemoryLedger([b"not a message", message()]), Client()
+    dispatcher = dispatchers.single(ledger)
+    dispatcher.add(client.consumer(permits=1))
+    await settle()
+    assert client.positions == [(10, 1)]
+    assert dispatcher.cursor.mark_delete == (10, 0)
+
+
 async def test_of_a_batch_acknowledged_in_part_the_rest_is_marked_and_costs_permits(
     dispatchers: Dispatchers,
 ) -> None:

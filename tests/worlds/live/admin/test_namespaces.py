@@ -259,6 +259,27 @@ async def test_permissions_on_subscriptions_are_stored(site: Site) -> None:
     assert (await ask(site, "POST", f"{path}/sub", "alice"))[0] == 400
 
 
+@pytest.mark.parametrize(
+    "auth", ["text", {"subscription_auth_roles": ["sub"]}, {"subscription_auth_roles": {"sub": 1}}]
+)
+async def test_permissions_that_cannot_be_decoded_are_not_changed(site: Site, auth: object) -> None:
+    before = {"auth_policies": auth}
+    await site.broker.store.set(policies_path("t/n"), json.dumps(before).encode(), ANY_VERSION)
+    path = f"{NAMESPACES}/t/n/permissions/subscription"
+    for method, url, body in (("GET", path, None), ("POST", f"{path}/sub", ["alice"])):
+        status, answer = await ask(site, method, url, body)
+        assert (status, "auth_policies in the policies of t/n" in answer["reason"]) == (503, True)
+    assert await stored(site, policies_path("t/n")) == before
+
+
+async def test_permissions_that_are_null_count_as_missing(site: Site) -> None:
+    data = b'{"auth_policies": {"subscription_auth_roles": null}}'
+    await site.broker.store.set(policies_path("t/n"), data, ANY_VERSION)
+    path = f"{NAMESPACES}/t/n/permissions/subscription"
+    assert await ask(site, "POST", f"{path}/sub", ["alice"]) == (204, None)
+    assert await ask(site, "GET", path) == (200, {"sub": ["alice"]})
+
+
 async def test_the_cluster_its_brokers_and_bookies_are_listed(site: Site) -> None:
     assert await ask(site, "GET", "/admin/v2/clusters") == (200, ["standalone"])
     _, data = await ask(site, "GET", "/admin/v2/clusters/standalone")
