@@ -12,13 +12,9 @@ that refers to a missing ledger.
 A deletion is also a version: an entry that is marked as deleted, with an empty hash. The number of
 a deleted version is therefore never reused, because stored messages may still refer to it.
 
-Earlier releases of labkit stored each version in a child znode of the topic's znode, and left the
-topic's znode empty. Such versions are moved to ledgers when the topic's schemas are first accessed.
-
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
 
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -29,20 +25,22 @@ from google.protobuf.message import DecodeError, Message
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.metadata.store import (
     BadVersionError,
+    MetadataUnavailableError,
     NodeExistsError,
-    NodeTooLargeError,
     NoNodeError,
-    NotEmptyError,
 )
 from labkit.system.model.errors import (
-    BKException,
     BKNoSuchLedgerExistsOnMetadataServerException,
     LabkitError,
 )
 from labkit.system.model.proto.pulsar_pb2 import Schema
 from labkit.system.model.proto.schemas_pb2 import IndexEntry, SchemaEntry, SchemaInfo, SchemaLocator
 from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
-from labkit.system.topic.chain.ledgers import create_ledger, try_to_delete_ledger
+from labkit.system.topic.chain.ledgers import (
+    create_ledger,
+    run_to_completion,
+    try_to_delete_ledger,
+)
 from labkit.system.topic.config import ManagedLedgerConfig
 
 NO_NODE = -1
@@ -117,8 +115,6 @@ class SchemaStorage:
             data, node_version = await self._store.get(_path(schema_id))
         except NoNodeError:
             return LocatedVersions()
-        if not data:
-            return await self._migrate(schema_id, node_version)
         locator = _decode(SchemaLocator, data, f"the znode {_path(schema_id)}")
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
@@ -139,12 +135,9 @@ class SchemaStorage:
     async def append(self, schema_id: str, located: LocatedVersions, stored: StoredSchema) -> int:
         """Add a version after those in `located` and return its number.
 
-        Raises `SchemasChangedError`.
+        Raises `SchemasChangedError`. If the caller is cancelled, the version may still be added.
         """
-        number = located.next_number
-        extended = await self._with_version(schema_id, located, number, stored)
-        await self._write_locator(schema_id, extended, extended.versions[-1:])
-        return number
+        return await run_to_completion(self._append(schema_id, located, stored))
 
     async def delete(self, schema_id: str) -> None:
         """Delete all versions, because the topic is being deleted; numbering restarts at 0."""
@@ -152,43 +145,43 @@ class SchemaStorage:
         while True:
             try:
                 data, node_version = await self._store.get(path)
-                for child in await self._store.children(path):
-                    await self._delete_node(f"{path}/{child}")
                 # A crash between these steps must not leave a locator without its ledgers.
                 await self._store.delete(path, node_version)
-            except (BadVersionError, NotEmptyError):
+            except BadVersionError:
                 continue  # A version was added concurrently.
             except NoNodeError:
                 return  # The topic has no schema, or another client is deleting it.
             break
         with suppress(DamagedSchemaError):  # The ledgers cannot be determined.
-            index = _decode(SchemaLocator, data, path).index
-            await self._delete_ledgers(entry.position.ledgerId for entry in index)
+            for entry in _decode(SchemaLocator, data, path).index:
+                # If this fails, the ledger only wastes space.
+                await try_to_delete_ledger(self._client, entry.position.ledgerId)
 
-    async def _with_version(
-        self, schema_id: str, located: LocatedVersions, number: int, stored: StoredSchema
-    ) -> LocatedVersions:
-        """Write a version to a new ledger; no locator refers to it yet."""
-        writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
-        hash_ = b"" if stored.is_deletion else definition_hash(stored.schema)
+    async def _append(self, schema_id: str, located: LocatedVersions, stored: StoredSchema) -> int:
+        number, hash_ = located.next_number, b""
+        if not stored.is_deletion:
+            hash_ = definition_hash(stored.schema)
         # The first version refers to itself, although its position is not yet known when it is
         # written.
         before = located.versions or [SchemaVersion(0, NOWHERE, hash_)]
         entry = SchemaEntry(schema_data=_encode(schema_id, stored), index=map(_index_entry, before))
+        writer = await create_ledger(self._client, self._config, "schema", schemaId=schema_id)
         try:
             entry_id = await writer.add(entry.SerializeToString(deterministic=True))
             await writer.close()
-        except BKException:
-            await self._delete_ledgers([writer.ledger_id])
+            version = SchemaVersion(number, (writer.ledger_id, entry_id), hash_)
+            await self._write_locator(schema_id, located, version)
+        except MetadataUnavailableError:
+            raise  # The locator may refer to the new ledger.
+        except LabkitError:
+            await try_to_delete_ledger(self._client, writer.ledger_id)
             raise
-        version = SchemaVersion(number, (writer.ledger_id, entry_id), hash_)
-        return LocatedVersions((*located.versions, version), located.node_version)
+        return number
 
     async def _write_locator(
-        self, schema_id: str, located: LocatedVersions, added: Sequence[SchemaVersion]
+        self, schema_id: str, located: LocatedVersions, added: SchemaVersion
     ) -> None:
-        """Write all versions to the locator; delete the ledgers of `added` if that fails."""
-        index = [_index_entry(version) for version in located.versions]
+        index = [_index_entry(version) for version in (*located.versions, added)]
         data = SchemaLocator(info=index[-1], index=index).SerializeToString(deterministic=True)
         try:
             if located.node_version == NO_NODE:
@@ -196,46 +189,9 @@ class SchemaStorage:
             else:
                 await self._store.set(_path(schema_id), data, located.node_version)
         except (BadVersionError, NodeExistsError, NoNodeError):
-            await self._delete_ledgers(version.position[0] for version in added)
             raise SchemasChangedError(
                 f"the schemas of {schema_id} were changed concurrently; repeat the request"
             ) from None
-        except NodeTooLargeError:
-            await self._delete_ledgers(version.position[0] for version in added)
-            raise
-
-    async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
-        """Delete ledgers that no locator refers to; if one is left over, it only wastes space."""
-        for ledger_id in ledger_ids:
-            await try_to_delete_ledger(self._client, ledger_id)
-
-    async def _migrate(self, schema_id: str, node_version: int) -> LocatedVersions:
-        """Move the versions that an earlier release of labkit stored in znodes to ledgers."""
-        path = _path(schema_id)
-        numbers = sorted(int(each) for each in await self._store.children(path) if each.isdecimal())
-        located = LocatedVersions((), node_version)
-        if not numbers:
-            return located
-        try:
-            for number in numbers:
-                data, _ = await self._store.get(f"{path}/{number}")
-                schema = _decode(Schema, data, f"the znode {path}/{number}")
-                stored = StoredSchema(schema, self._client.wall_clock_ms())
-                located = await self._with_version(schema_id, located, number, stored)
-        except (NoNodeError, BKException, DamagedSchemaError) as error:
-            await self._delete_ledgers(version.position[0] for version in located.versions)
-            if isinstance(error, NoNodeError):
-                return await self.locate(schema_id)  # Another broker was faster.
-            raise
-        with suppress(SchemasChangedError):
-            await self._write_locator(schema_id, located, located.versions)
-            for number in numbers:
-                await self._delete_node(f"{path}/{number}")
-        return await self.locate(schema_id)
-
-    async def _delete_node(self, path: str) -> None:
-        with suppress(NoNodeError):
-            await self._store.delete(path)
 
 
 def _path(schema_id: str) -> str:

@@ -1,5 +1,6 @@
 """Test how schemas are stored in znodes and ledgers, and what a crash leaves behind."""
 
+import asyncio
 import hashlib
 
 import pytest
@@ -185,7 +186,7 @@ async def test_deletion_with_the_topic_begins_with_the_node(here: Stored) -> Non
     assert await here.append(text()) == 0
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"\x12\x00", b"\x0a\x02\x08\x05"])
+@pytest.mark.parametrize("data", [b"", b"\xff", b"\x12\x00", b"\x0a\x02\x08\x05"])
 async def test_a_damaged_node_is_an_error_until_it_is_deleted(here: Stored, data: bytes) -> None:
     await here.client.store.create(NODE, data)
     with pytest.raises(DamagedSchemaError, match=f"cannot decode the znode {NODE}: "):
@@ -203,75 +204,23 @@ async def test_a_damaged_entry_is_an_error(here: Stored, data: bytes) -> None:
         await here.storage.read(ID, version)
 
 
-# The format of earlier labkit versions
+async def test_a_cancelled_caller_leaves_no_ledger_without_a_locator(
+    here: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = here.client.store.create
+    is_creating, may_create = asyncio.Event(), asyncio.Event()
 
+    async def create_later(path: str, data: bytes) -> str:
+        is_creating.set()
+        await may_create.wait()
+        return await create(path, data)
 
-async def old_form(here: Stored, *definitions: bytes) -> None:
-    await here.client.store.create(NODE, b"")
-    for number, data in enumerate(definitions):
-        schema = Schema(name="old", type=Schema.Avro, schema_data=data)
-        await here.client.store.create(f"{NODE}/{number}", schema.SerializeToString())
-
-
-async def definitions(here: Stored) -> list[bytes]:
-    found = [
-        await here.storage.read(ID, version) for version in (await here.storage.locate(ID)).versions
-    ]
-    return [each.schema.schema_data for each in found if each is not None]
-
-
-async def test_the_old_form_moves_to_ledgers_once(here: Stored) -> None:
-    texts = [b"%d" % number for number in range(12)]
-    await old_form(here, *texts)
-    assert await definitions(here) == texts
-    assert await here.numbers() == list(range(12))
-    assert await here.client.store.children(NODE) == []
-    assert len(here.client.ledgers) == 12
-    assert await here.append(text()) == 12
-
-
-async def test_an_old_node_without_versions_is_no_schema(here: Stored) -> None:
-    await old_form(here)
-    assert await here.numbers() == []
-    assert await here.append(text()) == 0
-
-
-async def test_two_brokers_that_move_the_old_form_do_it_once(here: Stored) -> None:
-    await old_form(here, b"a", b"b")
-    other = SchemaStorage(here.client.real, CONFIG)
-
-    async def meanwhile() -> None:
-        assert [each.number for each in (await other.locate(ID)).versions] == [0, 1]
-
-    here.client.store.before_next_set = meanwhile
-    assert await definitions(here) == [b"a", b"b"]
-    assert len(here.client.ledgers) == 2
-
-
-async def test_an_old_form_that_cannot_be_moved_stays_and_leaves_no_ledgers(here: Stored) -> None:
-    await old_form(here, b"a", b"b")
-    await here.client.store.create(f"{NODE}/2", b"\xff")
-    with pytest.raises(DamagedSchemaError, match=f"cannot decode the znode {NODE}/2: "):
-        await here.numbers()
-    assert here.client.ledgers == {}
-    assert await here.client.store.children(NODE) == ["0", "1", "2"]
-    await here.client.store.delete(f"{NODE}/2")
-    assert await definitions(here) == [b"a", b"b"]
-
-
-async def test_versions_of_the_old_form_keep_their_numbers(here: Stored) -> None:
-    await old_form(here, b"a", b"b", b"c")
-    await here.client.store.delete(f"{NODE}/0")
-    assert await definitions(here) == [b"b", b"c"]
-    assert await here.numbers() == [1, 2]
-
-
-async def test_what_a_crash_left_of_the_old_form_goes_with_the_topic(here: Stored) -> None:
-    await old_form(here, b"a", b"b")
-    here.client.failing.fail("node delete", DOWN)
-    with pytest.raises(MetadataUnavailableError):
-        await here.numbers()
-    assert await definitions(here) == [b"a", b"b"]
-    await here.storage.delete(ID)
-    assert not await here.client.store.exists(NODE)
-    assert here.client.ledgers == {}
+    monkeypatch.setattr(here.client.store, "create", create_later)
+    adding = asyncio.create_task(here.append(text()))
+    await is_creating.wait()
+    adding.cancel()
+    may_create.set()
+    with pytest.raises(asyncio.CancelledError):
+        await adding
+    assert sorted(here.client.ledgers) == [1]
+    assert await here.numbers() == [0]
