@@ -15,11 +15,12 @@ from typing import ClassVar
 
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
-from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
+from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.ownership import BrokerAddress, NamespaceBundle, TopicOwnership, bundle_of
-from labkit.system.broker.policies import TopicPolicies, check_namespace_exists, read_topic_policies
+from labkit.system.broker.policies import TopicPolicies, namespace_policies, read_topic_policies
 from labkit.system.broker.protocol.authentication import ANONYMOUS, Authenticate, Identity
 from labkit.system.broker.protocol.authorization import Authorization
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.schemas.registry import Schemas
 from labkit.system.broker.tenants import join_cluster
 from labkit.system.broker.topics import BrokerTopic
@@ -49,9 +50,9 @@ class BrokerService:
         client: BookKeeper,
         address: BrokerAddress,
         config: BrokerConfig,
-        authenticate: Authenticate | None,
-        authorization: Authorization | None,
-        log: Callable[[str], None],
+        authenticate: Authenticate | None = None,
+        authorization: Authorization | None = None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`address` is the address that clients connect to. Without `authenticate`, every client
         is accepted; without `authorization`, clients may do anything. `log` is called for each
@@ -72,6 +73,7 @@ class BrokerService:
         """Set by `start` if the configuration does not name the cluster."""
         self.deleting: dict[str, None] = {}
         """Topics that must not be opened, because a request is deleting them."""
+        self.connections: dict[ClientConnection, None] = {}
         self._topics: dict[str, asyncio.Task[BrokerTopic]] = {}
         self._is_closing = False
         self.ownership.when_lost(self._on_bundles_lost)
@@ -119,7 +121,7 @@ class BrokerService:
             return owner, True
         if self._is_closing:
             raise BrokerError(ServerError.ServiceNotReady, "this broker is shutting down")
-        await check_namespace_exists(self.store, namespace_of(name))
+        await namespace_policies(self.store, namespace_of(name))
         if not authoritative and not is_own:
             chosen = broker_for(name, await self.ownership.brokers() or [self.address])
             if chosen.service_url != self.address.service_url:
@@ -144,7 +146,7 @@ class BrokerService:
             return (await self._partitioned_topic(name)).count
         if await self._is_stored(name):
             return 0
-        await check_namespace_exists(self.store, namespace_of(name))
+        await namespace_policies(self.store, namespace_of(name))
         if not create:
             raise _no_topic_error(name)
         if count := self.config.default_num_partitions:
@@ -158,7 +160,7 @@ class BrokerService:
 
         Raises `BrokerError` if the namespace does not exist.
         """
-        await check_namespace_exists(self.store, namespace_of(name))
+        await namespace_policies(self.store, namespace_of(name))
         with suppress(NodeExistsError):
             await self.store.create(managed_ledger_path(name), b"")
 
@@ -357,17 +359,13 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Return the full name of a topic.
-
-    Raises `BrokerError` if the name is invalid or refers to a non-persistent topic.
-    """
+    """Raise `InvalidNameError`, or `BrokerError` if the topic is non-persistent."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,
             f"{shorten(topic)}: non-persistent topics are not supported",
         )
-    with invalid_names_as_broker_errors():
-        return full_name(topic)
+    return full_name(topic)
 
 
 def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:

@@ -3,14 +3,10 @@
 In Pulsar: `broker/service/BrokerServiceException.java`.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from labkit.system.metadata.store import NodeTooLargeError
-from labkit.system.model.errors import BKException, BKIncorrectParameterException, LabkitError
+from labkit.system.model.errors import BKException, LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-
-_MAX_MESSAGE_LENGTH = 1000
+from labkit.system.topic.names import InvalidNameError
 
 
 class BrokerError(LabkitError):
@@ -31,21 +27,10 @@ def code_of(error: LabkitError) -> ServerError:
     """
     if isinstance(error, BrokerError):
         return error.code
+    if isinstance(error, InvalidNameError):
+        return ServerError.InvalidTopicName
     if isinstance(error, BKException):
         return ServerError.PersistenceError
     if isinstance(error, NodeTooLargeError):
         return ServerError.NotAllowedError
     return ServerError.ServiceNotReady
-
-
-def message_of(error: LabkitError) -> str:
-    """Return the message for the client, truncated because it may quote a very long name."""
-    return str(error)[:_MAX_MESSAGE_LENGTH]
-
-
-@contextmanager
-def invalid_names_as_broker_errors() -> Iterator[None]:
-    try:
-        yield
-    except BKIncorrectParameterException as error:
-        raise BrokerError(ServerError.InvalidTopicName, str(error)) from None

@@ -151,10 +151,6 @@ async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, 
     return policies
 
 
-async def check_namespace_exists(store: MetadataStore, namespace: str) -> None:
-    await namespace_policies(store, namespace)
-
-
 def _check_exists(namespace: str, policies: dict[str, Any] | None) -> None:
     if policies is None or policies.get("deleted"):
         raise BrokerError(

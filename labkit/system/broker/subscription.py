@@ -116,7 +116,7 @@ class Subscription:
     def probe_consumers(self) -> None:
         """Disconnect dead clients, whose consumers may keep others from joining."""
         for consumer in self.consumers:
-            consumer.probe()
+            consumer.connection.probe()
 
     def _new_dispatcher(self, requested: SubscriptionType) -> Dispatcher:
         ledger, cursor, context = self._ledger, self.cursor, self._context

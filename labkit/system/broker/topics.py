@@ -27,6 +27,7 @@ from labkit.system.broker.access import ProducerAccess
 from labkit.system.broker.dispatch.dispatcher import DispatchContext
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import TopicPolicies
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.topic_subscriptions import TopicSubscriptions
 from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
@@ -55,12 +56,10 @@ class ConnectedProducer(Protocol):
     producer_id: int
     access_mode: ProducerAccessMode
     traffic: Traffic
+    connection: ClientConnection
 
     def disconnect(self) -> None:
         """Disconnect the producer; its client will look the topic up again."""
-
-    def probe(self) -> None:
-        """Disconnect the client if it does not respond to a PING."""
 
 
 class BrokerTopic:

@@ -25,15 +25,19 @@ _PARTITION = re.compile(r".+-partition-(0|[1-9][0-9]{0,9})", re.DOTALL)
 _LARGEST_PARTITION = 2**31 - 1
 
 
+class InvalidNameError(BKIncorrectParameterException):
+    """Not a valid name of a topic, namespace, subscription or producer."""
+
+
 def full_name(topic: str) -> str:
     """Return `persistent://tenant/namespace/topic`; a short name belongs to `public/default`.
 
-    Raises `BKIncorrectParameterException`.
+    Raises `InvalidNameError`.
     """
     name = topic
     if not _FULL.fullmatch(topic):
         if not topic or "/" in topic or ":" in topic:
-            raise BKIncorrectParameterException(
+            raise InvalidNameError(
                 f"{shorten(topic)} is not a topic name; write persistent://tenant/namespace/topic,"
                 " or a short name without '/' and ':'"
             )
@@ -46,9 +50,9 @@ def full_name(topic: str) -> str:
 
 
 def check_namespace(namespace: str) -> None:
-    """Raise `BKIncorrectParameterException` unless the text is a valid `tenant/namespace`."""
+    """Raise `InvalidNameError` unless the text is a valid `tenant/namespace`."""
     if not _NAMESPACE.fullmatch(namespace):
-        raise BKIncorrectParameterException(
+        raise InvalidNameError(
             f"{shorten(namespace)} is not a valid namespace; write tenant/namespace, each of which"
             " consists of letters, digits and -=:._ and is neither '.' nor '..'"
         )
@@ -57,9 +61,9 @@ def check_namespace(namespace: str) -> None:
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise `BKIncorrectParameterException` if a topic or subscription name is not valid."""
+    """Raise `InvalidNameError` if a topic, subscription or producer name is not valid."""
     if not name.strip() or name in (".", ".."):
-        raise BKIncorrectParameterException(f"{shorten(name)} is not a valid {what} name")
+        raise InvalidNameError(f"{shorten(name)} is not a valid {what} name")
     if len(encode_name(name)) > MAX_NAME_BYTES:
         raise _too_long(name, what)
 
@@ -69,8 +73,8 @@ def shorten(text: str) -> str:
     return repr(text) if len(text) <= 100 else f"{text[:80]!r}... ({len(text)} characters)"
 
 
-def _too_long(name: str, what: str) -> BKIncorrectParameterException:
-    return BKIncorrectParameterException(
+def _too_long(name: str, what: str) -> InvalidNameError:
+    return InvalidNameError(
         f"the {what} {shorten(name)} is too long: as encoded in the metadata store,"
         f" it may have at most {MAX_NAME_BYTES} bytes"
     )

@@ -11,6 +11,7 @@ import pytest
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.ownership import BrokerAddress
+from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.traffic import Traffic
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.model.errors import LabkitError
@@ -47,15 +48,13 @@ class Producer:
     name = "p"
     producer_id = 0
     access_mode: ProducerAccessMode = ProducerAccessMode.Shared
+    connection: ClientConnection
 
     def __init__(self) -> None:
         self.traffic = Traffic()
 
     def disconnect(self) -> None:
         """Do nothing, because there is no client to notify."""
-
-    def probe(self) -> None:
-        """Do nothing, because this producer is always alive."""
 
 
 async def broker_on(node: ClientNode) -> Broker:

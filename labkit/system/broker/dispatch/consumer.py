@@ -50,7 +50,7 @@ class Consumer:
         """Whether the schema type is AUTO_CONSUME."""
         self.is_connected = True
         """Whether the consumer is still one of its subscription's consumers."""
-        self._connection = connection
+        self.connection = connection
         self._on_disconnected = on_disconnected
         # Reuse one command, because creating one takes longer than the rest of `send`.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
@@ -59,7 +59,7 @@ class Consumer:
 
     def can_receive(self) -> bool:
         has_room = self.permits > 0 and len(self.pending_acks) < MAX_UNACKED
-        return has_room and self._connection.is_writable
+        return has_room and self.connection.is_writable
 
     def send(
         self, entry: MessageEntry, redelivery_count: int, unacknowledged_bits: int | None
@@ -77,21 +77,18 @@ class Consumer:
             message.consumer_epoch = self.epoch
         self.permits -= count
         self.traffic.add(count, len(entry.data))
-        self._connection.send(self._command, entry.data)
+        self.connection.send(self._command, entry.data)
 
     def send_active_change(self, is_active: bool) -> None:
         command = BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE)
         command.active_consumer_change.consumer_id = self.consumer_id
         command.active_consumer_change.is_active = is_active
-        self._connection.send(command)
+        self.connection.send(command)
 
     def send_end_of_topic(self) -> None:
         command = BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC)
         command.reachedEndOfTopic.consumer_id = self.consumer_id
-        self._connection.send(command)
-
-    def probe(self) -> None:
-        self._connection.probe()
+        self.connection.send(command)
 
     def disconnect(self) -> None:
         """Disconnect the consumer; its client will subscribe again."""
@@ -100,4 +97,4 @@ class Consumer:
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
         command.close_consumer.consumer_id = self.consumer_id
         command.close_consumer.request_id = NO_REQUEST
-        self._connection.send(command)
+        self.connection.send(command)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.dispatch.consumer import Consumer
-from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
+from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.handlers.schema_requests import check_consumer_schema
 from labkit.system.broker.positions import last_message_id
 from labkit.system.broker.protocol.authorization import CONSUME
@@ -37,7 +37,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
     Schema,
     ServerError,
 )
-from labkit.system.topic.names import check_name, partition_of
+from labkit.system.topic.names import check_name
 from labkit.system.trace.events import Fields
 
 _MAX_HASH_RANGES = 1000
@@ -119,8 +119,7 @@ class Consumers:
         self._connection.send(command)
 
     def _subscribe(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
-        with invalid_names_as_broker_errors():
-            check_name(command.subscribe.subscription, "subscription")
+        check_name(command.subscribe.subscription, "subscription")
         if command.subscribe.replicate_subscription_state:
             raise BrokerError(
                 ServerError.NotAllowedError,
@@ -229,14 +228,15 @@ class Consumers:
         request = command.getLastMessageId
         attached = self._find(request.consumer_id)
         topic = attached.topic
-        partition = partition_of(topic.name)
         reply = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE)
         response = reply.getLastMessageIdResponse
         response.request_id = request.request_id
-        response.last_message_id.CopyFrom(await last_message_id(topic.ledger, partition))
+        response.last_message_id.CopyFrom(await last_message_id(topic.ledger, topic.partition))
         # Without this field, a reader that starts at "latest" never notices new messages.
         mark_delete = attached.subscription.cursor.mark_delete
-        response.consumer_mark_delete_position.CopyFrom(message_id_data(mark_delete, partition))
+        response.consumer_mark_delete_position.CopyFrom(
+            message_id_data(mark_delete, topic.partition)
+        )
         self._connection.send(reply)
 
     async def _unsubscribe(self, command: BaseCommand, _: bytes) -> None:

@@ -7,12 +7,10 @@ acquires the topic when the client asks it.
 In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
 """
 
-from functools import partial
-
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
-from labkit.system.broker.protocol.connection import ClientConnection
+from labkit.system.broker.protocol.connection import ClientConnection, ServerHandlers
 from labkit.system.broker.protocol.refusals import check_no_transactions
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import (
@@ -74,10 +72,7 @@ async def _lookup(
     connection.send(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response))
 
 
-def register_lookup_handlers(broker: BrokerService, connection: ClientConnection) -> None:
-    connection.register_handlers(
-        {
-            BaseCommand.PARTITIONED_METADATA: partial(_partitioned_metadata, broker, connection),
-            BaseCommand.LOOKUP: partial(_lookup, broker, connection),
-        }
-    )
+LOOKUP_HANDLERS: ServerHandlers = {
+    BaseCommand.PARTITIONED_METADATA: _partitioned_metadata,
+    BaseCommand.LOOKUP: _lookup,
+}

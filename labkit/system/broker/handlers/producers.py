@@ -14,7 +14,7 @@ from typing import Any
 
 from labkit.system.broker.access import AccessRequest
 from labkit.system.broker.broker_service import BrokerService
-from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
+from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
 from labkit.system.broker.protocol.connection import (
     MAX_PER_CONNECTION,
@@ -112,7 +112,7 @@ class Producer:
         """Raise `ProducerBusyError` if the topic already has a producer with that name."""
         self.name = access_request.name
         self._client = client
-        self._connection = client.connection
+        self.connection = client.connection
         self._backpressure = client.connection.backpressure
         self._max_entry_size = client.broker.config.max_entry_size
         self.producer_id = producer_id
@@ -195,10 +195,7 @@ class Producer:
             self.leave()
             close = CommandCloseProducer(producer_id=self.producer_id, request_id=NO_REQUEST)
             command = BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=close)
-            self._connection.send(command)
-
-    def probe(self) -> None:
-        self._connection.probe()
+            self.connection.send(command)
 
     async def wait_until_settled(self) -> None:
         if self._pending_sends:
@@ -221,7 +218,7 @@ class Producer:
             message_count += each.message_count
         self.traffic.add(message_count, size_bytes)
         self._topic.incoming.add(message_count, size_bytes)
-        self._connection.send_frames(frames, 0)
+        self.connection.send_frames(frames, 0)
         self._remove_pending(len(stored), size_bytes)
         self._send_refusal()
 
@@ -236,7 +233,7 @@ class Producer:
         error = CommandSendError(
             producer_id=self.producer_id,
             sequence_id=request.sequence_id,
-            error=final_send_error(code, self._connection.client_version),
+            error=final_send_error(code, self.connection.client_version),
             message=f"{self.name}: {text}",
         )
         self._refusal = BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error)
@@ -244,7 +241,7 @@ class Producer:
 
     def _send_refusal(self) -> None:
         if self._refusal is not None and not self._pending_sends:
-            self._connection.send(self._refusal)
+            self.connection.send(self._refusal)
             self.disconnect()
 
     def _remove_pending(self, count: int, size_bytes: int) -> None:
@@ -268,7 +265,6 @@ class ProducerRegistration:
         self._client = client
         self._connection = client.connection
         self._request = request
-        self._is_pending = True
         self._release_access: Callable[[], None] = lambda: None
         if (earlier := client.pending_registrations.get(request.producer_id)) is not None:
             earlier.cancel()
@@ -277,8 +273,8 @@ class ProducerRegistration:
     async def run(self) -> None:
         """Register the producer and send the response.
 
-        Raises `BrokerError` if the producer is rejected, and other errors if its topic cannot be
-        opened.
+        Raises `BrokerError` or `InvalidNameError` if the producer is rejected, and other errors if
+        its topic cannot be opened.
         """
         try:
             await self._run()
@@ -294,11 +290,10 @@ class ProducerRegistration:
 
     async def _run(self) -> None:
         connection, request, broker = self._connection, self._request, self._client.broker
-        with invalid_names_as_broker_errors():
-            if request.producer_name:
-                check_name(request.producer_name, "producer")
-            if request.initial_subscription_name:
-                check_name(request.initial_subscription_name, "subscription")
+        if request.producer_name:
+            check_name(request.producer_name, "producer")
+        if request.initial_subscription_name:
+            check_name(request.initial_subscription_name, "subscription")
         role = connection.role
         await broker.check_permission(role, request.topic, PRODUCE)
         topic = await broker.topic(request.topic)
@@ -332,7 +327,7 @@ class ProducerRegistration:
             return Producer(self._client, self._request.producer_id, access_request, topic)
         except ProducerBusyError as error:
             if (other := topic.producers.get(access_request.name)) is not None:
-                other.probe()  # This may be the same producer on a stale connection.
+                other.connection.probe()  # This may be the same producer on a stale connection.
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _send_queued(self, name: str, version: bytes) -> None:
@@ -345,10 +340,11 @@ class ProducerRegistration:
         command = BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=success)
         self._connection.send(command)
 
+    @property
+    def _is_pending(self) -> bool:
+        """Whether the request was neither completed nor cancelled."""
+        return self._client.pending_registrations.get(self._request.producer_id) is self
+
     def _remove(self) -> None:
-        """Remove the request from the pending ones."""
-        self._is_pending = False
-        pending_registrations = self._client.pending_registrations
-        # A later request with the same id may have replaced this one.
-        if pending_registrations.get(self._request.producer_id) is self:
-            del pending_registrations[self._request.producer_id]
+        if self._is_pending:
+            del self._client.pending_registrations[self._request.producer_id]

@@ -3,11 +3,9 @@
 In Pulsar: `broker/service/ServerCnx.java`.
 """
 
-from functools import partial
-
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.protocol.authorization import CONSUME, PRODUCE
-from labkit.system.broker.protocol.connection import ClientConnection
+from labkit.system.broker.protocol.connection import ClientConnection, ServerHandlers
 from labkit.system.broker.schemas.registry import encode_version
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import LabkitError
@@ -64,10 +62,7 @@ async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schem
     await broker.schemas.check_consumer(topic.name, schema, is_idle=is_idle)
 
 
-def register_schema_handlers(broker: BrokerService, connection: ClientConnection) -> None:
-    connection.register_handlers(
-        {
-            BaseCommand.GET_SCHEMA: partial(_get_schema, broker, connection),
-            BaseCommand.GET_OR_CREATE_SCHEMA: partial(_get_or_create_schema, broker, connection),
-        }
-    )
+SCHEMA_HANDLERS: ServerHandlers = {
+    BaseCommand.GET_SCHEMA: _get_schema,
+    BaseCommand.GET_OR_CREATE_SCHEMA: _get_or_create_schema,
+}

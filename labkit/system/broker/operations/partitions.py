@@ -15,7 +15,7 @@ from dataclasses import replace
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError, no_partitioned_topic_error
 from labkit.system.broker.namespaces import topics_of
-from labkit.system.broker.policies import check_namespace_exists
+from labkit.system.broker.policies import namespace_policies
 from labkit.system.metadata.store import (
     BadVersionError,
     MetadataStore,
@@ -62,7 +62,7 @@ async def create_topic(broker: BrokerService, topic: str) -> None:
 
 async def create_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     _check_count(broker, topic, partitions)
-    await check_namespace_exists(broker.store, namespace_of(topic))
+    await namespace_policies(broker.store, namespace_of(topic))
     if await broker.store.exists(managed_ledger_path(topic)):
         raise BrokerError(
             ServerError.NotAllowedError, f"{topic} already exists and is not partitioned"

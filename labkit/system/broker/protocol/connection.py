@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any, Protocol
 
 from labkit import __version__
-from labkit.system.broker.errors import BrokerError, code_of, message_of
+from labkit.system.broker.errors import BrokerError, code_of
 from labkit.system.broker.protocol.authentication import ANONYMOUS, REFRESH, Identity
 from labkit.system.broker.protocol.backpressure import Backpressure
 from labkit.system.broker.protocol.connection_state import (
@@ -54,6 +54,7 @@ make the batches sent to bookies smaller.
 """
 _PROBE_TIMEOUT_S = 5.0
 _MAX_VERSION_LENGTH = 100
+_MAX_MESSAGE_LENGTH = 1000
 
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Called with a command and the message that follows it.
@@ -64,6 +65,10 @@ not wait for it.
 """
 Handlers = Mapping[int, Handler]
 """Maps command types to handlers."""
+ServerHandlers = Mapping[
+    int, Callable[[Any, "ClientConnection", BaseCommand, bytes], Awaitable[None] | None]
+]
+"""Handlers that are also called with the broker and the connection."""
 
 _CLIENT_ERRORS = (
     ServerError.InvalidTopicName,
@@ -218,7 +223,8 @@ class ClientConnection:
 
     def error_response(self, error: LabkitError) -> tuple[ServerError, str]:
         """Return the error code and message for the client; log client errors."""
-        code, text = code_of(error), message_of(error)
+        # A message may quote a very long name.
+        code, text = code_of(error), str(error)[:_MAX_MESSAGE_LENGTH]
         if code in _CLIENT_ERRORS:
             self._host.log(f"rejected a request from {shorten(self.client_version)}: {text}")
         return code, text
@@ -371,6 +377,7 @@ class ClientConnection:
         return self.backpressure.is_paused and self.wire.is_writable
 
     def probe(self) -> None:
+        """Send a PING, and disconnect the client if it does not respond soon."""
         if not self.backpressure.is_paused:
             if self._liveness is Liveness.HEARD:
                 self._liveness = Liveness.QUIET

@@ -5,10 +5,8 @@ Producers and consumers on the same connection are not affected.
 In Pulsar: `broker/service/ServerCnx.java`, with `transactionCoordinatorEnabled=false`.
 """
 
-from functools import partial
-
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.protocol.connection import ClientConnection, Handlers
+from labkit.system.broker.protocol.connection import ClientConnection, ServerHandlers
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, ServerError
 
 NO_TRANSACTIONS = "transactions are not supported; disable them in the client"
@@ -31,18 +29,20 @@ def final_send_error(code: ServerError, client_version: str) -> ServerError:
     return ServerError.ChecksumError if client_version.startswith("Pulsar-CPP") else code
 
 
-def _reject_transactions(command: BaseCommand, _: bytes) -> None:
+def _reject_transactions(*_: object) -> None:
     raise BrokerError(ServerError.NotAllowedError, NO_TRANSACTIONS)
 
 
-def _reject_watches(command: BaseCommand, _: bytes) -> None:
+def _reject_watches(*_: object) -> None:
     raise BrokerError(
         ServerError.NotAllowedError,
         "topic-list watches are not supported; poll the list, as pattern consumers do every minute",
     )
 
 
-def _reject_statistics(connection: ClientConnection, command: BaseCommand, _: bytes) -> None:
+def _reject_statistics(
+    broker: object, connection: ClientConnection, command: BaseCommand, _: bytes
+) -> None:
     """Send the type of response that the C++ client waits for; it ignores all others."""
     answer = BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE)
     response = answer.consumerStatsResponse
@@ -52,7 +52,7 @@ def _reject_statistics(connection: ClientConnection, command: BaseCommand, _: by
     connection.send(answer)
 
 
-_REFUSALS: Handlers = {
+REFUSALS: ServerHandlers = {
     BaseCommand.NEW_TXN: _reject_transactions,
     BaseCommand.ADD_PARTITION_TO_TXN: _reject_transactions,
     BaseCommand.ADD_SUBSCRIPTION_TO_TXN: _reject_transactions,
@@ -62,11 +62,5 @@ _REFUSALS: Handlers = {
     BaseCommand.TC_CLIENT_CONNECT_REQUEST: _reject_transactions,
     BaseCommand.WATCH_TOPIC_LIST: _reject_watches,
     BaseCommand.WATCH_TOPIC_LIST_CLOSE: _reject_watches,
+    BaseCommand.CONSUMER_STATS: _reject_statistics,
 }
-
-
-def register_refusals(connection: ClientConnection) -> None:
-    connection.register_handlers(_REFUSALS)
-    connection.register_handlers(
-        {BaseCommand.CONSUMER_STATS: partial(_reject_statistics, connection)}
-    )

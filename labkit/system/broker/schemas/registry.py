@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
+from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.schemas.checks import (
     Strategy,
     check_definition,
@@ -283,12 +283,10 @@ def _not_found_error(topic: str, what: str) -> BrokerError:
 
 
 def _namespace(topic: str) -> str:
-    with invalid_names_as_broker_errors():
-        return namespace_of(full_name(topic))
+    return namespace_of(full_name(topic))
 
 
 def _schema_id(topic: str) -> str:
-    with invalid_names_as_broker_errors():
-        name = full_name(topic)
+    name = full_name(topic)
     local = without_partition(name).rsplit("/", 1)[1]
     return f"{namespace_of(name)}/{encode_name(local)}"

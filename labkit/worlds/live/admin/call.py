@@ -9,7 +9,7 @@ from urllib.parse import unquote_plus
 
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.broker_service import full_topic_name
-from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
+from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.namespaces import topics_of
 from labkit.system.broker.topics import BrokerTopic
 from labkit.system.model.errors import LabkitError
@@ -82,13 +82,12 @@ class Call:
     @property
     def namespace(self) -> str:
         namespace = "/".join(self.names[:2])
-        with invalid_names_as_broker_errors():
-            check_namespace(namespace)
+        check_namespace(namespace)
         return namespace
 
     @property
     def topic(self) -> str:
-        """The full name of the topic in the path. Raises `BrokerError`."""
+        """The full name of the topic in the path. Raises `InvalidNameError` or `BrokerError`."""
         return full_topic_name(f"persistent://{'/'.join(self.names[:3])}")
 
     @property

@@ -6,7 +6,7 @@ In Pulsar: `broker/admin/v2/Clusters.java`, `Tenants.java`, `Brokers.java`, `Boo
 from http import HTTPStatus
 
 from labkit import __version__
-from labkit.system.broker.errors import BrokerError, invalid_names_as_broker_errors
+from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.tenants import (
     TenantInfo,
     cluster_data,
@@ -46,8 +46,7 @@ async def _failure_domains(call: Call) -> object:
 
 
 async def _create_tenant(call: Call) -> None:
-    with invalid_names_as_broker_errors():
-        check_namespace(f"{call.names[0]}/default")
+    check_namespace(f"{call.names[0]}/default")
     await create_tenant(call.broker.store, call.names[0], await _tenant_info(call))
 
 

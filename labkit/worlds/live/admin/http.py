@@ -25,7 +25,7 @@ from labkit.system.broker.schemas.checks import InvalidSchemaDataError
 from labkit.system.metadata.store import NodeTooLargeError
 from labkit.system.model.errors import LabkitError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
-from labkit.system.topic.names import shorten
+from labkit.system.topic.names import InvalidNameError, shorten
 from labkit.worlds.live.admin.call import (
     Action,
     BadRequestError,
@@ -58,6 +58,7 @@ _OTHERS: Mapping[type[LabkitError], int] = {
     PartitionCountError: 406,
     InvalidSchemaDataError: 422,
     BadRequestError: 400,
+    InvalidNameError: 412,
     NodeTooLargeError: 413,
 }
 

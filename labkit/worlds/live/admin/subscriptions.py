@@ -8,7 +8,6 @@ In Pulsar: `broker/admin/v2/PersistentTopics.java`.
 from http import HTTPStatus
 
 from labkit.system.broker.dispatch.entry import read_entry
-from labkit.system.broker.errors import invalid_names_as_broker_errors
 from labkit.system.broker.expiry import expire
 from labkit.system.broker.positions import nth_unacknowledged
 from labkit.system.broker.subscription import Subscription
@@ -52,8 +51,7 @@ async def _create(call: Call) -> None:
         raise StatusError(
             HTTPStatus.NOT_IMPLEMENTED, "replicated subscriptions are not supported here"
         )
-    with invalid_names_as_broker_errors():
-        check_name(call.subscription, "subscription")
+    check_name(call.subscription, "subscription")
     # This creates a missing topic if the configuration allows it.
     if count := await call.broker.partition_count(call.topic, create=True):
         accepted_responses(await forward_to_partitions(call, range(count)), HTTPStatus.CONFLICT)

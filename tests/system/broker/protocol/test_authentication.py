@@ -71,7 +71,7 @@ async def test_client_that_does_not_answer_or_cannot_be_asked_loses_the_connecti
     broker = held_broker(authenticate=role_until)
     silent = await come_in(broker, b"alice 100")
     old = await come_in(broker, b"alice 100", may_be_asked=False)
-    for connection in broker.connections:
+    for connection in list(broker.connections):
         connection.check_credentials(100)
     assert (silent.closed, old.closed) == (False, True)
     [connection] = broker.connections

@@ -98,7 +98,7 @@ async def test_silent_client_is_asked_and_then_given_up(
     assert not client.closed
     connection.keep_alive()
     assert client.closed
-    assert broker.connections == []
+    assert broker.connections == {}
     other = await FrameClient(broker).connect()
     await other.produce("mine")
 
@@ -167,7 +167,7 @@ async def test_an_uncaught_exception_of_a_handler_disconnects_the_client(
     await settle()
     assert reported == ([error] if waits else [])
     assert client.closed
-    assert broker.connections == []
+    assert broker.connections == {}
 
 
 @pytest.mark.promise("Receipts are sent once entries are stored, in the order of the sends")
