@@ -5,10 +5,6 @@
     stored      confirmed; each producer gets receipts for its oldest stored sends
     failed      producers no longer get receipts
 
-That call can take a long time, because the managed ledger may have to roll over between two of its
-entries. If the first entries are stored or fail before the call returns, the publisher waits for
-the call before it reacts, because only then does it count the sends as appended.
-
 After a producer's send has failed, none of the producer's later sends may be stored. The producer
 resends all messages without a receipt, so a later message would be stored before the failed one or,
 with deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops
@@ -22,7 +18,6 @@ In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/Persistent
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import LabkitError
@@ -110,12 +105,8 @@ class TopicPublisher:
         self._attached: dict[str, AttachedProducer] = {}
         self._queue: list[Send] = []
         self._appending: asyncio.Task[None] | None = None
-        self._in_call: set[Send] = set()
-        """The sends of the current call to `append_entries`."""
-        self._after_call: list[Callable[[], None]] = []
-        """Callbacks for those of them that are already stored or have failed."""
-        self._appended_count = 0
-        """The number of sends of earlier calls that are neither stored nor failed."""
+        self._unsettled_count = 0
+        """The number of sends that are neither stored nor failed."""
         self._due: dict[AttachedProducer, None] = {}
         """The producers to check for receipts in this turn of the event loop."""
         self._has_failed = False
@@ -173,8 +164,9 @@ class TopicPublisher:
     def enqueue(self, send: Send) -> None:
         """Queue a send; all sends of the same turn are appended together."""
         self._queue.append(send)
+        self._unsettled_count += 1
+        self._settled.clear()
         if self._appending is None:
-            self._settled.clear()
             self._appending = self._loop.create_task(self._append())
 
     def remove(self, producer: "AttachedProducer") -> None:
@@ -186,41 +178,21 @@ class TopicPublisher:
     async def _append(self) -> None:
         while self._queue:
             sends, self._queue = self._queue, []
-            self._in_call = set(sends)
             try:
                 await self.ledger.append_entries(sends)
             except LabkitError as error:
                 self.fail(error)
                 break
-            finally:
-                self._in_call = set()
-            self._appended_count += len(sends)
-            actions, self._after_call = self._after_call, []
-            for action in actions:
-                self._loop.call_soon(action)
         self._appending = None
 
     def entries_stored(self, ledger_id: int, entries: Sequence[Send]) -> None:
-        self._settle(entries, partial(self._stored, ledger_id))
+        self._loop.call_soon(self._stored, ledger_id, entries)
 
     def entries_failed(self, entries: Sequence[Send], error: LabkitError) -> None:
-        self._settle(entries, partial(self._failed, error))
-
-    def _settle(self, entries: Sequence[Send], action: Callable[[Sequence[Send]], None]) -> None:
-        """Call `action` soon; for entries of the current `append_entries`, after that call."""
-        earlier = [send for send in entries if send not in self._in_call]
-        in_call = [send for send in entries if send in self._in_call]
-        if earlier:
-            self._loop.call_soon(action, earlier)
-        if in_call:
-            self._after_call.append(partial(action, in_call))
-
-    def _failed(self, error: LabkitError, sends: Sequence[Send]) -> None:
-        self._appended_count -= len(sends)
-        self.fail(error)
+        self._loop.call_soon(self.fail, error)
 
     def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
-        self._appended_count -= len(sends)
+        self._unsettled_count -= len(sends)
         if self._has_failed:
             return  # Recovery will decide what was stored.
         for send in sends:
@@ -251,7 +223,7 @@ class TopicPublisher:
         due, self._due = self._due, {}
         for producer in due:
             producer.send_receipts()
-        if not self._queue and self._appending is None and not self._appended_count:
+        if not self._unsettled_count:
             self._settled.set()
 
 
