@@ -311,7 +311,6 @@ class Auditor:
                 wait.cancel()
 
     def _next_due(self) -> float:
-        """Return when the next action is due, or infinity."""
         if self._missing.since or self._is_requested:
             return self._audit_at  # Periodic checks wait for this audit.
         return max(min(check.due_at for check in self._checks), self._silence.settled_at)

@@ -16,10 +16,7 @@ class BookieJoins:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Watch the list of registered bookies forever.
-
-        Raises the same exceptions as `BookieWatch.now`.
-        """
+        """Watch the list of registered bookies forever."""
         while True:
             self._alive = (await self._bookies.now()).alive
             # Replace the event, so that a task that calls `wait` again waits for the next change.

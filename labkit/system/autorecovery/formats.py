@@ -39,7 +39,6 @@ def encode_layout() -> bytes:
 
 
 def is_known_layout(data: bytes) -> bool:
-    """Raise `BKMetadataSerializationException` if the layout cannot be decoded."""
     layout = _parsed(data, LedgerRereplicationLayoutFormat(), "underreplication/LAYOUT")
     return layout.type == _LAYOUT_TYPE and layout.version == _LAYOUT_VERSION
 

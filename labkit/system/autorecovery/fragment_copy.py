@@ -142,10 +142,9 @@ class FragmentReader:
 
 
 class RateLimit:
-    """Limits how many bytes a worker stores per second, in all fragments together."""
+    """Limits how many bytes a worker stores per second, in all fragments (-1: no limit)."""
 
     def __init__(self, bytes_per_s: int) -> None:
-        """Set the limit; `UNLIMITED` is none."""
         self._bytes_per_s = bytes_per_s
         self._now = asyncio.get_running_loop().time
         self._next_at = self._now()
@@ -156,14 +155,16 @@ class RateLimit:
         return self._next_at - self._now()
 
     def count(self, size: int) -> None:
-        """Record that this number of bytes was stored."""
         if self._bytes_per_s != UNLIMITED:
             # Start from the current time, so that an idle period does not allow a burst afterwards.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
 
 
 class CopyWindow:
-    """Limits how many entries of a fragment are stored at a time."""
+    """Limits how many entries of a fragment are stored at a time.
+
+    Each `wait` method raises the first error that a target reported.
+    """
 
     def __init__(self, rate: RateLimit, size: int) -> None:
         self.size = size
@@ -177,25 +178,16 @@ class CopyWindow:
 
     @property
     def has_room(self) -> bool:
-        """Whether another entry may be stored now."""
         is_full = len(self._unacked) >= self.size
         return not is_full and self._error is None and self._rate.pause_s <= 0
 
     async def wait_for_room(self) -> None:
-        """Wait until another entry may be stored.
-
-        Raises the first error that a target reported.
-        """
         while not self.has_room:
             await self.wait_until(lambda: len(self._unacked) < self.size)
             if (pause_s := self._rate.pause_s) > 0:
                 await asyncio.sleep(pause_s)
 
     async def wait_until_empty(self) -> None:
-        """Wait until all targets have stored all entries.
-
-        Raises the first error that a target reported.
-        """
         await self.wait_until(lambda: not self._unacked)
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
@@ -209,7 +201,6 @@ class CopyWindow:
         self._unacked[entry_id] = target_count
 
     def acknowledge(self, entry_id: int, size: int) -> None:
-        """Record that a target has stored this entry, which has `size` bytes."""
         self._rate.count(size)
         self._unacked[entry_id] -= 1
         if not self._unacked[entry_id]:
@@ -264,10 +255,7 @@ class FragmentWriter:
             self._send(entry)
 
     async def store(self, entry: Entry) -> None:
-        """Store an entry as soon as the window has room, unless it was stored early.
-
-        Raises the first error that a target reported.
-        """
+        """Store an entry as soon as the window has room, unless it was stored early."""
         if entry.entry_id in self._stored_early:
             self._stored_early.remove(entry.entry_id)
         else:

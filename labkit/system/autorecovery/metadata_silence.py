@@ -60,7 +60,6 @@ class MetadataSilence:
             await asyncio.sleep(left_s)
 
     def silence_ended(self) -> None:
-        """Begin a grace period."""
         self.count += 1
         self.responding_since = _now()
         self.begin_grace_period()

@@ -21,7 +21,6 @@ class ReplicasCheck:
         self._client = client
 
     async def check(self, ledger_id: int) -> None:
-        """Raise `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist."""
         ledger = await view_ledger(self._client, ledger_id)
         if not ledger.is_closed:
             return

@@ -57,10 +57,7 @@ class LedgerFragmentReplicator:
     async def move(
         self, ledger: LedgerView, fragment: Fragment, targets: Mapping[int, str]
     ) -> None:
-        """Move the copies at the given ensemble indexes to other bookies.
-
-        Raises the same exceptions as `replicate`.
-        """
+        """Move the copies at the ensemble indexes of `targets`; raise errors like `replicate`."""
         leaving = UnderreplicatedFragment(fragment, tuple(targets))
         await self.copy(ledger, leaving, targets)
         await self.publish(ledger.ledger_id, leaving, targets)

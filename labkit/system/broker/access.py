@@ -15,6 +15,7 @@ In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.model.proto.pulsar_pb2 import ProducerAccessMode, ServerError
@@ -23,28 +24,18 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 EPOCH_PROPERTY = "pulsar.topic.epoch"
 
 
+@dataclass(slots=True, eq=False)
 class AccessRequest:
-    """A producer's request for access to a topic.
+    """A producer's request for access to a topic."""
 
-    `epoch` is None until the producer gets exclusive access.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        mode: ProducerAccessMode,
-        epoch: int | None,
-        probe: Callable[[], None],
-    ) -> None:
-        """`epoch` is None unless the producer is reconnecting; `probe` tests whether the producer's
-        client is alive.
-        """
-        self.name = name
-        self.mode = mode
-        self.epoch = epoch
-        self.probe = probe
-        self.disconnect: Callable[[], None] = lambda: None
-        """Called when the producer is fenced."""
+    name: str
+    mode: ProducerAccessMode
+    epoch: int | None
+    """None until the producer gets exclusive access, unless the producer is reconnecting."""
+    probe: Callable[[], None]
+    """Tests whether the producer's client is alive."""
+    disconnect: Callable[[], None] = lambda: None
+    """Called when the producer is fenced."""
 
     @property
     def is_exclusive(self) -> bool:
@@ -142,7 +133,6 @@ class ProducerAccess:
             each.disconnect()
 
     async def _start_epoch(self, request: AccessRequest) -> None:
-        """Store the producer's epoch before the producer can send a message."""
         # Store one epoch at a time, because each epoch is the previous one plus one.
         async with self._epoch_lock:
             if request.epoch is None:

@@ -156,10 +156,7 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it already exists.
-
-        Raises `BrokerError` if the namespace does not exist.
-        """
+        """Create an empty topic unless it already exists."""
         await namespace_policies(self.store, namespace_of(name))
         with suppress(NodeExistsError):
             await self.store.create(managed_ledger_path(name), b"")
@@ -249,11 +246,6 @@ class BrokerService:
         return topic
 
     async def policies(self, namespace: str) -> TopicPolicies:
-        """Return the settings of the namespace's topics.
-
-        Raises `BrokerError` if the namespace does not exist, and `BKMetadataSerializationException`
-        if its policies cannot be decoded.
-        """
         config = self.config
         defaults = TopicPolicies(
             config.broker_deduplication_enabled,
@@ -297,10 +289,7 @@ class BrokerService:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Return whether this is the name of an existing partition.
-
-        Raises `BrokerError` if the topic has fewer partitions or is being deleted.
-        """
+        """Raise `BrokerError` if the topic has fewer partitions or is being deleted."""
         partition = partition_of(name)
         if partition < 0:
             return False

@@ -22,9 +22,7 @@ def no_partitioned_topic_error(topic: str) -> BrokerError:
 
 
 def code_of(error: LabkitError) -> ServerError:
-    """Return the error code for the client, which looks the topic up again if the code is
-    retriable.
-    """
+    """Return the error code; if it is retriable, the client looks the topic up again."""
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, InvalidNameError):

@@ -15,13 +15,11 @@ from labkit.system.topic.names import check_namespace, decode_name
 
 
 async def topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Return the sorted full names of topics and partitions."""
     names = await _names(store, "/managed-ledgers", namespace)
     return [f"persistent://{namespace}/{name}" for name in names if not name.startswith("__")]
 
 
 async def partitioned_topics_of(store: MetadataStore, namespace: str) -> list[str]:
-    """Return the sorted full names of partitioned topics."""
     names = await _names(store, "/admin/partitioned-topics", namespace)
     return [f"persistent://{namespace}/{name}" for name in names]
 

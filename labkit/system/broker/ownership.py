@@ -172,9 +172,7 @@ class TopicOwnership:
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
-        """Return whether this broker believes that it owns the topic's bundle and is not unloading
-        it.
-        """
+        """Return whether this broker believes that it owns the bundle and is not unloading it."""
         return self._owned.get(bundle_of(topic), False)
 
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:

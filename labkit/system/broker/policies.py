@@ -83,9 +83,7 @@ class NamespacePolicies:
 
     @classmethod
     def decode(cls, namespace: str, fields: Mapping[str, Any]) -> "NamespacePolicies":
-        """Decode a JSON object; raise `BKMetadataSerializationException` if a value has the wrong
-        type.
-        """
+        """Raise `BKMetadataSerializationException` if a value has the wrong type."""
         policies = _Object(f"the policies of {namespace}", fields)
         ttl_s, retention = policies.number(MESSAGE_TTL), None
         if ttl_s is not None and ttl_s < 0:
@@ -142,10 +140,7 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
-    """Return the stored policies.
-
-    Raises `BrokerError` if the namespace does not exist or is being deleted.
-    """
+    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
     policies, version = await stored_policies(store, namespace)
     _check_exists(namespace, None if version is None else policies)
     return policies
@@ -205,11 +200,7 @@ async def change_policies(
 async def read_topic_policies(
     store: MetadataStore, namespace: str, defaults: TopicPolicies
 ) -> TopicPolicies:
-    """Return the settings of a namespace's topics.
-
-    Raises `BrokerError` if the namespace does not exist or is being deleted, and
-    `BKMetadataSerializationException` if its policies cannot be decoded.
-    """
+    """Raise the errors of `namespace_policies` and `NamespacePolicies.decode`."""
     stored = NamespacePolicies.decode(namespace, await namespace_policies(store, namespace))
     deduplication_enabled = stored.deduplication_enabled
     if deduplication_enabled is None:
@@ -232,10 +223,7 @@ def _scaled(number: int, unit: int) -> int:
 
 
 def admin_roles_of(tenant: str, fields: Mapping[str, Any]) -> Sequence[str]:
-    """Return the roles that may administer a tenant, from its stored JSON object.
-
-    Raises `BKMetadataSerializationException` if they are not a list of strings.
-    """
+    """Raise `BKMetadataSerializationException` if the roles are not a list of strings."""
     return _Object(f"the tenant {tenant}", fields).texts(ADMIN_ROLES)
 
 

@@ -217,9 +217,5 @@ class Subscription:
                 consumer.send_end_of_topic()
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries of the consumer; an empty list means all of its entries.
-
-        In a Shared subscription, another consumer may receive them.
-        """
         if self._dispatcher is not None:
             self._dispatcher.redeliver(consumer, positions, epoch)

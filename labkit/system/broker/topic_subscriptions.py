@@ -186,11 +186,7 @@ class TopicSubscriptions:
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
     ) -> None:
-        """Delete the subscription and its acknowledgements.
-
-        Raises `BrokerError` if consumers other than `consumer` are connected, unless `force` is
-        set.
-        """
+        """Raise `BrokerError` if consumers other than `consumer` are connected, unless `force`."""
         async with self._lock:
             self._check_open()
             others = [each.name for each in subscription.consumers if each is not consumer]

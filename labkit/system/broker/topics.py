@@ -147,7 +147,6 @@ class BrokerTopic:
             self.subscriptions.rejects_clients = True
 
     def accept_clients(self) -> None:
-        """Accept new clients again."""
         if self._state is TopicState.REJECTS_CLIENTS:
             self._state = TopicState.OPEN
             self.subscriptions.rejects_clients = False

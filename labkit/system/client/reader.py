@@ -52,9 +52,6 @@ class LedgerReader:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the ledger is closed according to `metadata`; `check_closed` rereads the metadata
-        if necessary.
-        """
         return self.metadata.state is LedgerState.CLOSED
 
     # LastAddConfirmed

@@ -157,7 +157,6 @@ class LedgerWriter:
         return self.ended_by is not None
 
     def oldest_unacknowledged(self) -> PendingAdd | None:
-        """Return the oldest add that has fewer than Qa acknowledgements."""
         return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
@@ -185,7 +184,6 @@ class LedgerWriter:
 
     @property
     def ensemble(self) -> tuple[str, ...]:
-        """The bookies of the last segment."""
         return self.metadata.segments[-1].ensemble
 
     # Hooks: overridden by recovery, deferred sync and `worlds/sim/variants`.

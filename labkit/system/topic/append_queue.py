@@ -6,6 +6,7 @@ In Pulsar: `ManagedLedgerImpl.pendingAddEntries`.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
@@ -21,15 +22,13 @@ _PUSHED_TOGETHER = 32
 E_contra = TypeVar("E_contra", contravariant=True)
 
 
+@dataclass(slots=True, eq=False)
 class PendingEntry:
     """An unconfirmed entry; once it has been pushed, `entry_id` is its id in the open ledger."""
 
-    __slots__ = ("appender", "data", "entry_id")
-
-    def __init__(self, data: bytes, appender: "Appender[Any]") -> None:
-        self.data = data
-        self.appender = appender
-        self.entry_id = -1
+    data: bytes
+    appender: "Appender[Any]"
+    entry_id: int = field(default=-1, init=False)
 
 
 class Appender(Protocol[E_contra]):
@@ -114,9 +113,7 @@ class AppendQueue:
         return sum(len(pending.data) for pending in stored)
 
     def requeue(self) -> None:
-        """Requeue the entries that the ledger has not stored, so that they are pushed to the next
-        ledger.
-        """
+        """Push the entries that the ledger has not stored to the next ledger."""
         self._waiting = deque(self.order_for_next_ledger(list(self._pushed), list(self._waiting)))
         self._pushed.clear()
 

@@ -20,7 +20,6 @@ class Backoff:
         self._next_s = first_s
 
     def next_pause_s(self) -> float:
-        """Return how many seconds to wait before the next attempt."""
         pause_s = self._next_s
         self._next_s = min(2 * pause_s, self._longest_s)
         return pause_s

@@ -22,8 +22,6 @@ from labkit.system.topic.messages import Message, decode_messages
 
 @dataclass(slots=True)
 class _NextMessage:
-    """The next message to return."""
-
     ledger_id: int = -1
     entry_id: int = 0
     batch_index: int = 0
@@ -81,9 +79,7 @@ class PartitionConsumer:
                 received += self._next_messages(reader, entry.payload, max_messages - len(received))
 
     def _next_messages(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
-        """Return up to `wanted` messages from the entry at the current position; advance the
-        position.
-        """
+        """Return messages from the entry at the current position; advance the position."""
         position = self._next
         messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
         self._messages_per_entry = max(1, len(messages))
@@ -95,9 +91,7 @@ class PartitionConsumer:
         return taken
 
     async def _reader_with_more(self) -> LedgerReader | None:
-        """Return a reader for the ledger of the next entry, or None if no further entry has been
-        confirmed.
-        """
+        """Return a reader for the ledger of the next confirmed entry, or None if there is none."""
         reader = self._reader
         if (
             reader is not None

@@ -64,7 +64,8 @@ class ManagedLedger:
         self._cursors = ManagedCursors(
             path, self.chain, self._store.node, client, config, self.abandon
         )
-        self._writer: LedgerWriter | None = None
+        self.writer: LedgerWriter | None = None
+        """The writer of the open ledger, if any."""
         self._opened_at_ms = 0
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
         self._lock = asyncio.Lock()
@@ -100,8 +101,8 @@ class ManagedLedger:
                 await self._cursors.take_over()
             except LabkitError:
                 with suppress(LabkitError):  # If this fails, the next owner closes the ledger.
-                    if self._writer is not None:
-                        await self._store.close_last_ledger(self._writer)
+                    if self.writer is not None:
+                        await self._store.close_last_ledger(self.writer)
                 await self._store.delete_removed_ledgers()
                 raise
             self._ended = None
@@ -122,8 +123,8 @@ class ManagedLedger:
                 if was_open:
                     await self._cursors.close(closed)
                 with suppress(ManagedLedgerFencedError):  # The next owner has closed the ledger.
-                    if self._writer is not None:
-                        await self._seal(self._writer)
+                    if self.writer is not None:
+                        await self._seal(self.writer)
                     if was_open:
                         await self._store.store_closed()
             finally:
@@ -135,11 +136,6 @@ class ManagedLedger:
         self._config = self._store.config = config
 
     @property
-    def writer(self) -> LedgerWriter | None:
-        """The writer of the open ledger, if any."""
-        return self._writer
-
-    @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
         """The ledgers of the chain, including the current entry and byte counts of the open one."""
         return self.chain.ledgers
@@ -149,16 +145,12 @@ class ManagedLedger:
         return self._store.properties
 
     async def set_property(self, name: str, value: str) -> None:
-        """Raise `ManagedLedgerFencedError`, `MetadataUnavailableError`, or the error that ended
-        this managed ledger.
-        """
         async with self._lock:
             self._check_open()
             await self._abandon_if_fenced(self._store.set_property(name, value))
 
     @property
     def terminated(self) -> Position | None:
-        """The last entry of a terminated chain, otherwise None."""
         return self._store.terminated
 
     async def terminate(self) -> Position:
@@ -175,9 +167,9 @@ class ManagedLedger:
             await self.push_waiting()
             self._check_open()  # The rollover may have failed.
             try:
-                if self._writer is not None:
-                    await self._writer.all_confirmed()
-                    await self._seal(self._writer)
+                if self.writer is not None:
+                    await self.writer.all_confirmed()
+                    await self._seal(self.writer)
                 return await self._store.terminate(self.last_confirmed)
             except LabkitError as error:
                 self.abandon(error)
@@ -217,9 +209,9 @@ class ManagedLedger:
         async with self._lock:
             self._check_open()
             self._store.check_not_terminated()
-            if self._writer is not None:
+            if self.writer is not None:
                 with suppress(LabkitError):  # `push_waiting` checks whether the writer has ended.
-                    await self._writer.drain()
+                    await self.writer.drain()
             self._check_open()  # Another owner may have taken over during the wait.
             self.queue.add(entries)
             await self.push_waiting()
@@ -232,7 +224,7 @@ class ManagedLedger:
             if rollover := self._rollover_due():
                 await self._roll_over(rollover)
             else:
-                writer = self._writer
+                writer = self.writer
                 assert writer is not None
                 confirmed = self.queue.push(writer, self._rollover_due)
                 confirmed.add_done_callback(partial(self._added, writer))
@@ -241,7 +233,7 @@ class ManagedLedger:
 
     def _added(self, writer: LedgerWriter, added: asyncio.Future[int]) -> None:
         # `_seal` has already settled the entries of an earlier ledger.
-        if added.cancelled() or writer is not self._writer:
+        if added.cancelled() or writer is not self.writer:
             return
         if added.exception() is not None:
             self._maintenance.trigger()
@@ -377,7 +369,7 @@ class ManagedLedger:
         """
         if self._ended is not None or not self._pause_over.is_set():
             return None
-        writer = self._writer
+        writer = self.writer
         if self._unfinished is not None or writer is None:
             return self._unfinished
         if writer.is_ended:
@@ -389,7 +381,7 @@ class ManagedLedger:
         """Close the open ledger and create the next one; call `abandon` if that fails."""
         self._unfinished = rollover
         try:
-            if (writer := self._writer) is not None:
+            if (writer := self.writer) is not None:
                 with suppress(LabkitError):  # The next ledger stores the other entries.
                     await writer.all_confirmed()
                 await self._seal(writer)
@@ -424,8 +416,7 @@ class ManagedLedger:
         self._maintenance.trigger()  # The maintenance task finishes the rollover.
 
     async def begin_ledger(self, rollover: Rollover) -> LedgerWriter:
-        """Raise the same exceptions as `ChainStore.begin_ledger`."""
-        writer = self._writer = await self._store.begin_ledger()
+        writer = self.writer = await self._store.begin_ledger()
         self._unfinished = None
         self._opened_at_ms = self._wall_clock_ms()
         self._client.recorder.record(
@@ -442,4 +433,4 @@ class ManagedLedger:
         metadata = await self._store.close_last_ledger(writer)
         self._stored(writer.ledger_id, metadata.last_entry_id)
         self._store.record_closed(writer.ledger_id, metadata)
-        self._writer = None
+        self.writer = None

@@ -196,7 +196,6 @@ def strip_broker_metadata(data: bytes) -> bytes:
 
 
 def _start_of_message(data: bytes) -> int:
-    """Return the offset after any broker metadata."""
     if len(data) < _HEAD.size:
         return 0
     magic, size = _HEAD.unpack_from(data)

@@ -45,7 +45,6 @@ class Topic:
     """A topic that this process owns."""
 
     def __init__(self, name: str, client: BookKeeper, partitions: list[Partition]) -> None:
-        """Use `create`."""
         self.name = name
         self._client = client
         self.partitions = partitions

@@ -9,6 +9,7 @@ In Pulsar: `broker/service/Consumer.java`.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field
 
 from labkit.system.broker.dispatch.entry import MessageEntry
 from labkit.system.broker.protocol.connection import ClientConnection
@@ -22,39 +23,33 @@ MAX_UNACKED = 50_000
 """Maximum number of unacknowledged entries (Pulsar: maxUnackedMessagesPerConsumer)."""
 
 
+@dataclass(slots=True, eq=False)
 class Consumer:
     """A client's consumer; consumers with the lowest `priority` number are preferred."""
 
-    def __init__(
-        self,
-        connection: ClientConnection,
-        consumer_id: int,
-        name: str,
-        partition: int,
-        on_disconnected: Callable[[int], None],
-        *,
-        priority: int = 0,
-        hash_ranges: Sequence[tuple[int, int]] = (),
-    ) -> None:
-        """`on_disconnected` is called with the consumer's id when the broker disconnects it."""
-        self.consumer_id = consumer_id
-        self.name = name
-        self.priority = priority
-        self.hash_ranges = hash_ranges
-        self.permits = 0
-        self.pending_acks: dict[Position, int] = {}
-        """Unacknowledged entries with their groups; used only by `multiple`."""
-        self.epoch = 0
-        self.traffic = Traffic()
-        self.accepts_any_schema = False
-        """Whether the schema type is AUTO_CONSUME."""
-        self.is_connected = True
-        """Whether the consumer is still one of its subscription's consumers."""
-        self.connection = connection
-        self._on_disconnected = on_disconnected
-        # Reuse one command, because creating one takes longer than the rest of `send`.
+    connection: ClientConnection
+    consumer_id: int
+    name: str
+    partition: InitVar[int]
+    on_disconnected: Callable[[int], None]
+    """Called with the consumer's id when the broker disconnects it."""
+    priority: int = 0
+    hash_ranges: Sequence[tuple[int, int]] = ()
+    permits: int = field(default=0, init=False)
+    pending_acks: dict[Position, int] = field(default_factory=dict, init=False)
+    """Unacknowledged entries with their groups; used only by `multiple`."""
+    epoch: int = field(default=0, init=False)
+    traffic: Traffic = field(default_factory=Traffic, init=False)
+    accepts_any_schema: bool = field(default=False, init=False)
+    """Whether the schema type is AUTO_CONSUME."""
+    is_connected: bool = field(default=True, init=False)
+    """Whether the consumer is still one of its subscription's consumers."""
+    _command: BaseCommand = field(init=False)
+    """Reused, because creating a command takes longer than the rest of `send`."""
+
+    def __post_init__(self, partition: int) -> None:
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
-        self._command.message.consumer_id = consumer_id
+        self._command.message.consumer_id = self.consumer_id
         self._command.message.message_id.CopyFrom(message_id_data((0, 0), partition))
 
     def can_receive(self) -> bool:
@@ -93,7 +88,7 @@ class Consumer:
     def disconnect(self) -> None:
         """Disconnect the consumer; its client will subscribe again."""
         self.is_connected = False
-        self._on_disconnected(self.consumer_id)
+        self.on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
         command.close_consumer.consumer_id = self.consumer_id
         command.close_consumer.request_id = NO_REQUEST

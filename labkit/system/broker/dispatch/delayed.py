@@ -18,7 +18,6 @@ class DelayedEntries:
         heapq.heappush(self._heap, (due_ms, position, group))
 
     def pop_due(self, now_ms: int, max_entries: int) -> list[tuple[Position, int]]:
-        """Remove and return entries that are due, with their groups."""
         due: list[tuple[Position, int]] = []
         while self._heap and self._heap[0][0] <= now_ms and len(due) < max_entries:
             _, position, group = heapq.heappop(self._heap)

@@ -88,10 +88,7 @@ class StickyRanges:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Assign the ranges that the consumer requests.
-
-        Raises `BrokerError` if they are invalid or overlap those of another consumer.
-        """
+        """Raise `BrokerError` if the ranges are invalid or overlap those of another consumer."""
         ranges = consumer.hash_ranges
         if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
             raise BrokerError(
@@ -147,7 +144,6 @@ class KeySharedSelector:
         return owner
 
     def choose(self, group: int) -> Consumer | None:
-        """Return the consumer of this hash if it can receive an entry now, or else None."""
         receiver = self.receiver_of(group)
         return receiver if isinstance(receiver, Consumer) and receiver.can_receive() else None
 

@@ -218,6 +218,5 @@ class MultipleConsumersDispatcher(Dispatcher):
         consumer.send(entry, redeliveries, self.cursor.unacknowledged_in_batch(position))
 
     def _waits_behind(self, position: Position, group: int) -> bool:
-        """Return whether the entry must wait for an earlier waiting entry of its group."""
         first = self.waiting.first_of(group) if self._selector.keeps_order else None
         return first is not None and first < position

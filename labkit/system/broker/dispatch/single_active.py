@@ -90,7 +90,6 @@ class SingleActiveDispatcher(Dispatcher):
         """Do nothing: the cursor tracks the acknowledgements."""
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Resend all unacknowledged entries in order."""
         if consumer is self._active:
             consumer.epoch = epoch
             self._rewind()

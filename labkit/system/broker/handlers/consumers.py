@@ -96,15 +96,11 @@ class Consumers:
             del self._consumers_by_id[consumer_id]
 
     def _connected(self, consumer_id: int) -> AttachedConsumer | None:
-        """Return the consumer, or None if it does not exist or is disconnected.
-
-        A command that the client sent before a seek must not take effect after it.
-        """
+        """Return None if the consumer does not exist, or was disconnected by a seek."""
         attached = self._consumers_by_id.get(consumer_id)
         return attached if attached is not None and attached.consumer.is_connected else None
 
     def _find(self, consumer_id: int) -> AttachedConsumer:
-        """Raise `BrokerError` if the consumer does not exist or is disconnected."""
         attached = self._connected(consumer_id)
         if attached is None:
             raise BrokerError(

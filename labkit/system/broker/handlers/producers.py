@@ -271,11 +271,7 @@ class ProducerRegistration:
         client.pending_registrations[request.producer_id] = self
 
     async def run(self) -> None:
-        """Register the producer and send the response.
-
-        Raises `BrokerError` or `InvalidNameError` if the producer is rejected, and other errors if
-        its topic cannot be opened.
-        """
+        """Register the producer and send the response, or raise the error that rejects it."""
         try:
             await self._run()
         except LabkitError:
@@ -285,7 +281,7 @@ class ProducerRegistration:
             raise
 
     def cancel(self) -> None:
-        self._remove()
+        del self._client.pending_registrations[self._request.producer_id]
         self._release_access()
 
     async def _run(self) -> None:
@@ -314,7 +310,7 @@ class ProducerRegistration:
         # The topic may have been closed or terminated while this producer was queued.
         topic.check_accepts_producers()
         producer = self._attach(topic, access_request)
-        self._remove()
+        del self._client.pending_registrations[request.producer_id]
         self._send_success(
             producer_name=name,
             last_sequence_id=producer.publication.last_sequence_id,
@@ -344,7 +340,3 @@ class ProducerRegistration:
     def _is_pending(self) -> bool:
         """Whether the request was neither completed nor cancelled."""
         return self._client.pending_registrations.get(self._request.producer_id) is self
-
-    def _remove(self) -> None:
-        if self._is_pending:
-            del self._client.pending_registrations[self._request.producer_id]

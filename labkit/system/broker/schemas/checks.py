@@ -20,7 +20,6 @@ from google.protobuf.message import DecodeError
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.schemas.types import (
     InvalidDefinitionError,
-    InvalidKeyValueError,
     key_value_schemas,
     type_name,
 )
@@ -48,7 +47,6 @@ class Strategy(Enum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether a new schema is compared with all earlier versions, not only the latest."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
@@ -63,15 +61,14 @@ class InvalidSchemaDataError(BrokerError):
 
 
 def check_definition(schema: Schema) -> None:
+    """Raise `InvalidSchemaDataError` if the definition does not match the schema's type."""
     try:
-        problem = _definition_problem(schema)
-    except (InvalidDefinitionError, InvalidKeyValueError) as error:
-        problem = str(error)
-    if problem:
+        _check_definition(schema)
+    except InvalidDefinitionError as error:
         raise InvalidSchemaDataError(
             ServerError.IncompatibleSchema,
-            f"invalid definition of a schema of type {type_name(schema)}: {problem}",
-        )
+            f"invalid definition of a schema of type {type_name(schema)}: {error}",
+        ) from None
 
 
 def incompatibility(old: Schema, new: Schema, strategy: Strategy) -> str:
@@ -86,31 +83,28 @@ def incompatibility(old: Schema, new: Schema, strategy: Strategy) -> str:
         return "the strategy allows no other schema"
     try:
         return _definition_incompatibility(old, new, strategy)
-    except (InvalidDefinitionError, InvalidKeyValueError) as error:
+    except InvalidDefinitionError as error:
         return f"one of the definitions is invalid: {error}"
 
 
-def _definition_problem(schema: Schema) -> str:
+def _check_definition(schema: Schema) -> None:
     kind, definition = schema.type, schema.schema_data
     if kind in RECORDS:
         from labkit.system.broker.schemas.avro_compatibility import parse_definition
 
-        is_union = parse_definition(definition).type == "union"
-        return "it is a union" if kind == Schema.Avro and is_union else ""
-    if kind == Schema.KeyValue:
+        if parse_definition(definition).type == "union" and kind == Schema.Avro:
+            raise InvalidDefinitionError("it is a union")
+    elif kind == Schema.KeyValue:
         for part in key_value_schemas(schema):
             check_definition(part)
-        return ""
-    if kind == Schema.ProtobufNative:
+    elif kind == Schema.ProtobufNative:
         root_message(definition)
-        return ""
-    if (
-        kind in _ANY_DEFINITION
-        or not definition
-        or (kind, definition) == (Schema.String, _NO_DEFINITION)
+    elif (
+        definition
+        and kind not in _ANY_DEFINITION
+        and (kind, definition) != (Schema.String, _NO_DEFINITION)
     ):
-        return ""
-    return f"this type has no definition, got {len(definition)} bytes"
+        raise InvalidDefinitionError(f"this type has no definition, got {len(definition)} bytes")
 
 
 def _definition_incompatibility(old: Schema, new: Schema, strategy: Strategy) -> str:
@@ -161,10 +155,7 @@ def _without_comments_and_aliases(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def root_message(definition: bytes) -> str:
-    """Return the full name of the message that a PROTOBUF_NATIVE schema defines.
-
-    Raises `InvalidDefinitionError`.
-    """
+    """Return the name of the message that a PROTOBUF_NATIVE schema defines."""
     try:
         document = json.loads(definition)
         files = FileDescriptorSet.FromString(b64decode(document["fileDescriptorSet"])).file

@@ -40,11 +40,7 @@ class SchemaPolicy:
 
 
 async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPolicy:
-    """Return the namespace's rules for schemas.
-
-    Raises `BrokerError` if its compatibility strategy is unknown, and
-    `BKMetadataSerializationException` if its policies cannot be decoded.
-    """
+    """Raise the errors of `NamespacePolicies.decode`, and `BrokerError` for an unknown strategy."""
     stored, _ = await stored_policies(store, namespace)
     policies = NamespacePolicies.decode(namespace, stored)
     return SchemaPolicy(

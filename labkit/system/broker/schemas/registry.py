@@ -187,7 +187,6 @@ class Schemas:
                 continue
 
     async def delete(self, topic: str) -> None:
-        """Delete all versions, because the topic is being deleted; numbering restarts at 0."""
         await self._storage.delete(_schema_id(topic))
 
     async def _register(self, topic: str, schema: Schema) -> int:
@@ -243,9 +242,7 @@ class Schemas:
     async def _find_equivalent(
         self, topic: str, located: LocatedVersions, schema: Schema
     ) -> int | None:
-        """Return the number of the version that differs from this schema only in whitespace,
-        comments or aliases.
-        """
+        """Return the number of the version that `is_same_definition` accepts."""
         async for found in self._read_all(topic, located.current):
             if is_same_definition(found.schema, schema):
                 return found.number

@@ -57,8 +57,6 @@ class SchemasChangedError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class StoredSchema:
-    """A stored version: a schema, or the deletion of all earlier versions."""
-
     schema: Schema
     timestamp_ms: int
     is_deletion: bool = False
@@ -119,10 +117,7 @@ class SchemaStorage:
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Read a version from its ledger; return None if the ledger has been deleted.
-
-        Raises `DamagedSchemaError` if the version cannot be decoded.
-        """
+        """Return None if the ledger was deleted. Raises `DamagedSchemaError`."""
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)

@@ -18,11 +18,7 @@ _KEY_AND_VALUE = ("key", "value")
 
 
 class InvalidDefinitionError(LabkitError):
-    """The bytes are not a valid schema definition."""
-
-
-class InvalidKeyValueError(LabkitError):
-    """The definition or the types of a KeyValue schema are invalid."""
+    """Not a valid definition for the schema's type."""
 
 
 def _java_name(name: str) -> str:
@@ -44,7 +40,7 @@ def key_value_schemas(schema: Schema) -> tuple[Schema, Schema]:
     types = [properties.get(f"{part}.schema.type", "NONE") for part in _KEY_AND_VALUE]
     types = ["NONE" if name == "BYTES" else name for name in types]
     if unknown := [name for name in types if name not in TYPES]:
-        raise InvalidKeyValueError(f"unknown key or value schema type {unknown[0][:80]!r}")
+        raise InvalidDefinitionError(f"unknown key or value schema type {unknown[0][:80]!r}")
     definitions = split_key_value(schema.schema_data)
     key, value = (
         Schema(name=part, type=Schema.Type.Name(TYPES[name]), schema_data=definition)
@@ -65,11 +61,11 @@ def join_key_value(key: bytes, value: bytes) -> bytes:
 def _split_first(data: bytes) -> tuple[bytes, bytes]:
     """Split off the first definition; the length -1 stands for an empty one."""
     if len(data) < _LENGTH.size:
-        raise InvalidKeyValueError("expected a 4-byte length before each of the two definitions")
+        raise InvalidDefinitionError("expected a 4-byte length before each of the two definitions")
     (size,) = _LENGTH.unpack_from(data)
     end = _LENGTH.size + max(size, 0)
     if end > len(data):
-        raise InvalidKeyValueError(
+        raise InvalidDefinitionError(
             f"a definition has {size} bytes according to its length, but only"
             f" {len(data) - _LENGTH.size} bytes follow"
         )

@@ -17,7 +17,6 @@ class BookieClient:
         self._v3: dict[str, PerChannelBookieClientV3] = {}
 
     def get(self, bookie: str) -> PerChannelBookieClientV2:
-        """Return the channel for adds and reads."""
         channel = self._v2.get(bookie)
         if channel is None:
             channel = self._v2[bookie] = PerChannelBookieClientV2(bookie, *self._arguments)

@@ -22,8 +22,6 @@ from labkit.system.model.wire_v3 import DEFERRED_SYNC, decode_response, encode_r
 
 
 class DiskSpace(NamedTuple):
-    """The number of bytes on the file systems that contain a bookie's ledger directories."""
-
     total: int
     free: int
 

@@ -5,6 +5,8 @@ A compressed node starts with
 Pulsar reads compressed nodes regardless of its own configuration. labkit compresses only long
 chains, which might otherwise be too large for a node.
 
+Every function raises `DamagedNodeError` if stored bytes cannot be decoded.
+
 In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.java`.
 """
 
@@ -45,10 +47,7 @@ class DamagedNodeError(LabkitError):
 
 
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
-    """Encode a chain's node; keep the other fields of its previous content, `before`.
-
-    Raises `DamagedNodeError`.
-    """
+    """Encode a chain's node; keep the other fields of its previous content, `before`."""
     info = _chain_info(before)
     known = {link.ledgerId: link for link in info.ledgerInfo}
     encoded = []
@@ -64,42 +63,38 @@ def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
 
 
 def decode_chain(data: bytes) -> list[LedgerInfo]:
-    """Raise `DamagedNodeError` if the data is invalid."""
     info = _chain_info(data)
     return [LedgerInfo(i.ledgerId, i.entries, i.size, i.timestamp) for i in info.ledgerInfo]
 
 
 def decode_terminated(data: bytes) -> Position | None:
-    """Return the last entry of a terminated chain, or else None. Raises `DamagedNodeError`."""
+    """Return the last entry of a terminated chain, or else None."""
     info = _chain_info(data)
     return decode_nested(info.terminatedPosition) if info.HasField("terminatedPosition") else None
 
 
 def with_terminated(data: bytes, last: Position) -> bytes:
-    """Mark the chain as terminated after this entry. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     info.terminatedPosition.CopyFrom(encode_nested(last))
     return _chain_node(info)
 
 
 def decode_properties(data: bytes) -> dict[str, str]:
-    """Return the properties of the chain. Raises `DamagedNodeError`."""
     info = _chain_info(data)
     return {each.key: each.value for each in info.properties}
 
 
 def is_marked_for_deletion(data: bytes) -> bool:
-    """Return whether the topic can only be deleted (`deletion`). Raises `DamagedNodeError`."""
+    """Return whether the topic can only be deleted (`deletion`)."""
     return _DELETION_MARK in decode_properties(data)
 
 
 def with_deletion_mark(data: bytes, *, marked: bool) -> bytes:
-    """Add or remove the mark. Raises `DamagedNodeError`."""
     return with_property(data, _DELETION_MARK, "true" if marked else None)
 
 
 def with_property(data: bytes, name: str, value: str | None) -> bytes:
-    """Set a property of the chain; None removes it. Raises `DamagedNodeError`."""
+    """Set a property of the chain; None removes it."""
     info = _chain_info(data)
     kept = [each for each in info.properties if each.key != name]
     del info.properties[:]
@@ -138,7 +133,6 @@ def _chain_node(info: ManagedLedgerInfo) -> bytes:
 
 
 def decompress_node(data: bytes) -> bytes:
-    """Raise `DamagedNodeError` if the data is invalid or the compression is not supported."""
     if data[: _HEAD.size - 4] != _MAGIC.to_bytes(2, "big") or len(data) < _HEAD.size:
         return data
     end = _HEAD.size + _HEAD.unpack_from(data)[1]

@@ -35,7 +35,8 @@ class GuardedNode:
 
     If a write gets no response, the node is read, and the write is repeated unless it was carried
     out. If a call fails or is cancelled before its response arrives, the next call first determines
-    whether the change was carried out. Every call may raise `MetadataUnavailableError`.
+    whether the change was carried out. Every call may raise `MetadataUnavailableError`, and every
+    change raises `ManagedLedgerFencedError` if another owner has written the node or its parent.
     """
 
     def __init__(
@@ -71,30 +72,24 @@ class GuardedNode:
         return self._content.version != _NO_NODE
 
     async def create(self, data: bytes) -> None:
-        """Raise `NodeExistsError` if the node exists, and `ManagedLedgerFencedError` if another
-        owner has written the parent.
-        """
+        """Raise `NodeExistsError` if the node exists."""
         async with self._lock:
             await self._settle()
             await self._create(data)
 
     async def write(self, data: bytes) -> None:
-        """Raise `ManagedLedgerFencedError` if another owner has written the node."""
         async with self._lock:
             await self._settle()
             await self._write(data)
 
     async def rewrite(self) -> None:
-        """Write the current content again. Raise `ManagedLedgerFencedError` if another owner has
-        written the node.
-        """
+        """Write the current content again, to find out whether another owner has written it."""
         async with self._lock:
             # Read `data` only now, because another change may have been in progress.
             await self._settle()
             await self._write(self.data)
 
     async def delete(self) -> None:
-        """Raise `ManagedLedgerFencedError` if another owner has written the node."""
         async with self._lock:
             await self._settle()
             if self._content.version != _NO_NODE:

@@ -67,7 +67,6 @@ class LedgerChain:
 
     @property
     def start(self) -> Position:
-        """The position before the first entry."""
         return (self._ids[0], -1) if self._ids else NOWHERE
 
     @property
@@ -87,7 +86,6 @@ class LedgerChain:
         return self._count(bisect_left(self._ids, ledger_id)) if self.has_ledger(ledger_id) else 0
 
     def first_from(self, position: Position) -> Position | None:
-        """Return the first entry at or after the position."""
         at = bisect_left(self._ids, position[0])
         entry_id = max(position[1], 0) if self.has_ledger(position[0]) else 0
         while at < len(self._ids):

@@ -65,12 +65,10 @@ class Acknowledged:
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """The acknowledged ranges after mark-delete, in ascending order."""
         return tuple(map(Range, self._lowers, self._uppers))
 
     @property
     def batches(self) -> tuple[tuple[Position, int], ...]:
-        """The partly acknowledged batches, as in `CursorState`, in ascending order."""
         return tuple(sorted(self._unacknowledged_bits.items()))
 
     def contains(self, position: Position) -> bool:

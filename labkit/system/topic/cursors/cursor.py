@@ -97,10 +97,7 @@ class ManagedCursor:
         return self._acknowledged.contains(position)
 
     def unacknowledged_in_batch(self, position: Position) -> int | None:
-        """Return a bit mask of the unacknowledged messages of a partly acknowledged batch.
-
-        The first message is the lowest bit. Return None for any other entry.
-        """
+        """Return the bit mask of a partly acknowledged batch, as in `CursorState`, or None."""
         return self._acknowledged.unacknowledged_in_batch(position)
 
     @property

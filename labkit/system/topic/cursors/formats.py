@@ -7,6 +7,8 @@ A state that is too large for one entry is split into several consecutive entrie
 a valid state in itself but acknowledges less. A reader that does not support parts, such as
 Pulsar's broker, or that finds only the first entries, therefore redelivers messages but skips none.
 
+Every function raises `DamagedNodeError` if stored bytes cannot be decoded.
+
 In Pulsar: `managed-ledger/src/main/proto/MLDataFormats.proto`, `MetaStoreImpl.java`.
 """
 
@@ -75,7 +77,6 @@ def encode_cursor_node(node: CursorNode) -> bytes:
 
 
 def decode_cursor_node(data: bytes) -> CursorNode:
-    """Raise `DamagedNodeError` if the data is invalid."""
     info = parse_stored(ManagedCursorInfo, decompress_node(data), "the node of a cursor")
     state = CursorState(
         (info.markDeleteLedgerId, info.markDeleteEntryId),
@@ -121,7 +122,7 @@ def _position_info(state: CursorState) -> PositionInfo:
 
 
 def count_parts_before(data: bytes) -> int:
-    """Return how many earlier entries belong to the same state. Raises `DamagedNodeError`."""
+    """Return how many earlier entries belong to the same state."""
     return max(0, parse_stored(PositionInfo, data, "the entry of a cursor").partsBefore)
 
 
@@ -134,7 +135,7 @@ def join_parts(parts: Sequence[CursorState]) -> CursorState:
 
 
 def decode_position(data: bytes) -> CursorState:
-    """Decode an entry; its ranges may also be stored as bit sets. Raises `DamagedNodeError`."""
+    """Decode an entry; its ranges may also be stored as bit sets."""
     info = parse_stored(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),

@@ -16,6 +16,7 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.message_id import MessageId
+from labkit.system.model.settings import check_ranges, setting
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.messages import (
     OutgoingMessage,
@@ -42,21 +43,12 @@ class Batching:
     the first message. The defaults are Pulsar's.
     """
 
-    max_messages: int = 1000
-    max_bytes: int = 128 * 1024
-    max_delay_ms: int = 10
+    max_messages: int = setting(1000, at_least=1)
+    max_bytes: int = setting(128 * 1024, at_least=1, at_most=_MAX_MESSAGE_SIZE)
+    max_delay_ms: int = setting(10, at_least=1)
 
     def __post_init__(self) -> None:
-        for name in ("max_messages", "max_bytes", "max_delay_ms"):
-            if getattr(self, name) < 1:
-                raise BKIncorrectParameterException(
-                    f"{name} must be at least 1, got {getattr(self, name)}"
-                )
-        if self.max_bytes > _MAX_MESSAGE_SIZE:
-            raise BKIncorrectParameterException(
-                f"max_bytes must be at most {_MAX_MESSAGE_SIZE} to fit into an entry, got"
-                f" {self.max_bytes}"
-            )
+        check_ranges(self)
 
 
 class _Batched(NamedTuple):
@@ -130,7 +122,6 @@ class PartitionProducer:
             self._start_storing(data, futures)
 
     async def flush(self) -> None:
-        """Wait until everything sent so far is stored, or has failed."""
         self.seal_batch()
         while self._storing:
             await asyncio.wait(self._storing)
@@ -217,7 +208,6 @@ class Producer:
         await asyncio.gather(*(partition.flush() for partition in self._partitions))
 
     async def close(self) -> None:
-        """Flush, and accept no more messages."""
         self._closed = True
         await self.flush()
 

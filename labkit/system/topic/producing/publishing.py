@@ -18,11 +18,12 @@ In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/Persistent
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import LabkitError
 from labkit.system.topic.append_queue import PendingEntry
-from labkit.system.topic.chain.ledger_chain import NOWHERE
+from labkit.system.topic.chain.ledger_chain import NOWHERE, Position
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.topic.producing.deduplication import (
     Deduplication,
@@ -41,6 +42,7 @@ class SendInDoubtError(LabkitError):
     """An earlier attempt to store the message is still pending: resend it soon."""
 
 
+@dataclass(slots=True, eq=False)
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
 
@@ -49,33 +51,13 @@ class Send(PendingEntry):
     earlier sends.
     """
 
-    __slots__ = (
-        "completes",
-        "highest_sequence_id",
-        "is_stored",
-        "message_count",
-        "position",
-        "producer",
-        "sequence_id",
-    )
-
-    def __init__(
-        self,
-        producer: "AttachedProducer",
-        sequence_id: int,
-        highest_sequence_id: int,
-        data: bytes,
-        message_count: int,
-        completes: bool,
-    ) -> None:
-        super().__init__(data, producer.publisher)
-        self.producer = producer
-        self.sequence_id = sequence_id
-        self.highest_sequence_id = highest_sequence_id
-        self.message_count = message_count
-        self.completes = completes
-        self.position = NOWHERE
-        self.is_stored = False
+    producer: "AttachedProducer"
+    sequence_id: int
+    highest_sequence_id: int
+    message_count: int
+    completes: bool
+    position: Position = NOWHERE
+    is_stored: bool = False
 
 
 OnReceipts = Callable[[Sequence[Send]], None]
@@ -227,22 +209,17 @@ class TopicPublisher:
             self._settled.set()
 
 
+@dataclass(slots=True, eq=False)
 class AttachedProducer:
-    def __init__(
-        self,
-        publisher: TopicPublisher,
-        name: str,
-        on_receipts: OnReceipts,
-        on_dropped: OnFailure,
-    ) -> None:
-        """Use `TopicPublisher.attach`."""
-        self.name = name
-        self.is_attached = True
-        self.publisher = publisher
-        self._on_receipts = on_receipts
-        self._on_dropped = on_dropped
-        self.pending_sends: deque[Send] = deque()
-        """Sends without a receipt, oldest first."""
+    """Use `TopicPublisher.attach`."""
+
+    publisher: TopicPublisher
+    name: str
+    on_receipts: OnReceipts
+    on_dropped: OnFailure
+    is_attached: bool = True
+    pending_sends: deque[Send] = field(default_factory=deque)
+    """Sends without a receipt, oldest first."""
 
     @property
     def last_sequence_id(self) -> int:
@@ -268,7 +245,7 @@ class AttachedProducer:
         if not self.is_attached or not self.publisher.accepts_sends:
             return
         highest = max(highest_sequence_id, sequence_id)
-        send = Send(self, sequence_id, highest, data, message_count, completes)
+        send = Send(data, self.publisher, self, sequence_id, highest, message_count, completes)
         deduplication, status = self.publisher.deduplication, MessageDupStatus.NEW
         if deduplication is not None:
             status = deduplication.check_send(self.name, sequence_id, highest, completes=completes)
@@ -295,7 +272,7 @@ class AttachedProducer:
     def drop(self, error: LabkitError) -> None:
         if self.is_attached:
             self.detach()
-            self._on_dropped(error)
+            self.on_dropped(error)
 
     def send_receipts(self) -> None:
         """Send receipts for the stored sends that precede the first unstored one."""
@@ -303,7 +280,7 @@ class AttachedProducer:
         while pending and pending[0].is_stored:
             receipts.append(pending.popleft())
         if receipts and self.is_attached:
-            self._on_receipts(receipts)
+            self.on_receipts(receipts)
 
 
 class ProducerNames:

@@ -14,7 +14,7 @@ from labkit.system.broker.policies import namespace_policies
 from labkit.system.broker.schemas.registry import NO_NUMBER, NumberedSchema
 from labkit.system.broker.schemas.types import (
     TYPES,
-    InvalidKeyValueError,
+    InvalidDefinitionError,
     join_key_value,
     split_key_value,
     type_name,
@@ -110,7 +110,7 @@ def _text(schema: Schema) -> str:
             parts = split_key_value(schema.schema_data)
             key, value = (json.loads(part) if part else "" for part in parts)
             return json.dumps({"key": key, "value": value}, separators=(",", ":"))
-        except (InvalidKeyValueError, ValueError, RecursionError):
+        except (InvalidDefinitionError, ValueError, RecursionError):
             pass  # A broker other than labkit may have stored a definition that is not a pair.
     return schema.schema_data.decode(errors="replace")
 

@@ -313,7 +313,7 @@ async def test_message_that_was_refused_has_no_number() -> None:
 @pytest.mark.parametrize("name", ["max_messages", "max_bytes", "max_delay_ms"])
 def test_batch_of_one_message_one_byte_or_one_millisecond_is_the_smallest(name: str) -> None:
     assert getattr(Batching(**{name: 1}), name) == 1
-    with pytest.raises(BKIncorrectParameterException, match=f"{name} must be at least 1, got 0"):
+    with pytest.raises(BKIncorrectParameterException, match=f"{name} is 0; it must be at least 1"):
         Batching(**{name: 0})
 
 
