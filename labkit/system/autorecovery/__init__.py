@@ -5,26 +5,11 @@ bookie process in which autorecovery is not disabled. Each instance runs a repli
 takes part in the election of the auditor. Instances communicate only through nodes in the metadata
 store.
 
-    auditor    a bookie leaves     wait for `lostBookieRecoveryDelay` (0 by default), or not at all
-                                   if two or more bookies are missing; then read the metadata of all
-                                   ledgers and mark the ones that list an unregistered bookie
-               periodically        check the copies of all ledgers and mark ledgers with missing
-                                   copies; if configured, report closed ledgers whose write sets
-                                   span too few racks, and mark these ledgers
-    worker     lock                lock any marked ledger that is not locked
-               check               ask the bookies of each fragment for their first and last copy,
-                                   and for a percentage of the others; an unregistered bookie, no
-                                   response, "no such entry" and a wrong digest all count as a
-                                   missing copy
-               copy                read the missing entries from the other bookies, and store them
-                                   durably on a bookie outside the ensemble
-               publish             put the new bookie into the metadata, by compare-and-set
-               check again         if nothing failed and no copy is missing: move copies to other
-                                   racks if configured, delete the mark if it is unchanged, and
-                                   release the lock; otherwise keep the lock for a while, or until a
-                                   bookie registers, then release it to retry
-    bookie     periodically        delete its entries of closed ledgers whose metadata no longer
-                                   lists it, because they were copied elsewhere while it was away
+    auditor    marks ledgers with missing copies, at once and periodically (`auditor`)
+    worker     locks a marked ledger, copies the missing entries to other bookies, and only then
+               changes the ledger's metadata (`worker`, `replicator`)
+    bookie     periodically deletes its entries of closed ledgers whose metadata no longer lists it,
+               because they were copied elsewhere while it was away (`overreplicated`)
 
 Terms:
     missing            a bookie that should be registered but is not
@@ -36,11 +21,6 @@ Terms:
     silence            a period during which the metadata store did not respond; after a silence, a
                        grace period must pass before the list of bookies is settled (can be trusted)
     rw                 replication worker, in the names of BookKeeper's settings
-
-The last fragment of an open ledger belongs to its writer, which replaces a failed bookie at its
-next add. If the writer has not replaced the bookie within `openLedgerRereplicationGracePeriod`, the
-worker recovers the ledger, which fences the writer and closes the ledger, so that it can be
-repaired.
 
 Invariants:
  1. The metadata lists a bookie only after the bookie has stored all its copies (`replicator`).
@@ -74,8 +54,7 @@ Differences from BookKeeper:
     being stored. If there are too few bookies, it repairs as much as it can, and a bookie that lost
     copies may get them back.
   - A worker that could not repair a ledger retries as soon as a bookie registers.
-  - Checks verify digests. A check that tests only a percentage of a fragment's entries takes them
-    from all parts of the fragment (BookKeeper takes none from the last part).
+  - Checks verify digests, and test entries from all parts of a fragment (`fragments`).
   - All fragments of an open ledger except the last count as closed, no matter which
     LastAddConfirmed the bookies report, because a new segment begins after LastAddConfirmed.
   - If a bookie of an open ledger is merely read-only, the writer is not fenced.

@@ -23,27 +23,19 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
     return min(missing.values()) + delay_s
 
 
-def ledgers_by_bookie(ledgers: Iterable[tuple[int, LedgerMetadata]]) -> dict[str, list[int]]:
-    """Map each bookie to the ledgers that list it in any of their ensembles."""
-    index: dict[str, list[int]] = {}
-    for ledger_id, metadata in ledgers:
-        bookies = dict.fromkeys(b for segment in metadata.segments for b in segment.ensemble)
-        for bookie in bookies:
-            index.setdefault(bookie, []).append(ledger_id)
-    return index
-
-
 def lost_bookies_by_ledger(
-    index: Mapping[str, list[int]], not_lost: Collection[str]
+    ledgers: Iterable[tuple[int, LedgerMetadata]], not_lost: Collection[str]
 ) -> dict[int, list[str]]:
-    """Return the lost bookies, sorted, of each ledger whose metadata lists any.
-
-    `index` is the result of `ledgers_by_bookie`; a bookie in it is lost unless `not_lost` contains
-    it.
+    """Return the lost bookies, sorted, of each ledger whose metadata lists any in any ensemble; a
+    bookie is lost unless `not_lost` contains it.
     """
+    ledgers_of: dict[str, list[int]] = {}
+    for ledger_id, metadata in ledgers:
+        listed = dict.fromkeys(b for segment in metadata.segments for b in segment.ensemble)
+        for bookie in listed.keys() - not_lost:
+            ledgers_of.setdefault(bookie, []).append(ledger_id)
     missed: dict[int, list[str]] = {}
-    for bookie in sorted(index):
-        if bookie not in not_lost:
-            for ledger_id in index[bookie]:
-                missed.setdefault(ledger_id, []).append(bookie)
+    for bookie in sorted(ledgers_of):
+        for ledger_id in ledgers_of[bookie]:
+            missed.setdefault(ledger_id, []).append(bookie)
     return missed

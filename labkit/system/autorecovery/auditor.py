@@ -24,7 +24,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 
-from labkit.system.autorecovery.audit_rules import ledgers_by_bookie, lost_bookies_by_ledger
+from labkit.system.autorecovery.audit_rules import lost_bookies_by_ledger
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.formats import decode_delay
@@ -187,7 +187,7 @@ class Auditor:
         """
         # Read the metadata before the list of bookies, because reading the metadata takes a long
         # time, and the list must be recent.
-        index = ledgers_by_bookie(await self._all_metadata())
+        ledgers = await self._all_metadata()
         if not await self._manager.is_enabled():
             return False
         # Bookies that leave after this point get the full delay.
@@ -196,11 +196,10 @@ class Auditor:
         registered = await self._alive()
         if not missing.no_silence_since_update:
             return False  # The bookies may have seemed missing only because of the silence.
-        not_lost = {*registered, *were_alive}
-        for bookie in sorted(index):
-            if bookie not in not_lost:
-                self._recorder.record("bookie.lost", peer=bookie)
-        for ledger_id, missed in lost_bookies_by_ledger(index, not_lost).items():
+        missed_by_ledger = lost_bookies_by_ledger(ledgers, {*registered, *were_alive})
+        for bookie in sorted(set().union(*missed_by_ledger.values())):
+            self._recorder.record("bookie.lost", peer=bookie)
+        for ledger_id, missed in missed_by_ledger.items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
         # If bookies left during the audit, look at them at once, because no watch will report them.

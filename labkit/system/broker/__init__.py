@@ -24,11 +24,6 @@
 The broker stores each entry exactly as the client sent it: all bytes of the SEND frame after the
 command, from the magic number 0x0e01 on. It never parses batches or compressed payloads.
 
-Write path: SEND -> checksum -> the topic's publisher (`topic/producing/publishing`) -> managed
-ledger -> Qa bookies -> SEND_RECEIPT.
-
-Read path: managed ledger -> dispatcher, while a consumer has permits -> MESSAGE -> ACK -> cursor.
-
 Invariants: a receipt is sent only after Qa bookies have the entry. A producer's receipts are sent
 in the order of its sends. After an add fails, no further message from any producer of the topic is
 stored until the producer has registered again: the topic is closed, and its owner reopens it at the

@@ -18,10 +18,7 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 async def expire(
     ledger: ManagedLedger, subscription: Subscription, published_before_ms: int
 ) -> bool:
-    """Acknowledge all entries published before that time; return whether there was a backlog.
-
-    Raises the same exceptions as `first_published_from` and `Subscription.skip`.
-    """
+    """Acknowledge all entries published before that time; return whether there was a backlog."""
     if not subscription.cursor.unacknowledged_count:
         return False
     kept = await first_published_from(ledger, published_before_ms)

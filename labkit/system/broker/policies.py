@@ -85,26 +85,26 @@ class NamespacePolicies:
     def decode(cls, namespace: str, fields: Mapping[str, Any]) -> "NamespacePolicies":
         """Raise `BKMetadataSerializationException` if a value has the wrong type."""
         policies = _Object(f"the policies of {namespace}", fields)
-        ttl_s, retention = policies.number(MESSAGE_TTL), None
+        ttl_s, retention = policies.get(MESSAGE_TTL, int), None
         if ttl_s is not None and ttl_s < 0:
             raise policies.error(MESSAGE_TTL, "0 or a positive number")
         if RETENTION in policies:
             limits = policies.object(RETENTION)
             # Java leaves a missing number at 0.
             retention = RetentionPolicies(
-                limits.number("retentionTimeInMinutes") or 0,
-                limits.number("retentionSizeInMB") or 0,
+                limits.get("retentionTimeInMinutes", int) or 0,
+                limits.get("retentionSizeInMB", int) or 0,
             )
         auth = policies.object(AUTH)
         topics = auth.object(TOPIC_AUTH)
         return cls(
-            policies.flag(DEDUPLICATION),
+            policies.get(DEDUPLICATION, bool),
             ttl_s,
             retention,
-            policies.text(SCHEMA_STRATEGY),
-            policies.text(LEGACY_SCHEMA_STRATEGY),
-            policies.flag(ALLOW_AUTO_UPDATE_SCHEMA),
-            policies.flag(SCHEMA_VALIDATION_ENFORCED),
+            policies.get(SCHEMA_STRATEGY, str),
+            policies.get(LEGACY_SCHEMA_STRATEGY, str),
+            policies.get(ALLOW_AUTO_UPDATE_SCHEMA, bool),
+            policies.get(SCHEMA_VALIDATION_ENFORCED, bool),
             AuthPolicies(
                 auth.object(NAMESPACE_AUTH).lists(),
                 {topic: topics.object(topic).lists() for topic in topics.fields},
@@ -137,6 +137,12 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
     except NoNodeError:
         return {}, None
     return decode_json_object(data or b"{}", f"the znode {path}"), version
+
+
+async def read_namespace_policies(store: MetadataStore, namespace: str) -> NamespacePolicies:
+    """Return the policies, even if the namespace does not exist: then none of them is set."""
+    stored, _ = await stored_policies(store, namespace)
+    return NamespacePolicies.decode(namespace, stored)
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
@@ -227,6 +233,15 @@ def admin_roles_of(tenant: str, fields: Mapping[str, Any]) -> Sequence[str]:
     return _Object(f"the tenant {tenant}", fields).texts(ADMIN_ROLES)
 
 
+_EXPECTED: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a number",
+    str: "a string",
+    list: "a list of strings",
+    dict: "an object",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _Object:
     """A JSON object. Its methods return a value, or raise `BKMetadataSerializationException` if the
@@ -239,39 +254,28 @@ class _Object:
     def __contains__(self, key: str) -> bool:
         return self.fields.get(key) is not None
 
-    def flag(self, key: str) -> bool | None:
-        return self._value(key, bool, "true or false")
-
-    def number(self, key: str) -> int | None:
-        value = self._value(key, int, "a number")
-        if isinstance(value, bool):
-            raise self.error(key, "a number")
+    def get(self, key: str, kind: type[_Value]) -> _Value | None:
+        value = self.fields.get(key)
+        # Compare the types themselves, because a bool is also an int.
+        if value is not None and type(value) is not kind:
+            raise self.error(key, _EXPECTED[kind])
         return value
 
-    def text(self, key: str) -> str | None:
-        return self._value(key, str, "a string")
-
     def texts(self, key: str) -> list[str]:
-        values: list[object] = self._value(key, list, "a list of strings") or []
+        values: list[object] = self.get(key, list) or []
         texts = [each for each in values if isinstance(each, str)]
         if len(texts) < len(values):
-            raise self.error(key, "a list of strings")
+            raise self.error(key, _EXPECTED[list])
         return texts
 
     def lists(self) -> dict[str, list[str]]:
         return {key: self.texts(key) for key in self.fields}
 
     def object(self, key: str) -> "_Object":
-        value: dict[str, Any] | None = self._value(key, dict, "an object")
+        value: dict[str, Any] | None = self.get(key, dict)
         return _Object(f"{key} in {self.description}", value or {})
 
     def error(self, key: str, expected: str) -> BKMetadataSerializationException:
         return BKMetadataSerializationException(
             f"{key} in {self.description} is {self.fields[key]!r}; expected {expected}"
         )
-
-    def _value(self, key: str, kind: type[_Value], expected: str) -> _Value | None:
-        value = self.fields.get(key)
-        if value is not None and not isinstance(value, kind):
-            raise self.error(key, expected)
-        return value

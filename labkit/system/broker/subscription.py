@@ -98,7 +98,7 @@ class Subscription:
         if self._dispatcher is None:
             self.type, self._dispatcher = requested, self._new_dispatcher(requested)
             # The clients subscribe again, to a new dispatcher.
-            self._dispatcher.when_failed(self.disconnect)
+            self._dispatcher.on_failed = self.disconnect
         try:
             if requested != self.type:
                 raise BrokerError(
@@ -201,10 +201,7 @@ class Subscription:
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))
 
     async def skip(self, position: Position) -> None:
-        """Durably acknowledge everything up to the position, for an administrator or for expiry.
-
-        Raises the same exceptions as `ManagedCursor.flush`.
-        """
+        """Durably acknowledge everything up to the position, for an administrator or for expiry."""
         self.cursor.acknowledge_up_to(position)
         if self._dispatcher is not None:
             self._dispatcher.skip()

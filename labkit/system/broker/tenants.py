@@ -54,9 +54,9 @@ async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress
     """Return the name of the broker's cluster; create the cluster if the store contains none.
 
     If `wanted` is empty, the broker joins the only existing cluster. When a cluster is created, the
-    tenants and namespaces of existing topics are created as well, because earlier versions of
-    labkit did not store them. Raises `BKIncorrectParameterException` if `wanted` is not one of the
-    existing clusters.
+    tenants and namespaces of existing topics are created as well, because `topic.Topic.create`,
+    which needs no broker, does not store them. Raises `BKIncorrectParameterException` if `wanted`
+    is not one of the existing clusters.
     """
     existing = await clusters(store)
     if existing:

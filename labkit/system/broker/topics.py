@@ -229,7 +229,7 @@ class BrokerTopic:
             return
         self._state = TopicState.ENDED
         self.access.close()
-        # This disconnects the producers (`Producer._on_dropped`). It also calls `_on_failure`,
+        # This disconnects the producers (`Producer.disconnect`). It also calls `_on_failure`,
         # which does nothing, because the topic has ended.
         self.publisher.fail(error)
         self.subscriptions.disconnect()

@@ -121,8 +121,8 @@ class MessageId:
     def _from_data(cls, data: MessageIdData) -> "MessageId":
         has_chunks = data.HasField("first_chunk_message_id")
         return cls(
-            _signed(data.ledgerId),
-            _signed(data.entryId),
+            signed(data.ledgerId),
+            signed(data.entryId),
             data.partition,
             data.batch_index,
             data.batch_size,
@@ -130,7 +130,8 @@ class MessageId:
         )
 
 
-def _signed(number: int) -> int:
+def signed(number: int) -> int:
+    """Convert an unsigned 64-bit number to a signed one."""
     return number if number <= _LARGEST else number - _UNSIGNED - 1
 
 

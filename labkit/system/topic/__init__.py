@@ -27,15 +27,9 @@ A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at 
 ledgers are closed and never change. The chain and the cursors are stored in the metadata store in
 Pulsar's own format and updated by compare-and-set; entries have Pulsar's format, too.
 
-To open a partition, an owner
-
-1. recovers the last ledger, which fences the previous owner's writer
-2. stores the chain, so that the previous owner can add neither a ledger nor a cursor to it
-3. creates a new ledger; if the chain is new, storing it with this ledger is step 2
-4. takes over each cursor: reads it from the last entry of its ledger, and writes its node, so that
-   the previous owner cannot switch to another cursor ledger
-
-The fenced owner notices at its next write and stops; the topic must then be reopened.
+An owner opens a partition with `ManagedLedger.open`, which fences the previous owner: it recovers
+the last ledger, changes the chain's node, and writes each cursor's node. The fenced owner notices
+at its next write and stops; the topic must then be reopened.
 
 Invariants:
 

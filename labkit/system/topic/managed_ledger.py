@@ -282,7 +282,6 @@ class ManagedLedger:
         start: Start,
         *,
         durable: bool = True,
-        properties: Mapping[str, int] | None = None,
         cursor_properties: Mapping[str, str] | None = None,
     ) -> ManagedCursor:
         """Return the cursor with that name, or a new one that starts at `start`.
@@ -292,7 +291,7 @@ class ManagedLedger:
         """
         self._check_open()
         return await self._abandon_if_fenced(
-            self._cursors.open(name, start, durable, properties or {}, cursor_properties or {})
+            self._cursors.open(name, start, durable, cursor_properties or {})
         )
 
     async def delete_cursor(self, name: str) -> None:

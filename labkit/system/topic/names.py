@@ -97,9 +97,8 @@ def without_partition(topic: str) -> str:
 
 
 def namespace_of(topic: str) -> str:
-    match = _FULL.fullmatch(topic)
-    assert match is not None, f"{topic} is not a full topic name"
-    return f"{match[1]}/{match[2]}"
+    tenant, namespace, _ = _split(topic)
+    return f"{tenant}/{namespace}"
 
 
 def partitions_path(topic: str) -> str:
@@ -131,7 +130,11 @@ def decode_name(part: str) -> str:
 
 
 def _path(topic: str) -> str:
+    tenant, namespace, local = _split(topic)
+    return f"{tenant}/{namespace}/persistent/{encode_name(local)}"
+
+
+def _split(topic: str) -> tuple[str, ...]:
     match = _FULL.fullmatch(topic)
     assert match is not None, f"{topic} is not a full topic name"
-    tenant, namespace, local = match.groups()
-    return f"{tenant}/{namespace}/persistent/{encode_name(local)}"
+    return match.groups()

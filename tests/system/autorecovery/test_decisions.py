@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from labkit.system.autorecovery.audit_rules import (
-    ledgers_by_bookie,
     lost_bookies_by_ledger,
     when_to_audit,
 )
@@ -57,10 +56,9 @@ def test_one_missing_bookie_has_the_delay_to_return_and_several_are_lost_at_once
 
 def test_every_ensemble_of_every_ledger_counts() -> None:
     closed = ledger((0, ("a", "b")), (5, ("a", "c")), last=9)
-    index = ledgers_by_bookie([(1, closed), (2, ledger((0, ("c", "d"))))])
-    assert index == {"a": [1], "b": [1], "c": [1, 2], "d": [2]}
-    assert lost_bookies_by_ledger(index, ("a", "d")) == {1: ["b", "c"], 2: ["c"]}
-    assert lost_bookies_by_ledger(index, ("a", "b", "c", "d")) == {}
+    ledgers = [(1, closed), (2, ledger((0, ("c", "d"))))]
+    assert lost_bookies_by_ledger(ledgers, ("a", "d")) == {1: ["b", "c"], 2: ["c"]}
+    assert lost_bookies_by_ledger(ledgers, ("a", "b", "c", "d")) == {}
 
 
 @pytest.mark.parametrize(

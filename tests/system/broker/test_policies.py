@@ -12,10 +12,10 @@ from labkit.system.broker.policies import (
     NamespacePolicies,
     TopicPolicies,
     policies_path,
+    read_namespace_policies,
     read_topic_policies,
 )
 from labkit.system.broker.protocol.authorization import PRODUCE, Authorization
-from labkit.system.broker.schemas.policy import read_schema_policy
 from labkit.system.metadata.store import ANY_VERSION
 from labkit.system.model.errors import BKMetadataSerializationException
 from labkit.system.topic.config import UNLIMITED, ManagedLedgerConfig
@@ -53,7 +53,7 @@ async def test_a_value_of_the_wrong_type_is_reported_by_its_key(stored: dict[str
     with pytest.raises(BKMetadataSerializationException, match=rf"{key}.* policies of t/n is "):
         await read_topic_policies(store, "t/n", DEFAULTS)
     with pytest.raises(BKMetadataSerializationException):
-        await read_schema_policy(store, "t/n")
+        await read_namespace_policies(store, "t/n")
     with pytest.raises(BKMetadataSerializationException):
         await Authorization(store, ()).check_namespace("alice", "t/n", PRODUCE)
 

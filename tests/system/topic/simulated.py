@@ -158,5 +158,5 @@ async def with_cursor(
     client: BookKeeper, entries: int = 10, **config: int
 ) -> tuple[ManagedLedger, ManagedCursor, list[Position]]:
     ledger = await opened(client, replace(SMALL, **config))
-    cursor = await ledger.open_cursor("s", "earliest", properties={"begun": 1})
+    cursor = await ledger.open_cursor("s", "earliest")
     return ledger, cursor, await stored(ledger, 0, entries)

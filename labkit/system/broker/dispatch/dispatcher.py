@@ -61,11 +61,8 @@ class Dispatcher:
         self._wake_event = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._on_task_done)
-        self._on_failed: list[Callable[[], None]] = []
-
-    def when_failed(self, action: Callable[[], None]) -> None:
-        """Register a callback that is called if the dispatcher ends with an uncaught exception."""
-        self._on_failed.append(action)
+        self.on_failed: Callable[[], None] = lambda: None
+        """Called if the dispatcher ends with an uncaught exception."""
 
     def wake(self) -> None:
         self._wake_event.set()
@@ -161,6 +158,5 @@ class Dispatcher:
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled():
-            for action in self._on_failed:
-                action()
+            self.on_failed()
             task.result()  # The event loop reports the exception.

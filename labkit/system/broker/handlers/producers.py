@@ -121,7 +121,7 @@ class Producer:
         self._access_request = access_request
         self._topic = topic
         self.publication = topic.publisher.attach(
-            access_request.name, self._on_stored, self._on_dropped
+            access_request.name, self._on_stored, self.disconnect
         )
         self._pending_sends = self._pending_bytes = 0
         self._settled: asyncio.Future[None] | None = None
@@ -221,9 +221,6 @@ class Producer:
         self.connection.send_frames(frames, 0)
         self._remove_pending(len(stored), size_bytes)
         self._send_refusal()
-
-    def _on_dropped(self, _: LabkitError) -> None:
-        self.disconnect()
 
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
         """Reject a message and close the producer once all earlier receipts have been sent.

@@ -32,8 +32,6 @@ async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
     """Return a topic's statistics.
 
     If `with_earliest_time` is set, the first entry of each backlog is read to get its publish time.
-
-    Raises the same exceptions as `ManagedLedger.read`.
     """
     ledger = topic.ledger
     times = {}

@@ -18,8 +18,8 @@ from collections.abc import Collection
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import (
     AuthPolicies,
-    NamespacePolicies,
     admin_roles_of,
+    read_namespace_policies,
     stored_policies,
 )
 from labkit.system.metadata.store import MetadataStore
@@ -52,7 +52,7 @@ class Authorization:
         namespace = namespace_of(topic)
         if await self._is_admin(role, namespace.partition("/")[0]):
             return
-        policies = await self._auth_policies(namespace)
+        policies = (await read_namespace_policies(self._store, namespace)).auth
         chosen = policies.subscription_roles.get(subscription)
         granted = _granted_on_topic(policies, role, topic)
         if granted.isdisjoint(actions) or (chosen and role not in chosen):
@@ -61,7 +61,7 @@ class Authorization:
     async def check_namespace(self, role: str, namespace: str, action: str) -> None:
         """Check that the role may perform the action on all topics of the namespace."""
         if not await self._is_admin(role, namespace.partition("/")[0]):
-            policies = await self._auth_policies(namespace)
+            policies = (await read_namespace_policies(self._store, namespace)).auth
             if action not in policies.on_namespace.get(role, ()):
                 raise _denied_error(role, f"{action} on {namespace}")
 
@@ -78,10 +78,6 @@ class Authorization:
             return True
         tenant_policies, _ = await stored_policies(self._store, tenant)
         return role in admin_roles_of(tenant, tenant_policies)
-
-    async def _auth_policies(self, namespace: str) -> AuthPolicies:
-        stored, _ = await stored_policies(self._store, namespace)
-        return NamespacePolicies.decode(namespace, stored).auth
 
 
 def _granted_on_topic(policies: AuthPolicies, role: str, topic: str) -> set[str]:

@@ -14,12 +14,12 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from labkit.system.model.errors import LabkitError
+from labkit.system.model.message_id import signed
 from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandNotServed, MessageIdData
 from labkit.system.topic.chain.ledger_chain import Position
 
 _SIZE = struct.Struct(">I")
 _SIZE_BYTES = _SIZE.size
-_SIGN_BIT = 1 << 63
 _FIELDS = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields}
 _WITHOUT_TEXT = frozenset(
     (
@@ -134,8 +134,4 @@ def message_id_data(
 
 
 def position_of(data: MessageIdData) -> Position:
-    return _signed(data.ledgerId), _signed(data.entryId)
-
-
-def _signed(number: int) -> int:
-    return number - UNSIGNED - 1 if number >= _SIGN_BIT else number
+    return signed(data.ledgerId), signed(data.entryId)

@@ -1,14 +1,11 @@
-"""A namespace's schema policies: which schemas clients may add to its topics.
+"""The compatibility strategy of a namespace: which schemas clients may add to its topics.
 
 In Pulsar: `common/policies/data/Policies.java`, `SchemaCompatibilityStrategy.java`.
 """
 
-from dataclasses import dataclass
-
 from labkit.system.broker.errors import BrokerError
-from labkit.system.broker.policies import NamespacePolicies, stored_policies
+from labkit.system.broker.policies import NamespacePolicies
 from labkit.system.broker.schemas.checks import Strategy
-from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 
 UNDEFINED = "UNDEFINED"
@@ -26,32 +23,11 @@ _LEGACY_STRATEGIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaPolicy:
-    """A namespace's rules for schemas.
+def compatibility_strategy(namespace: str, policies: NamespacePolicies) -> Strategy:
+    """Raise `BrokerError` if the strategy is unknown.
 
-    If `allow_auto_update` is set, clients may add schemas. If `validation_enforced` is set,
-    producers of a topic that has a schema must have one, too.
+    Older versions of Pulsar store the strategy under another key.
     """
-
-    strategy: Strategy
-    allow_auto_update: bool
-    validation_enforced: bool
-
-
-async def read_schema_policy(store: MetadataStore, namespace: str) -> SchemaPolicy:
-    """Raise the errors of `NamespacePolicies.decode`, and `BrokerError` for an unknown strategy."""
-    stored, _ = await stored_policies(store, namespace)
-    policies = NamespacePolicies.decode(namespace, stored)
-    return SchemaPolicy(
-        _strategy(namespace, policies),
-        policies.allow_auto_update_schema is not False,
-        policies.schema_validation_enforced is True,
-    )
-
-
-def _strategy(namespace: str, policies: NamespacePolicies) -> Strategy:
-    """Return the compatibility strategy; older versions of Pulsar store it under another key."""
     name = policies.schema_strategy
     if name in (None, UNDEFINED):
         name = policies.legacy_schema_strategy

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.policies import NamespacePolicies, read_namespace_policies
 from labkit.system.broker.schemas.checks import (
     Strategy,
     check_definition,
     incompatibility,
     is_same_definition,
 )
-from labkit.system.broker.schemas.policy import read_schema_policy
+from labkit.system.broker.schemas.policy import compatibility_strategy
 from labkit.system.broker.schemas.storage import (
     LocatedVersions,
     SchemasChangedError,
@@ -106,8 +107,7 @@ class Schemas:
         """
         if schema.type in _NO_SCHEMA:
             return
-        policy = await read_schema_policy(self._client.store, _namespace(topic))
-        strategy = policy.strategy.for_consumers
+        strategy = (await self._strategy(topic)).for_consumers
         located = await self._storage.locate(_schema_id(topic))
         if located.current:
             await self._check_compatibility(topic, located, schema, strategy)
@@ -164,10 +164,10 @@ class Schemas:
     async def check_compatible(self, topic: str, schema: Schema) -> Strategy:
         """Check whether the topic would accept the schema; return the namespace's strategy."""
         check_definition(schema)
-        policy = await read_schema_policy(self._client.store, _namespace(topic))
+        strategy = await self._strategy(topic)
         located = await self._storage.locate(_schema_id(topic))
-        await self._check_compatibility(topic, located, schema, policy.strategy)
-        return policy.strategy
+        await self._check_compatibility(topic, located, schema, strategy)
+        return strategy
 
     async def delete_versions(self, topic: str) -> int:
         """Delete all versions, and return the version number of the deletion.
@@ -201,14 +201,15 @@ class Schemas:
         return await self._storage.append(_schema_id(topic), located, stored)
 
     async def _check_may_add(self, topic: str, located: LocatedVersions, schema: Schema) -> None:
-        policy = await read_schema_policy(self._client.store, _namespace(topic))
-        if not policy.allow_auto_update:
+        policies = await self._policies(topic)
+        if policies.allow_auto_update_schema is False:
             raise BrokerError(
                 ServerError.IncompatibleSchema,
                 f"{topic} does not have the schema {schema.name!r}, and its namespace does not"
                 " allow clients to add schemas (is_allow_auto_update_schema)",
             )
-        await self._check_compatibility(topic, located, schema, policy.strategy)
+        strategy = compatibility_strategy(_namespace(topic), policies)
+        await self._check_compatibility(topic, located, schema, strategy)
         if (count := len(located.versions)) >= MAX_VERSIONS:
             raise BrokerError(
                 ServerError.IncompatibleSchema,
@@ -217,8 +218,7 @@ class Schemas:
             )
 
     async def _check_may_omit_schema(self, topic: str) -> None:
-        policy = await read_schema_policy(self._client.store, _namespace(topic))
-        if policy.validation_enforced:
+        if (await self._policies(topic)).schema_validation_enforced:
             located = await self._storage.locate(_schema_id(topic))
             if located.current:
                 raise BrokerError(
@@ -226,6 +226,12 @@ class Schemas:
                     f"{topic} has a schema, and its namespace requires producers to have one"
                     " (schema_validation_enforced)",
                 )
+
+    async def _policies(self, topic: str) -> NamespacePolicies:
+        return await read_namespace_policies(self._client.store, _namespace(topic))
+
+    async def _strategy(self, topic: str) -> Strategy:
+        return compatibility_strategy(_namespace(topic), await self._policies(topic))
 
     async def _find_identical(
         self, topic: str, located: LocatedVersions, schema: Schema

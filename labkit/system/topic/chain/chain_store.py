@@ -131,10 +131,7 @@ class ChainStore:
         return writer
 
     async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the last ledger unless it is already closed.
-
-        Raises the same exceptions as `LedgerWriter.close`.
-        """
+        """Close the last ledger unless it is already closed."""
         try:
             await writer.close()
         except BKMetadataVersionException:

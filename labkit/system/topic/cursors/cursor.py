@@ -147,10 +147,7 @@ class ManagedCursor:
         self._changed()
 
     async def reset(self, start: Start) -> None:
-        """Durably acknowledge the entries before `start`, and no others.
-
-        Raises the same exceptions as `flush`.
-        """
+        """Durably acknowledge the entries before `start`, and no others."""
         self._acknowledged.reset(mark_delete_before(self._chain, start))
         self._changed()
         await self.flush()

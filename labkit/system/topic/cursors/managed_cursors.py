@@ -63,14 +63,12 @@ class ManagedCursors:
         name: str,
         start: Start,
         durable: bool,
-        properties: Mapping[str, int],
         cursor_properties: Mapping[str, str],
     ) -> ManagedCursor:
         async with self.lock:
             if name in self.by_name:
                 return self.by_name[name]
-            mark_delete = mark_delete_before(self._chain, start)
-            state = CursorState(mark_delete, properties=tuple(properties.items()))
+            state = CursorState(mark_delete_before(self._chain, start))
             store = None
             if durable:
                 store = self._store(name)

@@ -77,10 +77,7 @@ class Deduplication:
 
     @classmethod
     async def open(cls, ledger: ManagedLedger, recorder: Recorder) -> "Deduplication":
-        """Rebuild the marks from the ledger's entries; the first time, this reads all of them.
-
-        Raises the same exceptions as `ManagedLedger.open_cursor` and `ManagedLedger.read`.
-        """
+        """Rebuild the marks from the ledger's entries; the first time, this reads all of them."""
         deduplication = cls(ledger, await ledger.open_cursor(CURSOR_NAME, "earliest"))
         count = await deduplication.replay()
         recorder.record("deduplication.rebuilt", size=count, topic=ledger.name)

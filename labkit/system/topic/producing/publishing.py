@@ -38,10 +38,6 @@ class ProducerBusyError(LabkitError):
     """The name is in use on this topic, or the topic has too many producers."""
 
 
-class SendInDoubtError(LabkitError):
-    """An earlier attempt to store the message is still pending: resend it soon."""
-
-
 @dataclass(slots=True, eq=False)
 class Send(PendingEntry):
     """An entry of a producer, with the sequence ids of its first and its last message.
@@ -97,7 +93,7 @@ class TopicPublisher:
         self._settled.set()
 
     def attach(
-        self, name: str, on_receipts: OnReceipts, on_dropped: OnFailure
+        self, name: str, on_receipts: OnReceipts, on_dropped: Callable[[], None]
     ) -> "AttachedProducer":
         """Raise `ProducerBusyError` if the name is in use, or the topic has too many producers.
 
@@ -137,7 +133,7 @@ class TopicPublisher:
         self._give_receipts()
         # Iterate over a copy, because `drop` removes the producer.
         for producer in list(self._attached.values()):
-            producer.drop(error)
+            producer.drop()
         self._settled.set()
         self._on_failed(error)
 
@@ -216,7 +212,7 @@ class AttachedProducer:
     publisher: TopicPublisher
     name: str
     on_receipts: OnReceipts
-    on_dropped: OnFailure
+    on_dropped: Callable[[], None]
     is_attached: bool = True
     pending_sends: deque[Send] = field(default_factory=deque)
     """Sends without a receipt, oldest first."""
@@ -250,12 +246,8 @@ class AttachedProducer:
         if deduplication is not None:
             status = deduplication.check_send(self.name, sequence_id, highest, completes=completes)
         if status is MessageDupStatus.UNSURE:
-            self.drop(
-                SendInDoubtError(
-                    f"message {sequence_id} of {self.name} is still being stored from an earlier"
-                    " connection"
-                )
-            )
+            # An earlier attempt to store the message is still pending: the client resends it soon.
+            self.drop()
             return
         self.pending_sends.append(send)
         if status is MessageDupStatus.NEW:
@@ -269,10 +261,10 @@ class AttachedProducer:
         self.is_attached = False
         self.publisher.remove(self)
 
-    def drop(self, error: LabkitError) -> None:
+    def drop(self) -> None:
         if self.is_attached:
             self.detach()
-            self.on_dropped(error)
+            self.on_dropped()
 
     def send_receipts(self) -> None:
         """Send receipts for the stored sends that precede the first unstored one."""

@@ -39,7 +39,7 @@ class Owner:
         self, name: str, start: Start = "earliest", *, durable: bool = True
     ) -> ManagedCursor:
         await self.chain_node.read()
-        return await self.cursors.open(name, start, durable, {"p": 1}, {"filter": name})
+        return await self.cursors.open(name, start, durable, {"filter": name})
 
     @property
     def ends(self) -> dict[str, tuple[int, int]]:
@@ -66,7 +66,7 @@ async def test_cursor_is_made_once_and_is_the_same_for_all_who_ask() -> None:
     assert await owner.open("s", "latest") is cursor
     assert owner.client.calls == ["node create"]
     assert (cursor.mark_delete, cursor.name) == ((3, 3), "s")
-    assert (dict(cursor.properties), dict(cursor.cursor_properties)) == ({"p": 1}, {"filter": "s"})
+    assert dict(cursor.cursor_properties) == {"filter": "s"}
 
 
 async def test_cursor_that_is_not_durable_has_neither_node_nor_properties() -> None:

@@ -312,7 +312,7 @@ async def test_only_a_superuser_manages_tenants_and_clusters(site: Site) -> None
     assert (await ask(site, "PUT", path, Authorization="Bearer alice"))[0] == 204
 
 
-async def test_topics_of_earlier_versions_get_their_tenants_and_namespaces() -> None:
+async def test_topics_created_without_a_broker_get_their_tenants_and_namespaces() -> None:
     broker = held_broker()
     store, topic = broker.store, "persistent://old/ns/topic"
     await store.create(managed_ledger_path(topic), b"")
