@@ -32,7 +32,7 @@ from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.metadata_silence import MetadataSilence
 from labkit.system.autorecovery.missing_bookies import MissingBookies
 from labkit.system.autorecovery.periodic_check import PeriodicCheck
-from labkit.system.autorecovery.replicas_check import ReplicasCheck
+from labkit.system.autorecovery.replicas_check import check_replicas
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.autorecovery.watched_nodes import WatchedNodes
 from labkit.system.client.bookkeeper import BookKeeper
@@ -106,7 +106,7 @@ class Auditor:
         self._add_check(
             config.auditor_replicas_check_interval_s,
             paths.replicas_checked,
-            partial(self._check_each_ledger, ReplicasCheck(client).check),
+            partial(self._check_each_ledger, partial(check_replicas, client)),
         )
         if interval_s := config.auditor_periodic_placement_policy_check_interval_s:
             self._add_check(interval_s, paths.placement_checked, self._check_placement)

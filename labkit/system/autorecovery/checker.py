@@ -27,10 +27,7 @@ UnderreplicatedIndexes = Callable[
 
 
 class LedgerChecker:
-    """Finds missing copies by reading some entries from the registered bookies.
-
-    Unlike BookKeeper's checker, it verifies digests.
-    """
+    """Finds missing copies by reading some entries from the registered bookies."""
 
     def __init__(
         self,

@@ -67,10 +67,7 @@ class AutoRecovery:
         self._rules = rules or Rules()
 
     async def run(self) -> None:
-        """Run until cancelled, or until one component raises an error, which cancels the others.
-
-        Raises that error, for example `MetadataUnavailableError` if the session is lost.
-        """
+        """Run until cancelled, or until one component raises an error, and raise that error."""
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
             self._silence.silence_ended()

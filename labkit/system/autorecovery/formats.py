@@ -77,11 +77,7 @@ def decode_delay(data: bytes) -> int:
 
 
 def encode_check_time(time_ms: int) -> bytes:
-    """Encode the time at which a check was completed.
-
-    BookKeeper has a separate message type for each kind of check, but their encodings are
-    identical.
-    """
+    # BookKeeper has a message type for each kind of check, but their encodings are identical.
     return CheckAllLedgersFormat(checkAllLedgersCTime=time_ms).SerializeToString()
 
 

@@ -108,10 +108,7 @@ def encode_owner(owner: BrokerAddress, *, disabled: bool = False) -> bytes:
 
 
 def decode_owner(data: bytes) -> tuple[BrokerAddress, bool]:
-    """Return the owner, and whether it is unloading the bundle.
-
-    Raises `BKMetadataSerializationException`.
-    """
+    """Return the owner, and whether it is unloading the bundle."""
     owner = decode_json_object(data, _DESCRIPTION)
     keys = ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls")
     service, service_tls, web, web_tls = (str(owner.get(key) or "") for key in keys)
@@ -231,10 +228,7 @@ class TopicOwnership:
         return _served(bundle, *decode_owner(data))
 
     async def acquire(self, topic: str) -> BrokerAddress:
-        """Acquire the topic's bundle unless another broker owns it, and return the owner.
-
-        Raises `BundleUnloadingError` while the owner is unloading the bundle.
-        """
+        """Acquire the topic's bundle unless another broker owns it, and return the owner."""
         bundle = bundle_of(topic)
         async with self._lock:
             while bundle not in self._owned:

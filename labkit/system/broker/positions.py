@@ -39,8 +39,7 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
     """Return the first entry published at that time or later, or else the next free position.
 
-    This assumes that entries are sorted by publish time, that is, that the producers' clocks are
-    accurate. Raises the same exceptions as `ManagedLedger.read`.
+    This assumes accurate clocks of the producers, so that entries are sorted by publish time.
     """
     ledgers = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in ledgers))

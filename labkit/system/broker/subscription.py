@@ -18,11 +18,7 @@ from labkit.system.broker.dispatch.key_shared import (
 )
 from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
 from labkit.system.broker.dispatch.shared import SharedSelector
-from labkit.system.broker.dispatch.single_active import (
-    ExclusiveSelector,
-    FailoverSelector,
-    SingleActiveDispatcher,
-)
+from labkit.system.broker.dispatch.single_active import SingleActiveDispatcher
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.traffic import Traffic
 from labkit.system.model.proto.pulsar_pb2 import STICKY, CommandSubscribe, ServerError
@@ -30,7 +26,6 @@ from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.cursors.formats import from_java_longs
 from labkit.system.topic.managed_ledger import ManagedLedger
-from labkit.system.topic.names import partition_of
 
 _MAX_PARTLY_ACKED_BATCHES = 10_000
 """In Pulsar: managedLedgerMaxBatchDeletedIndexToPersist."""
@@ -120,11 +115,9 @@ class Subscription:
 
     def _new_dispatcher(self, requested: SubscriptionType) -> Dispatcher:
         ledger, cursor, context = self._ledger, self.cursor, self._context
-        if requested.sub_type == CommandSubscribe.Exclusive:
-            return SingleActiveDispatcher(ledger, cursor, ExclusiveSelector(), context)
-        if requested.sub_type == CommandSubscribe.Failover:
-            failover = FailoverSelector(partition_of(context.topic))
-            return SingleActiveDispatcher(ledger, cursor, failover, context)
+        if requested.sub_type in (CommandSubscribe.Exclusive, CommandSubscribe.Failover):
+            is_exclusive = requested.sub_type == CommandSubscribe.Exclusive
+            return SingleActiveDispatcher(ledger, cursor, context, is_exclusive=is_exclusive)
         if requested.sub_type == CommandSubscribe.Shared:
             return MultipleConsumersDispatcher(ledger, cursor, SharedSelector(), context)
         ranges = StickyRanges() if requested.sticky else AutoSplitRanges()

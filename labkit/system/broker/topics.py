@@ -109,10 +109,7 @@ class BrokerTopic:
         context: DispatchContext,
         on_ended: OnEnded,
     ) -> "BrokerTopic":
-        """Open the managed ledger and rebuild the deduplication marks.
-
-        Raises the errors of `ManagedLedger.open` if the topic cannot be recovered or read.
-        """
+        """Open the managed ledger and rebuild the deduplication marks."""
         name = context.topic
         path = managed_ledger_path(name)
         ledger = cls.ledger_class(name, path, client, policies.managed_ledger)

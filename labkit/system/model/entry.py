@@ -112,14 +112,8 @@ class Entry:
 
 
 def encode_entry(entry: Entry, digest: Digest) -> bytes:
-    return pack_entry(
-        entry.ledger_id,
-        entry.entry_id,
-        entry.last_add_confirmed,
-        entry.length,
-        entry.payload,
-        digest,
-    )
+    ids = entry.ledger_id, entry.entry_id, entry.last_add_confirmed
+    return pack_entry(*ids, entry.length, entry.payload, digest)
 
 
 def pack_entry(

@@ -20,11 +20,9 @@ async def run_autorecovery_forever(
     rules: Rules | None = None,
     own_bookie: str = "",
 ) -> NoReturn:
-    """Run autorecovery forever, in one session after another.
+    """Raise `LabkitError` if a component fails for a reason other than a lost session.
 
     `own_bookie` is the id of the bookie that runs in the same process, if any.
-
-    Raises `LabkitError` if a component fails for a reason other than a lost session.
     """
     loop, follows_lost_session = asyncio.get_running_loop(), False
     while True:

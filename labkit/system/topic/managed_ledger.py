@@ -300,10 +300,7 @@ class ManagedLedger:
         self._maintenance.trigger()
 
     async def trim(self) -> list[int]:
-        """Delete the consumed ledgers that retention no longer keeps; return their ids.
-
-        Raises `ManagedLedgerFencedError` and `MetadataUnavailableError`.
-        """
+        """Delete the consumed ledgers that retention no longer keeps; return their ids."""
         # While a cursor is being created, the ledger at which it starts must not be trimmed.
         async with self._cursors.lock, self._lock:
             if self._ended is not None:

@@ -30,10 +30,7 @@ class InvalidNameError(BKIncorrectParameterException):
 
 
 def full_name(topic: str) -> str:
-    """Return `persistent://tenant/namespace/topic`; a short name belongs to `public/default`.
-
-    Raises `InvalidNameError`.
-    """
+    """Return `persistent://tenant/namespace/topic`; a short name belongs to `public/default`."""
     name = topic
     if not _FULL.fullmatch(topic):
         if not topic or "/" in topic or ":" in topic:

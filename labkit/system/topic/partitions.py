@@ -64,9 +64,6 @@ def decode_partitioned_topic(data: bytes) -> PartitionedTopic:
 
 
 async def read_partitioned_topic(store: MetadataStore, name: str) -> tuple[PartitionedTopic, int]:
-    """Return the record and the version of its node.
-
-    Raises `NoNodeError` and `BKMetadataSerializationException`.
-    """
+    """Return the record and the version of its node, or raise `NoNodeError`."""
     data, version = await store.get(partitions_path(name))
     return decode_partitioned_topic(data), version

@@ -42,7 +42,7 @@ from labkit.system.autorecovery.fragments import underreplicated_indexes
 from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
 from labkit.system.autorecovery.overreplicated import OverreplicatedLedgers
-from labkit.system.autorecovery.replicas_check import ReplicasCheck
+from labkit.system.autorecovery.replicas_check import check_replicas
 from labkit.system.autorecovery.underreplication import NEVER_MS
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.bookie_watch import BookieWatch
@@ -252,7 +252,7 @@ class AutoRecoveryCommands(Commands):
         """Run the replicas check, and print which bookies it asks for a list of entries."""
         bookies = self._world.bookies.values()
         before = {bookie.name: bookie.list_count for bookie in bookies}
-        await ReplicasCheck(self._world.client).check(ledger_id)
+        await check_replicas(self._world.client, ledger_id)
         asked = [b.name for b in bookies for _ in range(b.list_count - before[b.name])]
         self.print_line(f"asked for lists: {','.join(asked) or 'none'}")
 

@@ -19,11 +19,7 @@ from labkit.system.broker.dispatch.key_shared import (
 )
 from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
 from labkit.system.broker.dispatch.shared import SharedSelector
-from labkit.system.broker.dispatch.single_active import (
-    ExclusiveSelector,
-    FailoverSelector,
-    SingleActiveDispatcher,
-)
+from labkit.system.broker.dispatch.single_active import SingleActiveDispatcher
 from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.model.errors import BKReadException
@@ -77,14 +73,15 @@ class Dispatchers:
         self,
         ledger: "MemoryLedger",
         cursor: ManagedCursor | None = None,
-        selector: ExclusiveSelector | FailoverSelector | None = None,
         context: DispatchContext | None = None,
+        *,
+        is_exclusive: bool = True,
     ) -> SingleActiveDispatcher:
         made = SingleActiveDispatcher(
             ledger,
             cursor or ledger.cursor(),
-            selector or ExclusiveSelector(),
             context or surroundings(),
+            is_exclusive=is_exclusive,
         )
         self._made.append(made)
         return made

@@ -24,43 +24,14 @@ from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
+from labkit.system.topic.names import partition_of
 
 
-class ExclusiveSelector:
-    announces_active = False
-
-    def check_can_join(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
-        """Raise `BrokerError` if another consumer is connected."""
-        if connected:
-            raise BrokerError(
-                ServerError.ConsumerBusy,
-                f"consumer {consumer.name!r} cannot join: the exclusive subscription already has"
-                f" the consumer {connected[0].name!r}; close that one, or subscribe as Failover,"
-                " Shared or Key_Shared",
-            )
-
-    def active(self, connected: Sequence[Consumer]) -> Consumer:
-        return connected[0]
-
-
-class FailoverSelector:
-    """Selects the active consumer by priority and name.
-
-    `partition` is -1 for a topic without partitions.
-    """
-
-    announces_active = True
-
-    def __init__(self, partition: int) -> None:
-        self._partition = partition
-
-    def check_can_join(self, consumer: Consumer, connected: Sequence[Consumer]) -> None:
-        """Allow every consumer to join."""
-
-    def active(self, connected: Sequence[Consumer]) -> Consumer:
-        ordered = sorted(connected, key=lambda each: (each.priority, each.name))
-        best = [each for each in ordered if each.priority == ordered[0].priority]
-        return best[max(self._partition, 0) % len(best)]
+def choose_active(consumers: Sequence[Consumer], partition: int) -> Consumer:
+    """Choose by priority and name; `partition` is -1 for a topic without partitions."""
+    ordered = sorted(consumers, key=lambda each: (each.priority, each.name))
+    best = [each for each in ordered if each.priority == ordered[0].priority]
+    return best[max(partition, 0) % len(best)]
 
 
 class SingleActiveDispatcher(Dispatcher):
@@ -68,18 +39,27 @@ class SingleActiveDispatcher(Dispatcher):
         self,
         ledger: ManagedLedger,
         cursor: ManagedCursor,
-        selector: ExclusiveSelector | FailoverSelector,
         context: DispatchContext,
+        *,
+        is_exclusive: bool,
     ) -> None:
         super().__init__(ledger, cursor, context)
-        self._selector = selector
+        self._is_exclusive = is_exclusive
+        self._partition = partition_of(context.topic)
         self._active: Consumer | None = None
         self._rewinds = 0
 
     def add(self, consumer: Consumer) -> None:
-        self._selector.check_can_join(consumer, self.consumers)
+        """Raise `BrokerError` if the subscription is exclusive and has a consumer."""
+        if self._is_exclusive and self.consumers:
+            raise BrokerError(
+                ServerError.ConsumerBusy,
+                f"consumer {consumer.name!r} cannot join: the exclusive subscription already has"
+                f" the consumer {self.consumers[0].name!r}; close that one, or subscribe as"
+                " Failover, Shared or Key_Shared",
+            )
         self.consumers.append(consumer)
-        if not self._update_active() and self._selector.announces_active:
+        if not self._update_active() and not self._is_exclusive:
             consumer.send_active_change(consumer is self._active)
 
     def remove(self, consumer: Consumer) -> None:
@@ -96,11 +76,11 @@ class SingleActiveDispatcher(Dispatcher):
 
     def _update_active(self) -> bool:
         """Select the active consumer; return whether it has changed."""
-        active = self._selector.active(self.consumers) if self.consumers else None
+        active = choose_active(self.consumers, self._partition) if self.consumers else None
         if active is self._active:
             return False
         self._active = active
-        if self._selector.announces_active:
+        if not self._is_exclusive:
             for consumer in self.consumers:
                 consumer.send_active_change(consumer is active)
         self._rewind()

@@ -16,7 +16,7 @@ In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartiti
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from labkit.system.broker.broker_service import BrokerService
 from labkit.system.broker.errors import BrokerError, no_partitioned_topic_error
@@ -52,13 +52,13 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
             await broker.finish_deletion(name)
 
 
+@dataclass(frozen=True, slots=True)
 class PartitionedDeletion:
     """One broker's part in the deletion of a partitioned topic."""
 
-    def __init__(self, broker: BrokerService, topic: str, record: PartitionedTopic) -> None:
-        self._broker = broker
-        self._topic = topic
-        self._record = record
+    broker: BrokerService
+    topic: str
+    record: PartitionedTopic
 
     @classmethod
     async def begin(cls, broker: BrokerService, topic: str) -> "PartitionedDeletion":
@@ -71,16 +71,16 @@ class PartitionedDeletion:
 
     async def close(self, partition: str, *, force: bool) -> None:
         """Close and mark a partition that this broker owns, as in `delete_topic`."""
-        with _closed_to_clients(self._broker, partition), suppress(NoNodeError):
-            await _close(self._broker, partition, force=force)
+        with _closed_to_clients(self.broker, partition), suppress(NoNodeError):
+            await _close(self.broker, partition, force=force)
             with _detect_concurrent_open(partition):
-                await mark(self._broker.store, partition, replace_if_damaged=force)
+                await mark(self.broker.store, partition, replace_if_damaged=force)
 
     async def cancel(self) -> None:
         for partition in await self._stored():
             with suppress(NoNodeError), _detect_concurrent_open(partition):
-                await unmark(self._broker.store, partition)
-        await _change_record(self._broker, self._topic, is_being_deleted=False)
+                await unmark(self.broker.store, partition)
+        await _change_record(self.broker, self.topic, is_being_deleted=False)
 
     async def finish(self) -> None:
         """Delete the partitions, then the record.
@@ -93,25 +93,25 @@ class PartitionedDeletion:
             )
         for partition in await self._stored():
             with _detect_concurrent_open(partition):
-                await self._broker.finish_deletion(partition)
-        await self._broker.schemas.delete(self._topic)
+                await self.broker.finish_deletion(partition)
+        await self.broker.schemas.delete(self.topic)
         with suppress(NoNodeError):
-            await self._broker.store.delete(partitions_path(self._topic))
+            await self.broker.store.delete(partitions_path(self.topic))
 
     async def _stored(self) -> list[str]:
-        stored = await topics_of(self._broker.store, namespace_of(self._topic))
+        stored = await topics_of(self.broker.store, namespace_of(self.topic))
         # Do not trust the partition count: another program may have stored an arbitrary number.
         partitions = [
             name
             for name in stored
-            if 0 <= partition_of(name) < self._record.max_count
-            and name == partition_name(self._topic, partition_of(name))
+            if 0 <= partition_of(name) < self.record.max_count
+            and name == partition_name(self.topic, partition_of(name))
         ]
         return sorted(partitions, key=partition_of)
 
     async def _is_marked(self, partition: str) -> bool:
         try:
-            return await is_marked(self._broker.store, partition)
+            return await is_marked(self.broker.store, partition)
         except DamagedNodeError:
             return False  # Marking it requires force.
 

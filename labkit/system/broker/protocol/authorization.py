@@ -17,7 +17,6 @@ from collections.abc import Collection
 
 from labkit.system.broker.errors import BrokerError
 from labkit.system.broker.policies import (
-    AuthPolicies,
     admin_roles_of,
     read_namespace_policies,
     stored_policies,
@@ -54,7 +53,11 @@ class Authorization:
             return
         policies = (await read_namespace_policies(self._store, namespace)).auth
         chosen = policies.subscription_roles.get(subscription)
-        granted = _granted_on_topic(policies, role, topic)
+        granted = {
+            *policies.on_namespace.get(role, ()),
+            *policies.on_topics.get(topic, {}).get(role, ()),
+            *policies.on_topics.get(without_partition(topic), {}).get(role, ()),
+        }
         if granted.isdisjoint(actions) or (chosen and role not in chosen):
             raise _denied_error(role, f"{' or '.join(actions)} on {topic}", subscription)
 
@@ -78,14 +81,6 @@ class Authorization:
             return True
         tenant_policies, _ = await stored_policies(self._store, tenant)
         return role in admin_roles_of(tenant, tenant_policies)
-
-
-def _granted_on_topic(policies: AuthPolicies, role: str, topic: str) -> set[str]:
-    return {
-        *policies.on_namespace.get(role, ()),
-        *policies.on_topics.get(topic, {}).get(role, ()),
-        *policies.on_topics.get(without_partition(topic), {}).get(role, ()),
-    }
 
 
 def _denied_error(role: str, what: str, subscription: str = "") -> BrokerError:

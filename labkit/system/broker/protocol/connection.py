@@ -88,12 +88,9 @@ def too_many_error(existing: Sized, what: str) -> BrokerError:
 
 
 class Host(Protocol):
-    @property
-    def max_message_size(self) -> int: ...
-
-    @property
-    def log(self) -> Callable[[str], None]:
-        """Called for each request that is rejected because of a client error."""
+    max_message_size: int
+    log: Callable[[str], None]
+    """Called for each request that is rejected because of a client error."""
 
     def identify(self, method: str, data: bytes) -> Identity:
         """Raise `BrokerError` if the credentials are invalid."""

@@ -5,7 +5,6 @@
     types                names of schema types, and KeyValue schemas
     checks               validates schemas and checks compatibility with earlier versions
     avro_compatibility   checks whether one Avro schema can read data written with another
-    policy               a namespace's schema policies
 
 Schemas are only compared with each other; messages are never validated against a schema. Read
 `registry` and `checks` first.

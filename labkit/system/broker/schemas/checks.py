@@ -18,6 +18,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from labkit.system.broker.errors import BrokerError
+from labkit.system.broker.policies import NamespacePolicies
 from labkit.system.broker.schemas.types import (
     InvalidDefinitionError,
     key_value_schemas,
@@ -54,6 +55,40 @@ class Strategy(Enum):
         """The strategy for a consumer's schema, which must be able to read what producers write."""
         compared_with_latest_only = (Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL)
         return Strategy.BACKWARD if self in compared_with_latest_only else self
+
+
+UNDEFINED = "UNDEFINED"
+_DEFAULT_STRATEGY = Strategy.FULL
+_LEGACY_STRATEGIES = {
+    "AutoUpdateDisabled": Strategy.ALWAYS_INCOMPATIBLE,
+    "AlwaysCompatible": Strategy.ALWAYS_COMPATIBLE,
+    "Backward": Strategy.BACKWARD,
+    "BackwardTransitive": Strategy.BACKWARD_TRANSITIVE,
+    "Forward": Strategy.FORWARD,
+    "ForwardTransitive": Strategy.FORWARD_TRANSITIVE,
+    "Full": Strategy.FULL,
+    "FullTransitive": Strategy.FULL_TRANSITIVE,
+}
+
+
+def compatibility_strategy(namespace: str, policies: NamespacePolicies) -> Strategy:
+    """Raise `BrokerError` if the strategy is unknown.
+
+    Older versions of Pulsar store the strategy under another key.
+    """
+    name = policies.schema_strategy
+    if name in (None, UNDEFINED):
+        name = policies.legacy_schema_strategy
+    if name is None:
+        return _DEFAULT_STRATEGY
+    found = {**Strategy.__members__, **_LEGACY_STRATEGIES}.get(name)
+    if found is None:
+        raise BrokerError(
+            ServerError.MetadataError,
+            f"unknown schema compatibility strategy {name[:80]!r} in the policies of"
+            f" {namespace}; valid strategies: {', '.join(Strategy.__members__)}",
+        )
+    return found
 
 
 class InvalidSchemaDataError(BrokerError):

@@ -22,10 +22,10 @@ from labkit.system.broker.policies import NamespacePolicies, read_namespace_poli
 from labkit.system.broker.schemas.checks import (
     Strategy,
     check_definition,
+    compatibility_strategy,
     incompatibility,
     is_same_definition,
 )
-from labkit.system.broker.schemas.policy import compatibility_strategy
 from labkit.system.broker.schemas.storage import (
     LocatedVersions,
     SchemasChangedError,

@@ -28,8 +28,7 @@ from labkit.system.broker.policies import (
     namespace_policies,
 )
 from labkit.system.broker.protocol.authorization import ACTIONS
-from labkit.system.broker.schemas.checks import Strategy
-from labkit.system.broker.schemas.policy import UNDEFINED
+from labkit.system.broker.schemas.checks import UNDEFINED, Strategy
 from labkit.system.broker.tenants import new_policies
 from labkit.worlds.live.admin.call import (
     NAMESPACE,

@@ -4,7 +4,7 @@ after the mark-delete position.
 
 import pytest
 
-from labkit.system.broker.dispatch.single_active import FailoverSelector
+from labkit.system.broker.dispatch.single_active import choose_active
 from labkit.system.broker.errors import BrokerError
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.trace.events import Event
@@ -203,7 +203,7 @@ def test_partitions_are_spread_over_failover_consumers(
     partition: int, consumers: dict[str, int], active: str
 ) -> None:
     connected = [Client().consumer(name, priority=each) for name, each in consumers.items()]
-    assert FailoverSelector(partition).active(connected).name == active
+    assert choose_active(connected, partition).name == active
 
 
 @pytest.mark.promise(
@@ -215,7 +215,7 @@ async def test_the_best_failover_consumer_takes_over_and_its_successor_gets_what
 ) -> None:
     a, b = Client(), Client()
     first, second = a.consumer("a", permits=0), b.consumer("b", permits=0)
-    dispatcher = dispatchers.single(ledger, selector=FailoverSelector(-1))
+    dispatcher = dispatchers.single(ledger, is_exclusive=False)
     for each in (second, first):
         dispatcher.add(each)
     assert (a.told_active, b.told_active) == ([True], [True, False])
