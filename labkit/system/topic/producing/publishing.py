@@ -19,6 +19,9 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.errors import LabkitError
@@ -52,6 +55,8 @@ class Send(PendingEntry):
     highest_sequence_id: int
     message_count: int
     completes: bool
+    is_appended: bool = False
+    """Whether `append_entries` has returned; the publisher reacts to outcomes only afterwards."""
     position: Position = NOWHERE
     is_stored: bool = False
 
@@ -85,6 +90,8 @@ class TopicPublisher:
         self._appending: asyncio.Task[None] | None = None
         self._unsettled_count = 0
         """The number of sends that are neither stored nor failed."""
+        self._held: list[Callable[[], None]] = []
+        """Reactions to the outcomes of sends that are being appended."""
         self._due: dict[AttachedProducer, None] = {}
         """The producers to check for receipts in this turn of the event loop."""
         self._has_failed = False
@@ -161,13 +168,25 @@ class TopicPublisher:
             except LabkitError as error:
                 self.fail(error)
                 break
+            for send in sends:
+                send.is_appended = True
+            held, self._held = self._held, []
+            for reaction in held:
+                self._loop.call_soon(reaction)
         self._appending = None
 
     def entries_stored(self, ledger_id: int, entries: Sequence[Send]) -> None:
-        self._loop.call_soon(self._stored, ledger_id, entries)
+        for is_appended, sends in groupby(entries, attrgetter("is_appended")):
+            self._react(is_appended, partial(self._stored, ledger_id, [*sends]))
 
     def entries_failed(self, entries: Sequence[Send], error: LabkitError) -> None:
-        self._loop.call_soon(self.fail, error)
+        self._react(entries[0].is_appended, partial(self.fail, error))
+
+    def _react(self, is_appended: bool, reaction: Callable[[], None]) -> None:
+        if is_appended:
+            self._loop.call_soon(reaction)
+        else:
+            self._held.append(reaction)
 
     def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
         self._unsettled_count -= len(sends)
