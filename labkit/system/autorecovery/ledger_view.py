@@ -31,11 +31,7 @@ class LedgerView:
 
 
 async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
-    """Read a ledger's metadata and last confirmed entry without fencing its writer.
-
-    Raises `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist, and
-    `BKReadException` if it is open and too few bookies respond.
-    """
+    """Read a ledger's metadata and last confirmed entry without fencing its writer."""
     metadata = await client.ledger_metadata(ledger_id)
     if metadata.state is LedgerState.CLOSED:
         return LedgerView(ledger_id, metadata, metadata.last_entry_id)

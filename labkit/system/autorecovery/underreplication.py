@@ -233,11 +233,8 @@ class LedgerUnderreplicationManager:
     # Shared settings
 
     async def disable(self) -> None:
-        """Prevent all instances from starting audits and repairs.
-
-        A repair in progress is completed, but it does not recover an open ledger.
-
-        Raises `UnavailableException` if autorecovery is already disabled.
+        """Prevent all instances from starting audits and repairs; a repair in progress is finished,
+        but does not recover an open ledger. Raises `UnavailableException` if already disabled.
         """
         try:
             await self.store.create(self.paths.disable, b"")
@@ -282,9 +279,7 @@ class LedgerUnderreplicationManager:
     # Times of checks
 
     async def last_check_ms(self, path: str) -> int:
-        """Return when a check was last completed, in ms since 1970.
-
-        Return `NEVER_MS` if no valid time is recorded.
+        """Return when a check was last completed, in ms since 1970, or `NEVER_MS`.
 
         `path` is one of the attributes of `AutoRecoveryPaths` whose names end with `_checked`.
         """

@@ -79,11 +79,7 @@ class BrokerService:
         self.ownership.when_lost(self._on_bundles_lost)
 
     async def start(self) -> None:
-        """Join the cluster and register this broker.
-
-        Raises `BKIncorrectParameterException` if the configured cluster does not exist, and
-        `MetadataUnavailableError`.
-        """
+        """Join the cluster and register this broker."""
         self.cluster = await join_cluster(self.store, self.cluster, self.address)
         await self.ownership.register()
 

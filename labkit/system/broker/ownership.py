@@ -162,10 +162,7 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """The bundles that this broker owns or is unloading.
-
-        Bundles lost with an expired session are included until this broker notices the loss.
-        """
+        """The bundles that this broker owns, is unloading, or has lost without noticing it yet."""
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:

@@ -171,10 +171,7 @@ class BookKeeper:
         return (await self.context.manager.read(ledger_id))[0]
 
     async def delete_ledger(self, ledger_id: int) -> None:
-        """Delete the ledger's metadata; bookies delete its entries later, in garbage collection.
-
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
-        """
+        """Delete the ledger's metadata; bookies delete its entries later, in garbage collection."""
         # Record the event first, because the ledger may be deleted even if the response is lost.
         self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)

@@ -170,10 +170,7 @@ class Schemas:
         return strategy
 
     async def delete_versions(self, topic: str) -> int:
-        """Delete all versions, and return the version number of the deletion.
-
-        The number is `NO_NUMBER` if the topic has never had a schema.
-        """
+        """Return the version number of the deletion; if there was no schema, return `NO_NUMBER`."""
         schema_id = _schema_id(topic)
         while True:
             located = await self._storage.locate(schema_id)

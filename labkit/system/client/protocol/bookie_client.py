@@ -17,10 +17,9 @@ class BookieClient:
         self._v3: dict[str, PerChannelBookieClientV3] = {}
 
     def get(self, bookie: str) -> PerChannelBookieClientV2:
-        channel = self._v2.get(bookie)
-        if channel is None:
-            channel = self._v2[bookie] = PerChannelBookieClientV2(bookie, *self._arguments)
-        return channel
+        if bookie not in self._v2:
+            self._v2[bookie] = PerChannelBookieClientV2(bookie, *self._arguments)
+        return self._v2[bookie]
 
     def get_v3(self, bookie: str) -> PerChannelBookieClientV3:
         """Return the channel for requests that version 2 does not support.
@@ -28,10 +27,9 @@ class BookieClient:
         The channel has its own connection, because the first frame on a connection determines the
         connection's protocol version.
         """
-        channel = self._v3.get(bookie)
-        if channel is None:
-            channel = self._v3[bookie] = PerChannelBookieClientV3(bookie, *self._arguments)
-        return channel
+        if bookie not in self._v3:
+            self._v3[bookie] = PerChannelBookieClientV3(bookie, *self._arguments)
+        return self._v3[bookie]
 
     def close(self) -> None:
         for channel in (*self._v2.values(), *self._v3.values()):

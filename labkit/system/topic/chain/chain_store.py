@@ -163,10 +163,7 @@ class ChainStore:
             )
 
     async def terminate(self, last: Position) -> Position:
-        """Mark the chain as terminated unless it already is, and return its last entry.
-
-        All ledgers must be closed.
-        """
+        """Mark the chain as terminated unless it already is, and return its last entry."""
         if self.terminated is not None:
             return self.terminated
         links = self._nonempty_links()

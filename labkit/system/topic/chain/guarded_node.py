@@ -63,10 +63,7 @@ class GuardedNode:
         return self._content.data
 
     async def read(self) -> bool:
-        """Read the node, and return whether it exists.
-
-        The next write fails if another owner changes the node first.
-        """
+        """Return whether the node exists; the next write fails if another owner changes it."""
         self._content = await self._stored()
         self._unsettled = None
         return self._content.version != _NO_NODE
