@@ -70,4 +70,4 @@ class TwoPlays(TimelineView):
 def _in_timeline(title: str, played: Played, whole: Trace) -> PlayedRun:
     run = in_timeline(whole, f"{title}: {counted(len(played.moves), 'move')}")
     broken = [replace(each, moment=moment_words(played, whole, each.seq)) for each in run.broken]
-    return replace(run, broken=broken)
+    return replace(run, broken=broken, late_syncs=played.whole_late_syncs())

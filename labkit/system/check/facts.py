@@ -164,9 +164,12 @@ class Facts:
     is_simulated        whether the trace is of a complete simulated run; False before its epilogue
     """
 
-    def __init__(self, events: Sequence[Event], answers: Sequence[Answer] = ()) -> None:
+    def __init__(
+        self, events: Sequence[Event], answers: Sequence[Answer] = (), *, is_complete: bool = False
+    ) -> None:
         self.events = events
         self.answers = answers
+        self.is_complete = is_complete
         self.ledgers: dict[int, LedgerFacts] = _Ledgers()
         self.maintenance_nodes: dict[str, Event] = {}
         self.killed: dict[str, Event] = {}

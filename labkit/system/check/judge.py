@@ -90,13 +90,19 @@ class HasEvents(Protocol):
 
 
 def check_all(
-    trace: HasEvents | Sequence[Event], checks: Iterable[type[Check]] = CHECKS
+    trace: HasEvents | Sequence[Event],
+    checks: Iterable[type[Check]] = CHECKS,
+    *,
+    is_complete: bool = False,
 ) -> list[Verdict]:
-    """Check a trace and return one verdict for each promise, in the order of `checks`."""
+    """Check a trace and return one verdict for each promise, in the order of `checks`.
+
+    is_complete: whether no event that happened before the end of the trace is missing.
+    """
     recorded = trace if isinstance(trace, Sequence) else trace.events
     # Sort the events by time, because the events of a live trace are in order of arrival.
     events = sorted(recorded, key=attrgetter("time_us"))
-    judge = Judge(events, checks, getattr(trace, "answers", ()))
+    judge = Judge(events, checks, getattr(trace, "answers", ()), is_complete=is_complete)
     for event in events:
         judge.handle(event)
     return [
@@ -114,9 +120,14 @@ class Judge:
     """
 
     def __init__(
-        self, events: Sequence[Event], checks: Iterable[type[Check]], answers: Sequence[Answer] = ()
+        self,
+        events: Sequence[Event],
+        checks: Iterable[type[Check]],
+        answers: Sequence[Answer] = (),
+        *,
+        is_complete: bool = False,
     ) -> None:
-        facts = Facts(events, answers)
+        facts = Facts(events, answers, is_complete=is_complete)
         self._checks = [check(facts) for check in checks]
         self._is_finished = False
         self._handlers: dict[str, list[Callable[[Event], None]]] = {}

@@ -2,7 +2,7 @@
 
 The bookie reports the required event itself. If it was killed after the response, and reported
 nothing in between, the report of the required event may have been lost, too (see the package's
-docstring). Then the check reports a doubt.
+docstring). Then the check reports a doubt, unless the trace is complete.
 """
 
 from labkit.system.check.facts import Facts
@@ -26,7 +26,8 @@ class ResponseCheck(Check):
         following = self._following()
         for event, bookie, reason in self._suspects:
             later = following[event.seq]
-            if later is None or later.kind == "node.killed":
+            is_silent = later is None or later.kind == "node.killed"
+            if is_silent and not self.facts.is_complete:
                 self.report_doubt(f"{bookie} reported nothing after event {event.seq}")
             else:
                 self.report_broken(event, reason, later)

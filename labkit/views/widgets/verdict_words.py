@@ -16,7 +16,7 @@ FAILURES = {
     "AckFollowsSync": "a bookie acknowledged before it synced",
     "AckQuorumIsReached": "an entry was confirmed with too few acks",
     "LacAdvancesInOrder": "entries were confirmed out of order",
-    "FenceIsDurableBeforeItsAnswer": "a fence was not durable when acknowledged",
+    "FenceIsDurableBeforeItsAnswer": "a bookie answered a recovery without a durable fence",
     "FencedBookieRefusesTheWriter": "a fenced bookie accepted an add",
     "OnlyDeletedLedgersAreCollected": "an existing ledger was garbage-collected",
     "DeletedLedgerTakesNoAdd": "an add to a deleted ledger was acknowledged",

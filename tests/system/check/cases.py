@@ -260,7 +260,7 @@ PROMISE_CASES = [
         written().fence(B0, B1, lac=0).confirm(1, R).confirm(2, R),
         Story().add(0).store(1).store(2).confirm(2),
         late(),
-        (W, "entry 2", "was 0"),
+        (W, "entry 2", "not confirmed entry 1 yet"),
         led=("add.acked", "lac.advanced", "journal.synced"),
     ),
     Case(
@@ -268,7 +268,7 @@ PROMISE_CASES = [
         written(),
         Story().confirm(1),
         written().fence(B0, B1, node=W, lac=0).confirm(1).confirm(2).confirm(2),
-        ("entry 1", "was none"),
+        ("entry 1", "not confirmed entry 0 yet"),
     ),
     Case(
         FenceIsDurableBeforeItsAnswer,

@@ -133,9 +133,13 @@ def test_the_picture_shows_what_each_reader_has_done(view: Play) -> None:
     assert "reader r\nhas done nothing yet" in words(view)
     press(view, "deliver r>r 0")
     assert "reader r\nhas begun to recover ledger 0" in words(view)
-    for move in ("r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2"):
+    for move in ("r>b0 2", "b0>r 2"):
         press(view, f"deliver {move}")
-    assert "reader r\nhas fenced enough bookies" in words(view)
+    assert "reader r\nhas heard from b0, and needs more answers" in words(view)
+    assert "fenced, index 0" in words(view)
+    for move in ("r>b1 2", "b1>r 2"):
+        press(view, f"deliver {move}")
+    assert "reader r\nhas heard from b0, b1, which is enough" in words(view)
     for move in ("r>b0 3", "b0>r 3", "r>b1 3", "b1>r 3"):
         press(view, f"deliver {move}")
     assert "reader r\nhas closed ledger 0 without any entry" in words(view)

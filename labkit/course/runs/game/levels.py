@@ -20,8 +20,8 @@ RULES = "\n\n".join(
         " readers ask only these bookies. If a bookie fails, the writer replaces it with another"
         " one. In the metadata, it notes the first entry to which this applies.",
         "If the writer may be dead, a reader r recovers the ledger. It fences the bookies, so that"
-        " they refuse the writer from then on, and asks them for their entries. It closes the"
-        " ledger after the last entry that may have been confirmed. Nobody can read what comes"
+        " they refuse the writer from then on, and asks them for their entries. It has heard from"
+        " enough bookies when the others are too few to confirm an entry. It closes the ledger after the last entry that may have been confirmed. Nobody can read what comes"
         " after that.",
         "You decide which message arrives next. A message that you do not deliver is just slow, and"
         " the nodes cannot tell whether it will ever arrive. A connection delivers its messages in"

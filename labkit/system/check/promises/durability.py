@@ -33,18 +33,21 @@ class AcknowledgedIsDurable(Check):
 
     @on("recovery.ended", "ledger.closed")
     def ended(self, event: Event) -> None:
-        ledger, lost = self.ledgers[event.ledger], event.entry + 1
+        ledger = self.ledgers[event.ledger]
         if ledger.confirmed < 0:
             return  # There is no entry that could be lost.
         if event.entry >= ledger.confirmed:
             self.report_kept()
-        elif not self._doubt_if_formatted(ledger, lost):
+        elif not self._doubt_if_formatted(ledger, event.entry + 1):
+            confirmation = self._confirmation_after(ledger, event.entry)
+            lost = confirmation.entry if confirmation else event.entry + 1
             did = "closed" if event.kind == "ledger.closed" else "recovered"
             self.report_broken(
                 event,
                 f"{event.node} {did} ledger {event.ledger} {end_words(event.entry)}, although"
                 f" entry {lost} had been confirmed to {ledger.writer}",
-                self.first("lac.advanced", event.ledger, lost, ledger.writer),
+                confirmation,
+                *self._denials(event.node, ledger.ledger_id, event.entry + 1),
             )
 
     @on("read.done", "read.failed")
@@ -79,17 +82,30 @@ class AcknowledgedIsDurable(Check):
                 self.report_missing_creation(ledger)
 
     def _confirmed_too_late(self, ledger: LedgerFacts) -> None:
-        ledger_id, lost = ledger.ledger_id, ledger.end + 1
-        event = self.facts.first("lac.advanced", ledger_id, lost, ledger.writer)
-        if self._doubt_if_formatted(ledger, lost):
+        event, closed = self._confirmation_after(ledger, ledger.end), ledger.closed
+        if self._doubt_if_formatted(ledger, ledger.end + 1):
             return
-        if event is not None and ledger.closed is not None:
+        if event is not None and closed is not None:
             self.report_broken(
                 event,
-                f"entry {lost} of ledger {ledger_id} was confirmed to {ledger.writer}, although"
-                f" {ledger.closed.node} had closed the ledger {end_words(ledger.end)}",
-                ledger.closed,
+                f"entry {event.entry} of ledger {ledger.ledger_id} was confirmed to"
+                f" {ledger.writer}, although {closed.node} had closed the ledger"
+                f" {end_words(ledger.end)}",
+                closed,
+                *self._denials(closed.node, ledger.ledger_id, ledger.end + 1),
             )
+
+    def _confirmation_after(self, ledger: LedgerFacts, end: int) -> Event | None:
+        """Return the first event that confirmed an entry after `end` to the ledger's writer."""
+        wanted = "lac.advanced", ledger.ledger_id, ledger.writer
+        found = (e for e in self.facts.events if (e.kind, e.ledger, e.node) == wanted)
+        return next((event for event in found if event.entry > end), None)
+
+    def _denials(self, node: str, ledger_id: int, entry: int) -> list[Event]:
+        """Return the responses by which a recoverer learned that bookies do not have an entry."""
+        wanted = "read.failed", node, ledger_id, entry
+        found = (e for e in self.facts.events if (e.kind, e.node, e.ledger, e.entry) == wanted)
+        return [event for event in found if proves_absence(event)]
 
     def _check_entries(self, ledger: LedgerFacts) -> None:
         ledger_id = ledger.ledger_id

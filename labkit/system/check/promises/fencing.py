@@ -35,6 +35,11 @@ class FenceIsDurableBeforeItsAnswer(ResponseCheck):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._copied: set[tuple[str, str]] = set()
+        self._fenced: set[tuple[str, int]] = set()
+
+    @on("ledger.fenced")
+    def fenced(self, event: Event) -> None:
+        self._fenced.add((event.node, event.ledger))
 
     @on("message.copied")
     def copied(self, event: Event) -> None:
@@ -73,12 +78,14 @@ class FenceIsDurableBeforeItsAnswer(ResponseCheck):
                 f"{bookie} may have fenced ledger {event.ledger} before it was killed"
             )
         else:
-            phase = f"for entry {event.entry} " if event.kind != "fence.answered" else ""
+            phase = f" for entry {event.entry}" if event.kind != "fence.answered" else ""
+            is_fenced = (bookie, event.ledger) in self._fenced
+            fault = "before its fence was durable" if is_fenced else "without having fenced it"
             self.suspect(
                 event,
                 bookie,
-                f"{bookie} responded to {event.node}'s recovery of ledger {event.ledger} {phase}"
-                "before its fence was durable",
+                f"{bookie} responded to {event.node}'s recovery of ledger {event.ledger}{phase}"
+                f" {fault}",
             )
 
 

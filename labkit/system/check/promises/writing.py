@@ -4,9 +4,10 @@ In BookKeeper: `client/LedgerHandle.java`, `client/PendingAddOp.java`, `bookie/J
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from labkit.system.check.facts import Facts, LedgerFacts
-from labkit.system.check.promise import Check, entry_words
+from labkit.system.check.promise import Check
 from labkit.system.check.response_check import ResponseCheck
 from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
@@ -140,11 +141,25 @@ class AckQuorumIsReached(Check):
         else:
             self.report_broken(
                 event,
-                f"{event.node} confirmed entry {entry} of ledger {event.ledger} with the"
-                f" acknowledgement of {', '.join(acked_by) or 'none of its bookies'}, but the ack"
-                f" quorum is {ledger.ack_quorum} of {', '.join(write_set)}",
+                f"{event.node} confirmed entry {entry} of ledger {event.ledger}"
+                f" {self._too_few(ledger, entry, write_set, acked_by)}",
                 self.first("add.pushed", event.ledger, entry),
             )
+
+    def _too_few(
+        self, ledger: LedgerFacts, entry: int, write_set: Sequence[str], acked_by: Sequence[str]
+    ) -> str:
+        named = ", ".join(write_set)
+        others = [bookie for bookie, entries in ledger.acked.items() if entry in entries]
+        if others and not acked_by:
+            return (
+                f"although only {', '.join(others)} had acknowledged it: the metadata says that the"
+                f" entry is on {named}"
+            )
+        return (
+            f"with the acknowledgement of {', '.join(acked_by) or 'no bookie'}, but the ack quorum"
+            f" is {ledger.ack_quorum} of {named}"
+        )
 
 
 class LacAdvancesInOrder(Check):
@@ -179,7 +194,11 @@ class LacAdvancesInOrder(Check):
         else:
             self.report_broken(
                 event,
-                f"{event.node} confirmed entry {entry} of ledger {event.ledger},"
-                f" but the last entry that it had confirmed was {entry_words(last)}",
+                f"{event.node} confirmed entry {entry} of ledger {event.ledger}, but it had"
+                + (
+                    f" not confirmed entry {last + 1} yet"
+                    if entry > last
+                    else f" already confirmed entry {last}"
+                ),
                 self.first("lac.advanced", event.ledger, last, event.node),
             )

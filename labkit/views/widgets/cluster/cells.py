@@ -5,7 +5,7 @@ states: they also differ in shape, hatching, dashes, or text.
 from functools import lru_cache
 from typing import Any
 
-from labkit.system.trace.bookie_state import Copy
+from labkit.system.trace.bookie_state import ON_DISK, Copy
 from labkit.system.trace.sentence import COPIES, fill
 from labkit.views.widgets.legend import SAMPLE, Symbol, legend
 from labkit.views.widgets.scene import Mark, group, hatch, path, rect, text
@@ -24,6 +24,7 @@ LEGEND = (
     ("failed", "no acknowledgement"),
     ("lost", "lost with the memory"),
     ("damaged", "damaged on disk"),
+    ("unreadable", "stored after the ledger's end"),
     ("acked", "acknowledged"),
     ("read", "was read from here"),
     ("reading", "latest read"),
@@ -48,6 +49,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "failed": {"rx": 3, "stroke": "lost", "dash": "4 2"},
     "lost": {"rx": 3, "stroke": "lost", "dash": "1 3"},
     "damaged": {"rx": 3, "fill": "page", "stroke": "lost", "thick": 2},
+    "unreadable": {"rx": 3, "fill": "page", "stroke": "lost", "thick": 2, "dash": "2 2"},
 }
 _INKS = {
     "durable": "page",
@@ -56,28 +58,39 @@ _INKS = {
     "memtable": "stored",
     "stopped": "stored",
 }
-_WORDS = {"failed": "no ack", "lost": "lost", "memtable": "memory", "damaged": "damaged"}
+_WORDS = {
+    "failed": "no ack",
+    "lost": "lost",
+    "memtable": "memory",
+    "damaged": "damaged",
+    "unreadable": "unreadable",
+}
 _GLYPHS = {"acked": "✓", "read": "◂"}
 
 
-def look_of(copy: Copy, bookie_state: str) -> str:
+def _look_of(copy: Copy, bookie_state: str, *, is_past_end: bool) -> str:
     """Return how to draw a copy. A stored copy is hatched if its bookie is down or paused."""
     if copy.damaged:
         return "damaged"
+    if is_past_end and copy.state in ON_DISK:
+        return "unreadable"
     if copy.state in ("memtable", "durable", "flushed"):
         return {"down": "hatched", "paused": "stopped"}.get(bookie_state, copy.state)
     return copy.state
 
 
-def symbols_of(copy: Copy, bookie_state: str) -> list[str]:
-    """Return the symbols with which a cell shows a copy."""
-    look = look_of(copy, bookie_state)
+def symbols_of(copy: Copy, bookie_state: str, *, is_past_end: bool) -> tuple[str, ...]:
+    """Return the symbols with which a cell shows a copy.
+
+    is_past_end: whether the ledger is closed, and ends before this entry.
+    """
+    look = _look_of(copy, bookie_state, is_past_end=is_past_end)
     found = [look]
     if copy.acked and look not in ("hatched", "stopped", "failed", "lost", "damaged"):
         found.append("acked")
     if copy.reads and look != "damaged":
         found.append("read")
-    return found
+    return tuple(found)
 
 
 def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: str) -> str:
@@ -92,9 +105,9 @@ def copy_title(copy: Copy, entry: int, ledger: int, bookie: str, bookie_state: s
 
 @lru_cache(8192)
 def cell(
-    copy: Copy, entry: int, ledger: int, bookie: str, state: str, width: float, is_latest: bool
+    entry: int, kin: str, title: str, symbols: tuple[str, ...], width: float, *, is_latest: bool
 ) -> Mark:
-    look, *glyphs = symbols_of(copy, state)
+    look, *glyphs = symbols
     parts = [*shape(look, width, str(entry))]
     ink = "page" if look in ("durable", "flushed") else "ink"
     if "acked" in glyphs:
@@ -103,8 +116,7 @@ def cell(
         parts.append(text("read", 15, 14.5, _GLYPHS["read"], fill=ink, anchor="middle"))
     if is_latest:
         parts.append(_ring(width))
-    title = copy_title(copy, entry, ledger, bookie, state)
-    return group(str(entry), *parts, y=ROW * entry, title=title, kin=f"e{ledger}-{entry}")
+    return group(str(entry), *parts, y=ROW * entry, title=title, kin=kin)
 
 
 def shape(look: str, width: float, label: str, height: float = CELL) -> tuple[Mark, ...]:

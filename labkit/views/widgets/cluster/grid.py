@@ -13,7 +13,7 @@ from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger,
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.captions import Explainer, note
-from labkit.views.widgets.cluster.cells import CELL, ROW, cell, sign, symbols_of
+from labkit.views.widgets.cluster.cells import CELL, ROW, cell, copy_title, sign, symbols_of
 from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import EventPositions
@@ -98,7 +98,7 @@ class Grid:
         self.symbols: set[str] = set()
         """The symbols that have been drawn so far."""
         self._lost: set[str] = set()
-        self._fenced: set[tuple[str, int]] = set()
+        self._fenced: dict[tuple[str, int], None] = {}
         self.firsts = Explainer(positions)
 
     def take(self, event: Event) -> None:
@@ -119,7 +119,7 @@ class Grid:
             self._flying[hop.arrived.seq] = hop
         self._flying.pop(event.seq, None)
         if event.kind == "ledger.fenced":
-            self._fenced.add((event.node, event.ledger))
+            self._fenced[event.node, event.ledger] = None
         if event.kind == "link.cut":
             self._cut.setdefault(event.peer, set()).add(event.node)
         elif event.kind == "link.healed":
@@ -132,6 +132,9 @@ class Grid:
     def writer(self) -> str:
         """Return the node that created the ledger that is drawn, or "" if it is unknown."""
         return self._writers.get(self.shown(), "")
+
+    def fenced_bookies(self) -> list[str]:
+        return [name for name, ledger in self._fenced if ledger == self.shown()]
 
     @property
     def layout(self) -> GridLayout:
@@ -154,7 +157,7 @@ class Grid:
             for name, bookie in state.bookies.items()
         ]
         cells = [
-            self._cells(name, bookie, ledger_id, state.read, flying, (x[name], layout.column))
+            self._cells(name, bookie, ledger, state.read, flying, (x[name], layout.column))
             for name, bookie in state.bookies.items()
         ]
         return self._cache.part(
@@ -206,12 +209,12 @@ class Grid:
         self,
         name: str,
         bookie: Bookie,
-        ledger_id: int,
+        ledger: Ledger,
         read: Read | None,
         flying: Sequence[Hop],
         place: tuple[float, float],
     ) -> Mark:
-        latest = -1
+        latest, ledger_id = -1, self.shown()
         if read and read.state != "failed" and (read.ledger, read.bookie) == (ledger_id, name):
             latest = read.entry
         coming = tuple(
@@ -226,6 +229,7 @@ class Grid:
             self._draw_cells,
             *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
             (name, ledger_id) in self._fenced,
+            ledger.last_entry if ledger.closed else None,
         )
 
     def _draw_cells(
@@ -239,15 +243,18 @@ class Grid:
         coming: Sequence[int],
         place: tuple[float, float],
         is_fenced: bool,
+        end: int | None,
     ) -> Mark:
         x, width = place
         cells = []
         for entry in sight:
             copy = copies.get(entry)
             if copy and not (copy.state == "sent" and entry in coming):
-                is_latest = entry == latest
-                cells.append(cell(copy, entry, ledger_id, name, state, width - 12, is_latest))
-                self.symbols.update(symbols_of(copy, state), ["reading"] * is_latest)
+                is_latest, is_past_end = entry == latest, end is not None and entry > end
+                symbols = symbols_of(copy, state, is_past_end=is_past_end)
+                label = f"e{ledger_id}-{entry}", copy_title(copy, entry, ledger_id, name, state)
+                cells.append(cell(entry, *label, symbols, width - 12, is_latest=is_latest))
+                self.symbols.update(symbols, ["reading"] * is_latest)
         if is_fenced:
             cells.append(_door(sight))
             self.symbols.add("fenced")
@@ -351,6 +358,9 @@ def _lines(ledger: Ledger, first: int, layout: GridLayout, count: int) -> Mark:
                 f"LAP {lap}",
             )
         )
+    if ledger.closed and ledger.last_entry < lap and ledger.last_entry + 1 in sight:
+        words = "the ledger is closed: nobody can read the entries below this line"
+        parts.append(_line("end", ledger.last_entry + 1, right, "lost", words, "ledger ends"))
     if lac in sight:
         words = "LastAddConfirmed: the last entry that readers may read"
         parts.append(_line("lac", lac + 1, right, "confirmed", words, f"LAC {lac}"))
@@ -362,8 +372,8 @@ def _stored(segment: Segment) -> str:
 
 
 def _line(key: str, row: int, right: float, colour: str, title: str, label: str = "") -> Mark:
-    dash = {"lac": "", "lap": "8 4"}.get(key, "2 3")
-    thick = 2 if key == "lac" else 1
+    dash = {"lac": "", "lap": "8 4", "end": ""}.get(key, "2 3")
+    thick = 2 if key in ("lac", "end") else 1
     line = path("line", f"M0 0H{right:g}", stroke=colour, thick=thick, dash=dash)
     words = (text("label", 0, -4, label, fill=colour, bold=True, halo=True),) if label else ()
     kin = f"line-{key.replace(' ', '-')}"

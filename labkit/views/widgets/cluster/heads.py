@@ -63,8 +63,11 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
         "LAC": f"last confirmed (LAC): {_id(ledger.last_add_confirmed)}",
     }
     badges = [(key, words, _BADGES[key]) for key, words in values.items()]
-    end = "its last entry is fixed" if ledger.closed else "its writer may add entries"
-    badges.append(("end", "closed" if ledger.closed else "open", end))
+    end = "its writer may add entries"
+    if ledger.closed or ledger.in_recovery:
+        end = "its last entry is fixed" if ledger.closed else "its last entry is being determined"
+    state = "closed" if ledger.closed else "in recovery" if ledger.in_recovery else "open"
+    badges.append(("end", state, end))
     parts, x = [text("name", 10, 23, name, size=14, bold=True)], 26 + width_of(name, 14, bold=True)
     for key, words, title in badges:
         width = width_of(words) + 20
@@ -87,7 +90,9 @@ def head(
     words += [f"index {place}"] if place >= 0 else []
     title = f"{name}: {', '.join(words) or state}"
     if place >= 0:
-        title += " (entry i goes to Qw bookies, starting at index i mod E of the ensemble)"
+        title += (
+            " (the ensemble's bookies take turns: the copies of each entry start at the next index)"
+        )
     about = group(
         "about",
         rect("place", 4, 4, width - 8, HEAD - 8, fill="none"),

@@ -53,8 +53,11 @@ class ClusterPicture:
             summary(state, ledger_id),
             header(ledger_id, state.ledgers.get(ledger_id, Ledger())),
             _writer(self.grid.writer(), layout.top),
-            self._cache.part("bookies", _bookies, self.grid.marks(state)),
+            self._cache.part("bookies", _bookies, self.grid.marks(state, self._remarks())),
         )
+
+    def _remarks(self) -> dict[str, str]:
+        return dict.fromkeys(self.grid.fenced_bookies(), "fenced")
 
 
 def _bookies(grid: Mark) -> Mark:

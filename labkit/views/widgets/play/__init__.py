@@ -21,6 +21,7 @@ from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.future_search import HasCurves
+from labkit.views.widgets.late_syncs import late_sync_words
 from labkit.views.widgets.play.cards import Message
 from labkit.views.widgets.play.picture import PlayPicture, lines_above
 from labkit.views.widgets.play.plain_words import (
@@ -200,8 +201,7 @@ class PlayView(PlayingView):
 
     def sentence(self, event: Event) -> str:
         if event.seq in self.played.late_syncs:
-            what = f"entry {event.entry}" if event.entry >= 0 else "its journal"
-            return f"{event.node} reports a sync, but {what} is not on its disk yet"
+            return late_sync_words(event)
         return plain_sentence(event)
 
     def words(self, beat: Sequence[Event]) -> str:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from labkit.system.check.facts import proves_absence
 from labkit.system.trace.cluster_state import Ledger
 from labkit.system.trace.events import Event
 from labkit.views.widgets.cluster.grid import MOST_PITCH
 from labkit.views.widgets.cluster.picture import GUTTER, WIDTH, ClusterPicture
+from labkit.views.widgets.late_syncs import DelayedSyncs
 from labkit.views.widgets.play.cards import Column, Message, column_marks
 from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, size_of, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
@@ -19,8 +21,6 @@ started.
 """
 _READER_WORDS = {
     "recovery.started": "has begun to recover ledger {ledger}",
-    "fence.answered": "knows that {peer} is fenced",
-    "recovery.covered": "has fenced enough bookies",
     "recovery.failed": "could not recover ledger {ledger}",
     "read.done": "has read {what} from {peer}",
     "read.failed": "did not get {what} from {peer}",
@@ -37,8 +37,7 @@ class PlayPicture:
 
     cluster: the picture of the cluster.
     readers: the clients that write nothing; each has a line that says what it has done.
-    late_syncs: events that report a sync too early, each mapped to the `seq` of the event before
-        which the sync really happened, or -1. The picture shows the sync when it happens.
+    late_syncs: see `DelayedSyncs`.
     messages, cuts: the messages in flight, and the move that cuts the power of each bookie.
     heading: the line above the messages.
     offers: returns whether the player may make a move.
@@ -57,8 +56,9 @@ class PlayPicture:
     ) -> None:
         self.cluster = cluster
         self._readers = dict.fromkeys(readers, NOTHING_YET)
-        self._late_syncs = late_syncs
-        self._held: list[Event] = []
+        self._heard: dict[str, list[str]] = {name: [] for name in readers}
+        """The bookies that have told each reader their last entry, until they are enough."""
+        self._syncs = DelayedSyncs(late_syncs)
         self._cache = PartCache()
         columns, height = _columns(
             cluster.grid.layout.width, bookies, cluster.grid.layout.pitch, messages, cuts, offers
@@ -71,16 +71,18 @@ class PlayPicture:
         """Do nothing, because nothing is explained in the picture."""
 
     def take(self, event: Event) -> None:
-        if event.seq in self._late_syncs:
-            self._held.append(event)
-        else:
-            self.cluster.take(event)
-        for each in list(self._held):
-            if 0 <= self._late_syncs[each.seq] <= event.seq:
-                self._held.remove(each)
-                self.cluster.take(each)
+        for each in self._syncs.due_with(event):
+            self.cluster.take(each)
         self.cluster.hide_explanation()
-        if event.node in self._readers and event.kind in _READER_WORDS:
+        heard = self._heard.get(event.node)
+        if heard is not None and _tells_last_entry(event):
+            heard.append(event.peer)
+            words = f"has heard from {', '.join(heard)}, and needs more answers"
+            self._readers[event.node] = words
+        elif heard is not None and event.kind == "recovery.covered":
+            self._readers[event.node] = f"has heard from {', '.join(heard)}, which is enough"
+            del self._heard[event.node]
+        elif event.node in self._readers and event.kind in _READER_WORDS:
             has_entry, entry = event.entry >= 0, f"entry {event.entry}"
             self._readers[event.node] = _READER_WORDS[event.kind].format(
                 peer=event.peer,
@@ -107,6 +109,12 @@ class PlayPicture:
             ),
             self._cache.part("below", _below, below, width, self._cards),
         )
+
+
+def _tells_last_entry(event: Event) -> bool:
+    """Return whether a bookie has told a recovering reader its last entry, or that it has none."""
+    is_answer = event.kind == "read.done" or (event.kind == "read.failed" and proves_absence(event))
+    return event.kind == "fence.answered" or (is_answer and event.entry < 0)
 
 
 def metadata_words(ledger_id: int, ledger: Ledger) -> str:

@@ -6,6 +6,7 @@ A sentence leaves out file names and offsets, and the names of parts inside a bo
 from collections.abc import Sequence
 
 from labkit.system.check import EPILOGUE
+from labkit.system.check.facts import proves_absence
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe, fill
 from labkit.views.widgets.beat_words import words_of
@@ -34,6 +35,7 @@ _SENTENCES = {
     "recovery.failed": "{node} could not recover ledger {ledger}",
     "fence.answered": "{peer} told {node} that it fenced ledger {ledger}",
     "fence.failed": "{peer} did not tell {node} that it fenced ledger {ledger}",
+    "recovery.covered": "{node} has heard from enough bookies of ledger {ledger}",
     "read.sent": "{node} asked {peer} for {what}",
     "read.served": "{node} found {what}",
     "read.done": "{node} received {what} from {peer}",
@@ -46,6 +48,8 @@ def plain_sentence(event: Event) -> str:
     template = _SENTENCES.get(event.kind)
     if template is None:
         return with_final_reader(describe(event))
+    if event.kind == "read.failed" and proves_absence(event):
+        template = "{peer} told {node} that it does not have {what}"
     what = f"entry {event.entry}" if event.entry >= 0 else "the last entry"
     return with_final_reader(fill(template, event._asdict() | {"what": what}))
 

@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 
 from labkit.system.model.errors import LabkitError
 from labkit.system.trace.events import Event
-from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.future_search import Foreseeable
@@ -142,7 +141,7 @@ class TimelineView(PlayingView):
         whose = f"Only in the {name}: " if name else ""
         broke = next((each for each in self.shown[which].broken if each.seq == event.seq), None)
         why = f". ✘ Broken here: {broke.explanation} {broke.promise}" if broke else ""
-        return f"{whose}{describe(event)}{why}"
+        return f"{whose}{self.shown[which].sentence(event)}{why}"
 
     def choices(self) -> list[Message]:
         events = self.run.events
@@ -206,7 +205,7 @@ class TimelineView(PlayingView):
             f"Timeline: {counted(len(self.shown[0].events), 'event')}, shown after {step.of_first}"
         ]
         if step.of_first:
-            parts.append(describe(self.shown[0].events[step.of_first - 1]))
+            parts.append(self.shown[0].sentence(self.shown[0].events[step.of_first - 1]))
         parts += [each.words for each in self.shown if each.words]
         return "; ".join(parts)
 

@@ -10,6 +10,7 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import GLYPHS
+from labkit.views.widgets.late_syncs import DelayedSyncs
 from labkit.views.widgets.plurals import quorum_words
 from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, rect, text
@@ -52,6 +53,7 @@ class Panel:
         self.clients = min(clients, MAX_CLIENTS)
         self._words = lines_of(run.broken[0].reason if run.broken else run.words, width)[:3]
         self.lines = len(self._words)
+        self._syncs = DelayedSyncs(run.late_syncs)
         self._acts, self._which = acts, f"{which}:"
         self._colour = "" if is_alone else RUN_COLOURS[which]
         self._cache = PartCache()
@@ -80,8 +82,9 @@ class Panel:
         return self._grid_y + self.grid.layout.bottom + LINE + 4
 
     def take(self, event: Event) -> None:
-        self.grid.take(event)
-        self.run_state.take(event)
+        for each in self._syncs.due_with(event):
+            self.grid.take(each)
+            self.run_state.take(each)
 
     def marks(self, x: float, y: float, narrow_y: float) -> Mark:
         """Return the panel at (x, y) or, on narrow pages, at the left edge."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.system.trace.events import Event
+from labkit.system.trace.sentence import describe
+from labkit.views.widgets.late_syncs import late_sync_words
 
 RUN_COLOURS = ("stored", "hue4")
 """The colours of the original run and of the fork, used for the bars next to their titles and
@@ -42,6 +44,7 @@ class PlayedRun:
     code: Python code that reproduces the run.
     bookies: bookies that exist even if no event mentions them.
     messages: for the `seq` of an event, the message that the event sent or that caused it.
+    late_syncs: see `labkit.views.widgets.late_syncs`.
     first, last: the `seq` range in which faults can be injected.
     source: the object that `Palette.fork` needs to repeat the run.
     """
@@ -54,9 +57,13 @@ class PlayedRun:
     broken: Sequence[BrokenPromise] = ()
     bookies: Sequence[str] = ()
     messages: Mapping[int, str] = field(default_factory=dict)
+    late_syncs: Mapping[int, int] = field(default_factory=dict)
     first: int = 0
     last: int = -1
     source: Any = None
+
+    def sentence(self, event: Event) -> str:
+        return late_sync_words(event) if event.seq in self.late_syncs else describe(event)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from labkit.system.trace.events import Event, lineage
-from labkit.system.trace.sentence import describe
 from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, path, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
@@ -101,13 +100,14 @@ class EventList:
         which_runs = self.steps[number].which if len(self.runs) > 1 else None
         at_ms = round(self.positions[number], 1)
         name = self.only_in(number)
-        return _row(number, event, at, when, led, is_broken, which_runs, name, at_ms)
+        words = self.runs[which].sentence(event)
+        return _row(number, event, words, at, when, led, is_broken, which_runs, name, at_ms)
 
     def _causes(self, number: int, *led: int) -> Mark:
         parts, y = list[Mark](), 18.0
         for n in led:
-            event = self.event(n)[1]
-            words = f"{time_words(event.time_us)}  {describe(event)}"
+            which, event = self.event(n)
+            words = f"{time_words(event.time_us)}  {self.runs[which].sentence(event)}"
             is_now = n == number
             lines = lines_of(words, SIDE_WIDTH - 12, bold=is_now)
             rest = fitted(" ".join(lines[1:]), SIDE_WIDTH - 12, bold=is_now)
@@ -153,6 +153,7 @@ def _rows(y: float, *rows: Mark) -> Mark:
 def _row(
     number: int,
     event: Event,
+    words: str,
     at: int,
     when: str,
     led: bool,
@@ -163,7 +164,6 @@ def _row(
 ) -> Mark:
     glyph = "✘" if is_broken else "▶" if when == "now" else "•" if led else ""
     ink = "lost" if is_broken else "faint" if when == "later" else "ink"
-    words = describe(event)
     whose = f"{name}: " if name else ""
     shown = fitted(words, LIST_WIDTH - TIME_X - 16, bold=when == "now")
     box = rect("box", 0, 0, LIST_WIDTH, ROW, rx=3, fill="tint" if when == "now" else "page")

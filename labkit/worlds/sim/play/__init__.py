@@ -3,6 +3,7 @@
     played           a run up to the last move: what has happened, what is in flight, what is broken
     played_world     a world that makes given moves and then stops
     message_words    what a message in flight says, in words
+    late_syncs       finds out when a record was really synced
     lost_copies      finds a copy that a bookie has acknowledged and lost
     play_curve       finds the move after which a broken promise became inevitable
 

@@ -21,6 +21,7 @@ from labkit.system.check import Verdict, broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.sim.machine.links import Parcel
 from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.play.late_syncs import late_syncs
 from labkit.worlds.sim.play.lost_copies import lost_copy
 from labkit.worlds.sim.play.play_curve import PlayCurve, play_curves
 from labkit.worlds.sim.play.played_world import (
@@ -135,6 +136,10 @@ class Played:
         """Return the complete run of `scenario`, which does not stop after the last move."""
         return self.trace if self.is_over else run(self.scenario, STEP_BUDGET)
 
+    def whole_late_syncs(self) -> Mapping[int, int]:
+        """Return the late syncs of the complete run."""
+        return late_syncs(self.scenario, STEP_BUDGET)
+
     def __repr__(self) -> str:
         where = "over" if self.is_over else f"{len(self.in_flight)} messages in flight"
         names = ", ".join(each.name for each in self.broken) or "none"
@@ -177,7 +182,7 @@ def _play(start: Scenario, moves: Sequence[str], *, is_quick: bool, rest: Rest =
         () if is_over else world.possible_crashes(),
         "" if is_over else world.possible_wait(),
         is_over,
-        (*broken(check_all(trace)), *([lost] if lost else [])),
+        (*broken(check_all(trace, is_complete=True)), *([lost] if lost else [])),
     )
 
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.system.trace.events import Event
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld, is_metadata
 from labkit.worlds.sim.machine.links import Parcel, Purpose
 from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.play.late_syncs import LateSyncWorld
 from labkit.worlds.sim.play.message_words import words_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Step
@@ -90,7 +90,7 @@ def stop(possible: Sequence[Parcel]) -> int:
     raise MovesMade
 
 
-class PlayedWorld(ChosenOrderWorld):
+class PlayedWorld(LateSyncWorld):
     """Makes the moves, then lets `rest` choose the messages."""
 
     def __init__(
@@ -106,16 +106,6 @@ class PlayedWorld(ChosenOrderWorld):
         decisions = {**scenario.decisions, **failures}
         self._steps: dict[Callable[[], None], str] = {}
         """The steps that wait for a message from their client to itself, by their beginning."""
-        self.late_syncs: dict[int, int] = {}
-        """Events that report a sync too early: the number of each, and the number of events until
-        the disk had synced the record, or -1 if that has not happened.
-        """
-        self._unsynced: dict[int, Event] = {}
-        """The events in `late_syncs` whose record the disk can still lose."""
-        self.lost_syncs: dict[int, int] = {}
-        """The events in `late_syncs` whose record the disk has lost: the number of each, and that
-        of the power cut.
-        """
         self._took_effect: dict[str, int] = {}
         """The number of events before each power cut and wait that was possible, as a move."""
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
@@ -185,34 +175,6 @@ class PlayedWorld(ChosenOrderWorld):
         self._make_failures()
         if self._waiting:
             raise ImpossibleMoveError(f"cannot {self._waiting[-1]}: the run has ended")
-
-    def receive_events(self, rows: list[Event]) -> None:
-        first = len(self.rows)
-        if not self.recording_stopped:
-            for number, row in enumerate(rows, first):
-                self._note_sync(number, row)
-        super().receive_events(rows)
-
-    def _note_sync(self, number: int, row: Event) -> None:
-        if row.kind == "node.killed":
-            mine = [key for key, each in self._unsynced.items() if each.node == row.node]
-            for key in mine:
-                del self._unsynced[key]
-                self.lost_syncs[key] = number
-        for key, each in list(self._unsynced.items()):
-            if self._is_on_disk(each):
-                self.late_syncs[key] = number
-                del self._unsynced[key]
-        if row.kind == "journal.synced" and not self._is_on_disk(row):
-            self._unsynced[number], self.late_syncs[number] = row, -1
-
-    def _is_on_disk(self, row: Event) -> bool:
-        """Return whether this journal record would survive if the power were cut now."""
-        return not any(
-            each.path.endswith(row.file) and each.offset <= row.offset < each.end
-            for disk in self.machines[row.node].journals
-            for each in disk.unsynced()
-        )
 
     def in_flight(self) -> tuple[InFlight, ...]:
         found, first = list[InFlight](), dict[int, str]()

@@ -159,10 +159,77 @@ def test_the_solution_keeps_what_was_played_as_a_branch_until_the_level_changes(
 
 def test_readers_are_described_without_the_number_of_the_last_entry() -> None:
     game = Game(7)
-    press(game, *(f"deliver {each}" for each in ("r>r 0", "r>b0 2", "b0>r 2", "r>b1 2", "b1>r 2")))
+    press(game, *(f"deliver {each}" for each in ("r>r 0", "r>b0 2", "b0>r 2")))
+    assert "has heard from b0, which is enough" in game.svg()
+    press(game, "deliver r>b1 2", "deliver b1>r 2")
     svg = game.svg()
     assert "did not get the last entry from b1" in svg
     assert "entry -1" not in svg
+
+
+def test_a_reader_that_fences_nothing_is_not_said_to_have_fenced() -> None:
+    game = Game(7)
+    choose(game, "solution")
+    (verdict,) = game.broken_promises()
+    assert "has fenced" not in game.svg()
+    assert "fenced" not in game.causes(verdict)
+    assert "move 4  r has heard from enough bookies" in game.causes(verdict)
+
+
+@pytest.mark.parametrize(("number", "entry"), [(5, 0), (6, 1), (7, 0)])
+def test_a_lost_entry_is_drawn_after_the_end_of_its_ledger(number: int, entry: int) -> None:
+    game = Game(number)
+    press(game, *game.level.solution[:-1])
+    if number != 7:
+        assert "in recovery" in game.svg()
+    press(game, game.level.solution[-1])
+    assert f">{entry} unreadable<" in game.svg()
+    assert "ledger ends" in game.svg()
+
+
+def test_the_causes_of_a_lost_entry_name_its_confirmation_and_the_last_answer() -> None:
+    game = Game(6)
+    choose(game, "solution")
+    (verdict,) = game.broken_promises()
+    assert "although entry 1 had been confirmed to w" in game.reason(verdict)
+    causes = game.causes(verdict)
+    assert "move 2  b1 has entry 1 in its memory" in causes
+    assert "move 8  entry 1 of ledger 0 is confirmed" in causes
+    assert "move 9  b0 told r that it does not have entry 0" in causes
+
+
+def test_an_answer_without_a_fence_is_reported_at_its_own_move() -> None:
+    game = Game(8)
+    press(game, *game.level.solution[:7])
+    assert game.broken_promises() == []
+    press(game, game.level.solution[7])
+    (verdict,) = game.broken_promises()
+    assert "without having fenced it" in verdict.explanation
+    assert move_of(game.played, game.played.trace, verdict.seq) == 8
+
+
+def test_an_entry_on_the_wrong_bookie_is_explained_by_the_metadata() -> None:
+    game = Game(4)
+    choose(game, "solution")
+    (verdict,) = game.broken_promises()
+    assert verdict.explanation == (
+        "w confirmed entry 0 of ledger 0 although only b2 had acknowledged it: the metadata says"
+        " that the entry is on b0."
+    )
+
+
+def test_a_comparison_shows_a_copy_in_memory_until_the_disk_has_it() -> None:
+    game = Game(3)
+    press(game, "deliver w>b0 2")
+    choose(game, "undo")
+    press(game, "crash b0 0")
+    choose(game, "undo")
+    press(game, "deliver w>b0 2", "crash b0 1", "deliver b0>w 2")
+    choose(game, "compare", "0")
+    words = game.film["words"]
+    assert any("b0 reports a sync, but entry 0 is not on its disk yet" in each for each in words)
+    assert not any("entry 0 of ledger 0 is now durable" in each for each in words)
+    assert "0 lost" in str(game.film)
 
 
 @pytest.mark.parametrize("number", range(1, 11))

@@ -1,0 +1,67 @@
+"""Finds out when a record was really synced, if a bookie reports the sync too early.
+
+A bookie with a bug may report a sync although the disk can still lose the record. The events do not
+show this, but the simulated disk does.
+"""
+
+from functools import partial
+
+from labkit.system.trace.events import Event
+from labkit.worlds.sim.chosen_order import ChosenOrderWorld
+from labkit.worlds.sim.machine.loop import SimLoop
+from labkit.worlds.sim.run import outside_event_loops, run_world
+from labkit.worlds.sim.scenario.scenario import Scenario
+
+
+class LateSyncWorld(ChosenOrderWorld):
+    """Compares each reported sync with the disk."""
+
+    def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
+        self.late_syncs: dict[int, int] = {}
+        """Events that report a sync too early: the number of each, and the number of events until
+        the disk had synced the record, or -1 if that has not happened.
+        """
+        self._unsynced: dict[int, Event] = {}
+        """The events in `late_syncs` whose record the disk can still lose."""
+        self.lost_syncs: dict[int, int] = {}
+        """The events in `late_syncs` whose record the disk has lost: the number of each, and that
+        of the power cut.
+        """
+        super().__init__(scenario, loop)
+
+    def receive_events(self, rows: list[Event]) -> None:
+        first = len(self.rows)
+        if not self.recording_stopped:
+            for number, row in enumerate(rows, first):
+                self._note_sync(number, row)
+        super().receive_events(rows)
+
+    def _note_sync(self, number: int, row: Event) -> None:
+        if row.kind == "node.killed":
+            mine = [key for key, each in self._unsynced.items() if each.node == row.node]
+            for key in mine:
+                del self._unsynced[key]
+                self.lost_syncs[key] = number
+        for key, each in list(self._unsynced.items()):
+            if self._is_on_disk(each):
+                self.late_syncs[key] = number
+                del self._unsynced[key]
+        if row.kind == "journal.synced" and not self._is_on_disk(row):
+            self._unsynced[number], self.late_syncs[number] = row, -1
+
+    def _is_on_disk(self, row: Event) -> bool:
+        """Return whether this journal record would survive if the power were cut now."""
+        return not any(
+            each.path.endswith(row.file) and each.offset <= row.offset < each.end
+            for disk in self.machines[row.node].journals
+            for each in disk.unsynced()
+        )
+
+
+def late_syncs(scenario: Scenario, step_budget: int) -> dict[int, int]:
+    """Run the scenario, in which messages arrive in a chosen order; return `late_syncs` of its
+    world.
+    """
+    world = LateSyncWorld(scenario, SimLoop(step_budget))
+    outside_event_loops(partial(run_world, world))
+    return world.late_syncs
