@@ -154,6 +154,7 @@ def group(
     came: str = "",
     block: bool = False,
     pin: str = "",
+    latest: bool = False,
 ) -> Mark:
     """Return a group of marks, shifted by (x, y) and, while the group is moving, by `move`.
 
@@ -164,6 +165,8 @@ def group(
         it.
     pin: the related marks that stay highlighted after a click. For a group without an `act`, the
         default is the kin that is highlighted when the reader points at the group.
+    latest: whether the group shows the latest moment, even when the picture shows an earlier one.
+        Then it is faint, and its buttons do nothing.
 
     A group with a title is one item for screen readers and can be reached with the arrow keys. A
     group with an `act` is a button, which the Tab key reaches unless `tab` is false.
@@ -171,6 +174,8 @@ def group(
     attributes: Attributes = {}
     if x or y:
         attributes["transform"] = f"translate({rounded(x):g} {rounded(y):g})"
+    if latest:
+        attributes["data-latest"] = ""
     if kin:
         attributes["data-kin"] = kin
     if came:

@@ -45,7 +45,7 @@ def moves(view: Play) -> dict[str, str]:
 
 
 def words(view: Play) -> str:
-    remarks = [line for line, _ in view.film["remarks"]]
+    remarks = [line for line, _ in (*view.film["remarks"], *view.film["outcome"])]
     return "\n".join((*remarks, *(mark.text for mark in marks(view.scene()) if mark.tag == "text")))
 
 
@@ -58,7 +58,9 @@ def choose(view: Play, name: str) -> None:
 
 
 def labels(view: Play) -> list[str]:
-    return [each["label"] for each in view.controls]
+    """Return the labels of the buttons that can be pressed."""
+    buttons = [each for each in view.controls if each["kind"] == "button"]
+    return [each["label"] for each in buttons if not each.get("disabled")]
 
 
 def test_every_possible_move_is_a_button_that_says_what_it_does(view: Play) -> None:
@@ -84,9 +86,45 @@ def test_a_message_that_will_be_dropped_says_why_before_and_after_the_move(view:
     assert "no effect: the\nconnection is closed" in words(view)
     assert moves(view)["deliver w>b1 2"].endswith("drops it, because the connection is closed")
     press(view, "deliver w>b1 2")
-    assert "“add entry 0” from w to b1 was dropped, because its connection is closed" in words(view)
+    dropped = "“add entry 0” from w to b1 was dropped, because its connection is closed."
+    assert view.reel.beats[-1].words == dropped
     press(view, "deliver w>b0 2")
-    assert "was dropped" not in words(view)
+    assert view.reel.beats[-1].words != dropped
+
+
+def test_a_move_that_causes_no_event_is_described() -> None:
+    view = Play(replace(SCENARIO, variant="recovery without fencing"))
+    for move in ("r>r 0", "r>b0 2"):
+        press(view, f"deliver {move}")
+    beat = view.reel.beats[-1]
+    assert beat.words.startswith("“read the last entry” from r to b0 arrived.")
+    assert round(beat.at, 1) == view.film["opening"] == view.film["moment"]
+
+
+def test_a_power_cut_before_other_events_is_not_played_from_there(view: Play) -> None:
+    before = len(view.played.trace.events)
+    press(view, "crash b1 0")
+    assert view.played.made[-1].event_count < before
+    assert view.film["moment"] == view.film["end"]
+    assert view.reel.beats[-1].words == (
+        "b1 loses power, right after the last message that it received."
+    )
+
+
+def test_a_play_opens_at_its_end_if_it_has_no_moves_or_the_link_names_its_last_event() -> None:
+    for at in (None, len(Play(SCENARIO).run.events) - 1):
+        view = Play(SCENARIO, at=at)
+        assert view.film["opening"] == view.film["moment"] == view.film["end"]
+
+
+def test_the_outcome_is_dated_so_that_an_earlier_moment_does_not_show_it(view: Play) -> None:
+    for move in ("deliver w>b1 2", "deliver b1>w 2"):
+        press(view, move)
+    (verdict,) = view.played.broken
+    assert view.film["broke"] == round(view.run.at(verdict.seq), 1)
+    assert view.film["broke"] <= view.film["latest"] <= view.film["opening"]
+    latest = [mark.key for mark in marks(view.scene()) if "data-latest" in mark.attributes]
+    assert latest == ["flight"]
 
 
 def test_a_move_shows_a_broken_promise_at_once_with_its_causes(view: Play) -> None:
@@ -180,7 +218,7 @@ def test_undo_and_redo_go_through_all_moves_and_a_new_move_ends_redo(view: Play)
     choose(view, "undo")
     choose(view, "undo")
     assert view.played.moves == ("deliver w>b1 2",)
-    assert labels(view) == ["Undo", "Redo", *MORE, "Start over"]
+    assert labels(view) == ["Undo", "Redo", "Start over", *MORE]
     choose(view, "redo")
     choose(view, "redo")
     assert view.played == played
@@ -211,7 +249,7 @@ def test_an_earlier_play_is_kept_as_a_branch_when_the_player_chooses_differently
     assert [each.moves for each in view.branches] == [earlier.moves]
     (branch,) = [each for each in view.controls if each["name"] == "branch"]
     words = "1: 2 moves, ✘ an entry was confirmed with too few acks"
-    assert branch["options"] == [["", "this play"], ["0", words]]
+    assert branch["options"] == [["", "this one"], ["0", words]]
     other = view.played
     view.handle({"set": "branch", "value": "0"})
     assert (view.played.moves, [each.moves for each in view.branches]) == (

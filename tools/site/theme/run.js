@@ -101,7 +101,8 @@ async function showPrepared(link, files) {
   const traits = await (await fetch(new URL(`views/${files.state}`, here))).json();
   const { film } = traits;
   const beat = film.beats.findLast((/** @type {number[]} */ [, , , seq]) => seq <= link.at);
-  await show(link, { ...traits, film: { ...film, opening: beat?.[0] ?? 0, stays: true } }, files);
+  const opening = beat === film.beats.at(-1) ? film.opening : beat?.[0] ?? 0;
+  await show(link, { ...traits, film: { ...film, opening, stays: true } }, files);
   if (link.view === "Game" || link.view === "Play") return showRun(link);
   say("");
   if (link.script) return; // A crash map has no buttons that need Python.
@@ -141,6 +142,7 @@ async function showRun(link) {
     const now = /** @type {any} */ (place.firstElementChild)?.model ?? model;
     if (changed.error) return now.set("notice", changed.error);
     for (const [name, value] of Object.entries(changed)) now.set(name, value);
+    if (["next", "level"].includes(message.set)) root.scrollIntoView();
     if (changed.film?.solved) {
       storage()?.setItem(`labkit.solved.${changed.film.solved}`, "yes");
       tick();

@@ -8,7 +8,7 @@ from labkit.course.runs.game.levels import LEVELS, RULES, Level
 from labkit.course.runs.play import Play
 from labkit.system.check import Verdict
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.views.widgets.play import Remark
+from labkit.views.widgets.play import Remark, button
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.play.played import play
@@ -72,6 +72,8 @@ class Game(Play):
         most = {"crash": self.level.crashes, "lose": self.level.losses}.get(kind, 0)
         return most - sum(move.startswith(f"{kind} ") for move in self.played.moves)
 
+    has_waits = False
+
     def offers(self, move: str) -> bool:
         kind = move.split(maxsplit=1)[0]
         return not self.has_won and (kind == "deliver" or self.left(kind) > 0)
@@ -82,14 +84,19 @@ class Game(Play):
             (f"Level {self.number} of {len(LEVELS)}: {level.title}", "ink"),
             (f"Goal: {level.goal}", "stored"),
         ]
-        proof = f"no play is shorter: {counted(level.tried, 'state')} tried"
-        score = [f"{counted(moves, 'move')}, par {level.par} ({proof})"]
+        if self.has_won:
+            return [*lines, (self._praise(), "well")]
+        par = f", par {level.par} (all shorter plays were tried)" if self.is_faulty else ""
+        score = [f"{counted(moves, 'move')}{par}"]
         for kind, what in (("crash", "power cuts left"), ("lose", "losses left")):
             if getattr(level, "crashes" if kind == "crash" else "losses"):
                 score.append(f"{what}: {self.left(kind)}")
-        lines += [("; ".join(score), "ink"), *self.void_move()]
+        return [*lines, ("; ".join(score), "ink")]
+
+    def outcome(self) -> list[Remark]:
+        lines: list[Remark] = []
         if self.has_won:
-            lines += [(self._praise(), "well"), (level.explanation, "ink")]
+            lines.append((self.level.explanation, "ink"))
         elif self.played.broken:
             lines.append(("This promise is broken, but the goal is not reached yet:", "ink"))
         lines += [self.failure(each) for each in self.broken_promises()]
@@ -116,7 +123,7 @@ class Game(Play):
 
     def _praise(self) -> str:
         par, moves = self.level.par, len(self.played.moves)
-        if self.used_solution:
+        if self.used_solution and self.played.moves == self.level.solution:
             return f"✔ This is how to reach the goal in {moves} moves."
         if moves > par:
             return f"✔ You reached the goal in {moves} moves. It is possible in {par}."
@@ -130,7 +137,7 @@ class Game(Play):
         )
 
     used_solution = False
-    """Whether the moves on display are labkit's own."""
+    """Whether labkit's own moves have been shown since the player last started over."""
 
     def texts(self) -> list[tuple[str, str]]:
         hint = f"{VARIANTS[self.level.variant].description}."
@@ -145,16 +152,18 @@ class Game(Play):
         if self.comparison:
             return super().choices()
         protocols = [["faulty", "faulty"], ["correct", "correct"]]
-        found: list[Message] = [
+        return [
             _choice("level", "Level", str(self.number), levels),
             _choice("protocol", "Protocol", "faulty" if self.is_faulty else "correct", protocols),
+            *super().choices(),
         ]
-        if self.has_won and self.number < len(LEVELS):
-            found.append({"name": "next", "label": "Next level", "kind": "button"})
-        found += super().choices()
-        if self.is_faulty and not self.has_won:
-            found.append({"name": "solution", "label": "Solution", "kind": "button"})
-        return found
+
+    def comparing(self) -> list[Message]:
+        return [
+            button("solution", "Solution", self.is_faulty and not self.has_won),
+            button("next", "Next level", self.has_won and self.number < len(LEVELS)),
+            *super().comparing(),
+        ]
 
     def whole(self) -> Message:
         is_solved = self.has_won and not self.used_solution
@@ -171,7 +180,7 @@ class Game(Play):
             self.used_solution = True
             self.make(play(self.level.faulty, self.level.solution))
         else:
-            if name in ("undo", "again", "branch"):
+            if name == "again":
                 self.used_solution = False
             super().choose(name, value, seq)
 

@@ -18,17 +18,18 @@ RULES = "\n\n".join(
         " the writer has sent, and LAC is the last confirmed entry.",
         "The metadata, which is stored on another server, says which bookies have an entry, and"
         " readers ask only these bookies. If a bookie fails, the writer replaces it with another"
-        " one. In the metadata, it notes the first entry to which this applies.",
+        " one, and notes in the metadata from which entry on the new one is used.",
         "If the writer may be dead, a reader r recovers the ledger. It fences the bookies, so that"
         " they refuse the writer from then on, and asks them for their entries. It has heard from"
-        " enough bookies when the others are too few to confirm an entry. It closes the ledger after the last entry that may have been confirmed. Nobody can read what comes"
-        " after that.",
+        " enough bookies when the others are too few to confirm an entry. It closes the ledger"
+        " after the last entry that may have been confirmed. Nobody can read later entries.",
         "You decide which message arrives next. A message that you do not deliver is just slow, and"
         " the nodes cannot tell whether it will ever arrive. A connection delivers its messages in"
         " order, so some messages must wait for an earlier one. In some levels, you can also lose a"
         " message, or cut a bookie's power: the bookie loses what is not on its disk yet, its"
-        " connections are closed, so that messages on their way to it are dropped, and it restarts"
-        " at once. Messages to and from the metadata server arrive by themselves.",
+        " connections are closed, and it restarts at once. Messages on their way to it are dropped,"
+        " but messages that it has already sent still arrive. Messages to and from the metadata"
+        " server arrive by themselves.",
         "You win as soon as the goal is reached. When nothing is in flight any more, the run ends,"
         " and a final reader recovers the ledger and reads every entry back.",
     )
@@ -138,8 +139,8 @@ LEVELS = (
     ),
     Level(
         "The wrong address",
-        "make the writer confirm an entry that is only on a bookie where no reader looks for it,"
-        " because the metadata names another bookie.",
+        "make the writer confirm an entry that no reader can find. The only bookie that has it is"
+        " not the one that the metadata names.",
         Scenario(Cluster(3), (_STRIPED,)),
         "ensemble change from the wrong entry",
         "AckQuorumIsReached",
@@ -162,8 +163,8 @@ LEVELS = (
         tried=199,
         solution=_moves("r>r 0, w>b0 2, b0>w 2, r>b1 2, b1>r 2, r>b1 3, b1>r 3"),
         explanation="The bug is that of level 1. The correct writer confirms an entry"
-        " only when two bookies have it. There are only two, so one bookie without the entry"
-        " tells the reader that it was not confirmed. This writer had confirmed it.",
+        " only when two bookies have it. There are only two, so a reader that finds one"
+        " bookie without the entry concludes that the entry was not confirmed. Here, it was.",
     ),
     Level(
         "The gap",

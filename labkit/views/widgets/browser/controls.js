@@ -4,7 +4,8 @@ import { arrange, make } from "./page.js";
 
 /**
  * @typedef {{ name: string, label: string, kind: string, value: string | number,
- *   options: [string, string][], min: number, max?: number, step: number | "any" }} Control
+ *   options: [string, string][], min: number, max?: number, step: number | "any",
+ *   disabled?: boolean }} Control
  */
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLButtonElement} Field */
 /**
@@ -64,9 +65,10 @@ export class Controls {
 
   /** @param {Control} control @returns {Field} */
   field(control) {
-    const { name, label, kind, value, options } = control;
+    const { name, label, kind, value, options, disabled = false } = control;
     if (kind === "button") {
-      return make("button", { onclick: () => this.send({ set: name, value: true }) }, label);
+      const onclick = () => this.send({ set: name, value: true });
+      return make("button", { onclick, disabled }, label);
     }
     if (kind === "number") return this.number(control);
     const field = make(

@@ -30,7 +30,8 @@ const REPORT_MS = 100;
  * @typedef {import("./film.js").Tables & import("./bar.js").Run & { kind?: string, run: string,
  *   number: number, end: number, opening: number, moment: number, legend: number, checkLegend?: number,
  *   title: string,
- *   texts: [string, string][], remarks?: [string, string][], reports?: boolean, stays?: boolean }} Data
+ *   texts: [string, string][], remarks?: [string, string][], outcome?: [string, string][],
+ *   latest?: number, broke?: number, reports?: boolean, stays?: boolean }} Data
  */
 /**
  * @typedef {{ get: (name: string) => any, send: (message: object) => void,
@@ -82,6 +83,13 @@ class View {
     this.lit = make("style");
     this.remarks = make("div", { class: "lk-remarks" });
     this.picture = make("div", { class: "lk-picture" });
+    this.past = make(
+      "p",
+      { class: "lk-past-note" },
+      "You are looking at the past. ",
+      make("button", { onclick: () => this.bar.go(this.clock.end) }, "Go to now"),
+    );
+    this.outcome = make("div", { class: "lk-outcome" });
     this.signs = make(
       "details",
       { class: "lk-legend" },
@@ -89,7 +97,7 @@ class View {
       this.bar.meanings,
     );
     this.texts = make("div", { class: "lk-texts" });
-    this.below = make("div", { class: "lk-below" }, this.signs, this.texts);
+    this.below = make("div", { class: "lk-below" }, this.outcome, this.signs, this.texts);
     this.main = make(
       "div",
       { class: "lk-main" },
@@ -97,6 +105,7 @@ class View {
       this.controls.element,
       this.remarks,
       this.picture,
+      this.past,
       this.bar.element,
     );
     this.side = make(
@@ -169,11 +178,9 @@ class View {
     if (data.check != null && this.position > data.check) this.clock.checks = true;
     this.title.textContent = data.title;
     this.title.hidden = !data.title;
-    const remarks = data.remarks ?? [];
-    this.remarks.hidden = !remarks.length;
-    this.remarks.replaceChildren(
-      ...remarks.map(([words, colour]) => make("p", { style: `color:var(--lk-${colour})` }, words)),
-    );
+    write(this.remarks, data.remarks ?? []);
+    write(this.outcome, data.outcome ?? []);
+    this.past.hidden = data.latest === undefined;
     this.texts.replaceChildren(
       ...data.texts.map(([words, lines]) =>
         make(
@@ -311,7 +318,10 @@ class View {
     say(this.sentence, isChecked && this.data.verdict || words);
     const ended = this.dead || this.model.get("ended");
     this.root.classList.toggle("lk-ended", Boolean(ended));
-    say(this.notice, ended || this.refused || this.model.get("notice"));
+    const { latest = 0, broke = 0 } = this.data, isBroken = position >= broke;
+    this.root.classList.toggle("lk-past", !clock.playing && position < latest);
+    this.outcome.classList.toggle("lk-future", !isBroken);
+    say(this.notice, ended || this.refused || (isBroken ? this.model.get("notice") : ""));
     this.light(clock.kin);
     if (this.data.reports) this.report();
   }
@@ -358,7 +368,7 @@ class View {
       signs.open = this.hasSide;
       this.side.style.minHeight = "";
       if (this.hasSide) this.side.append(signs);
-      else this.below.prepend(signs);
+      else this.outcome.after(signs);
     }
     legend.onNarrowPage = this.hasSide || this.stage.onNarrowPage;
     legend.draw(this.film, row, 0);
@@ -368,6 +378,7 @@ class View {
   /** @param {HTMLElement} mark */
   act(mark) {
     const { act, on } = mark.dataset;
+    if (mark.closest(".lk-past [data-latest]")) return;
     if (act === "seek" || act === "show") this.bar.go(Number(on));
     else this.send({ do: act, on, seq: this.seq });
   }
@@ -412,6 +423,14 @@ class View {
     } else return;
     event.preventDefault();
   }
+}
+
+/** @param {HTMLElement} place @param {[string, string][]} lines text and colours */
+function write(place, lines) {
+  place.hidden = !lines.length;
+  place.replaceChildren(
+    ...lines.map(([words, colour]) => make("p", { style: `color:var(--lk-${colour})` }, words)),
+  );
 }
 
 /** @param {{ model: Model, el: HTMLElement, signal: AbortSignal }} given */

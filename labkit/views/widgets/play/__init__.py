@@ -20,7 +20,7 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
-from labkit.views.widgets.future_search import HasCurves
+from labkit.views.widgets.future_search import QUESTION, HasCurves
 from labkit.views.widgets.late_syncs import late_sync_words
 from labkit.views.widgets.play.cards import Message
 from labkit.views.widgets.play.picture import PlayPicture, lines_above
@@ -130,11 +130,14 @@ class PlayView(PlayingView):
 
     question = "You are the network: which message arrives next?"
     linked_as = "Play"
+    has_waits = True
+    """Whether the player can let requests time out."""
 
     def __init__(self, played: Playable, at: int | None = None) -> None:
         self.played = played
         self.opens_at = at
         self._undone: list[str] = []
+        self._changed_past = False
         self._continued: tuple[Any, Any] = (None, None)
         self.branches: list[Any] = []
         """Other plays: one is kept when the player undoes moves and then chooses differently."""
@@ -155,19 +158,27 @@ class PlayView(PlayingView):
 
     def remarks(self) -> list[Remark]:
         """Return the lines of text above the picture, with their colours."""
-        moves = len(self.played.moves)
-        lines = [(f"{counted(moves, 'move')} so far", "ink"), *self.void_move()]
-        lines += [self.failure(each) for each in self.broken_promises()]
+        return [(f"{counted(len(self.played.moves), 'move')} so far", "ink")]
+
+    def outcome(self) -> list[Remark]:
+        """Return the lines of text about what the moves have led to."""
+        lines = [self.failure(each) for each in self.broken_promises()]
         if self.played.is_over and not self.played.broken:
             lines.append(("✔ All entries were read back; no promise was broken", "well"))
         return lines
 
-    def void_move(self) -> list[Remark]:
-        """Return a line that says why the last move had no effect, if it had none."""
+    def last_move(self) -> str:
+        """Describe the last move if no event at the end of the run does."""
         last = self.played.made[-1] if self.played.made else None
-        if last is None or not last.is_void:
-            return []
-        return [(f"{last.words} was dropped, because its connection is closed.", "ink")]
+        if last is None or self.played.is_over:
+            return ""
+        if last.is_void:
+            return f"{last.words} was dropped, because its connection is closed."
+        if self._changed_past:
+            return f"{last.words}, right after the last message that it received."
+        if last.event_count == len(self.played.trace.events):
+            return f"{last.words} arrived. It changed only what is in flight."
+        return ""
 
     def failure(self, verdict: Verdict) -> Remark:
         """Return a line about a broken promise."""
@@ -240,7 +251,7 @@ class PlayView(PlayingView):
         return legend_of(frozenset(picture.cluster.grid.symbols))
 
     def still(self, picture: PlayPicture, *above: Mark) -> str:
-        return super().still(picture, lines_above(self.remarks()), *above)
+        return super().still(picture, lines_above([*self.remarks(), *self.outcome()]), *above)
 
     def texts(self) -> list[tuple[str, str]]:
         found = []
@@ -259,30 +270,29 @@ class PlayView(PlayingView):
         if self.comparison:
             back = {"name": "back", "label": "Back to the play", "kind": "button"}
             return [back, *self.comparison.choices()]
-        buttons = []
-        if self.played.moves:
-            buttons += [("undo", "Undo")]
-        if self._undone:
-            buttons += [("redo", "Redo")]
-        if any(move.startswith("deliver ") for move in self.allowed()):
-            buttons += [("rest", "Deliver the rest")]
-        if self.played.wait in self.allowed():
-            buttons += [("wait", "Let requests time out")]
-        if self.played.moves:
-            buttons += [("again", "Start over")]
-        found: list[Control] = [
-            {"name": name, "label": label, "kind": "button"} for name, label in buttons
+        allowed, moves = self.allowed(), bool(self.played.moves)
+        can_deliver = any(move.startswith("deliver ") for move in allowed)
+        found = [
+            button("undo", "Undo", moves),
+            button("redo", "Redo", bool(self._undone)),
+            button("again", "Start over", moves),
+            button("rest", "Deliver the rest", can_deliver),
         ]
-        if self.branches:
-            others = [[str(at), _branch_words(at, each)] for at, each in enumerate(self.branches)]
-            for name, label, none in (
-                ("branch", "Branch", "this play"),
-                ("compare", "Compare with", "no branch"),
-            ):
-                options = [["", none], *others]
-                choice: Control = {"name": name, "label": label, "kind": "choice", "value": ""}
-                found.append({**choice, "options": options})
-        return found + self.search_control()
+        if self.has_waits:
+            found.append(button("wait", "Let requests time out", self.played.wait in allowed))
+        return found + self.comparing()
+
+    def comparing(self) -> list[Control]:
+        """Return the controls about earlier tries and other futures."""
+        others = [[str(at), _branch_words(at, each)] for at, each in enumerate(self.branches)]
+        found: list[Control] = []
+        for name, label, none in (
+            ("branch", "Earlier tries", "this one" if others else "none"),
+            ("compare", "Compare with", "an earlier try" if others else "none"),
+        ):
+            choice: Control = {"name": name, "label": label, "kind": "choice", "value": ""}
+            found.append({**choice, "options": [["", none], *others]})
+        return found + (self.search_control() or [button("futures", QUESTION, can_press=False)])
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         moves = self.played.moves
@@ -356,17 +366,50 @@ class PlayView(PlayingView):
 
     def show(self, played: Any, at: int | None = None) -> None:
         """Show a run, opened at its event `at` or, by default, at its last event."""
-        before = {verdict.name for verdict in self.broken_promises()}
+        before, shown = {verdict.name for verdict in self.broken_promises()}, self.run.events
+        is_new_move = played.moves[:-1] == self.played.moves
+        self._changed_past = is_new_move and list(played.trace.events[: len(shown)]) != shown
         self.played, self.opens_at = played, at
         self.switch_to(played.trace)
         fresh = [each for each in self.broken_promises() if each.name not in before]
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
 
+    def opening(self) -> float:
+        if self.opens_at is not None and self.opens_at >= self._last_seq:
+            self.opens_at = None
+        return super().opening()
+
+    def moment(self) -> float:
+        """Return where a page continues: at the end if there is nothing new to play."""
+        is_new = self.played.moves and not self._changed_past
+        return super().moment() if is_new else self.opening()
+
+    @property
+    def _last_seq(self) -> int:
+        """The last event before the final check."""
+        events = self.run.events
+        end = next((e.seq for e in events if e.kind == "epilogue.started"), len(events))
+        return end - 1
+
+    def _record_run(self) -> None:
+        super()._record_run()
+        if words := self.last_move():
+            last = self.reel.beats[-1]
+            self.reel.add(last._replace(at=self.run.clock.end, words=words))
+
     def whole(self) -> Control:
         if self.comparison:
             return self.comparison.whole() | {"stays": True}
-        more = {"stays": True, "code": self.recorded(), "remarks": self.remarks()}
-        return super().whole() | more
+        latest = self.run.at(self._last_seq)
+        broke = [self.run.at(each.seq) for each in self.broken_promises()]
+        return super().whole() | {
+            "stays": True,
+            "code": self.recorded(),
+            "remarks": self.remarks(),
+            "outcome": self.outcome(),
+            "latest": round(latest, 1),
+            "broke": round(min([latest, *broke]), 1),
+        }
 
     def link(self) -> str:
         return self.continued().link(self.linked_as, self.selection())
@@ -383,6 +426,10 @@ class PlayView(PlayingView):
         where = "over" if self.played.is_over else f"{len(self.played.in_flight)} in flight"
         broken = ", ".join(failure_of(each.name) for each in self.played.broken)
         return f"Play: {len(self.played.moves)} moves, {where}" + (f"; ✘ {broken}" * bool(broken))
+
+
+def button(name: str, label: str, can_press: bool = True) -> Control:
+    return {"name": name, "label": label, "kind": "button", "disabled": not can_press}
 
 
 def _branch_words(index: int, branch: Playable) -> str:

@@ -64,7 +64,7 @@ class PlayPicture:
             cluster.grid.layout.width, bookies, cluster.grid.layout.pitch, messages, cuts, offers
         )
         title = text("title", MARGIN, 20, heading, fill="faint")
-        self._cards, self._height = group("flight", title, *columns), height
+        self._cards, self._height = group("flight", title, *columns, latest=True), height
         self.explained_until = None
 
     def hide_explanation(self) -> None:

@@ -60,10 +60,16 @@ class PlayCurve:
     @property
     def words(self) -> str:
         tried = self.after.tried
+        if self.move is None and self.before.broken == tried:
+            return (
+                "Every order breaks the promise, so none of your moves made a difference:"
+                f" {tried} random orders of messages were tried from the start."
+            )
         if self.move is None:
             return (
                 f"None of your moves made a difference: from the start on, {self.before.broken} of"
-                f" {tried} futures break this promise."
+                f" {tried} futures break this promise. In a future, messages arrive in a random"
+                " order."
             )
         number, words = self.move
         return (

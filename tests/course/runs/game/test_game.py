@@ -11,7 +11,7 @@ from labkit.views.widgets.play import move_of
 
 
 def lines(game: Game) -> str:
-    return "\n".join(words for words, _ in game.remarks())
+    return "\n".join(words for words, _ in (*game.remarks(), *game.outcome()))
 
 
 def press(game: Game, *moves: str) -> None:
@@ -24,7 +24,7 @@ def choose(game: Game, name: str, value: object = True) -> None:
 
 
 def names(game: Game) -> list[str]:
-    return [each["name"] for each in game.controls]
+    return [each["name"] for each in game.controls if not each.get("disabled")]
 
 
 def test_a_level_states_its_goal_the_score_and_par() -> None:
