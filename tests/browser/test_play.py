@@ -12,7 +12,7 @@ from labkit.course.runs.game.levels import LEVELS
 from labkit.course.runs.open_run import open_run
 from labkit.views.widgets.page import state_of
 from labkit.views.widgets.scene_view import SceneView
-from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, View, write_notebook
+from tests.browser.lab import ARTIFACTS, JupyterLab, Notebook, write_notebook
 from tests.browser.site import BELOW, Site
 from tools.site.distribution import distribution
 from tools.site.play_page import play_page
@@ -55,13 +55,12 @@ def card(words: str, ends: str) -> str:
     return f"Deliver the message “{words}” from {ends}"
 
 
-def press_by_keyboard(view: View, move: str) -> None:
+def press_by_keyboard(page: Page, move: str) -> None:
     """Go to the button of a move with the Tab key, and press Enter."""
-    keyboard = view.root.page.keyboard
     for _ in range(60):
-        keyboard.press("Tab")
-        if view.root.page.evaluate("document.activeElement.dataset.on") == move:
-            return keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.on") == move:
+            return page.keyboard.press("Enter")
     raise AssertionError(f"the Tab key does not reach {move}")
 
 
@@ -75,19 +74,19 @@ def test_a_click_delivers_a_message_and_a_broken_promise_is_shown_at_once(game: 
         "✘ an entry was confirmed with too few acks"
     )
     view.screenshot("play-won")
-    expect(view.root.get_by_role("button", name="Next level")).to_be_visible()
+    expect(view.root.get_by_role("button", name="Next level")).to_be_enabled()
     view.press("Undo")
-    expect(view.root.get_by_role("button", name="Redo")).to_be_visible()
+    expect(view.root.get_by_role("button", name="Redo")).to_be_enabled()
     assert "('deliver w>b1 2',) False" in game.run(1).inner_text()
 
 
 def test_a_level_is_won_with_the_keyboard_alone(game: Notebook) -> None:
     view = game.view()
     view.root.get_by_role("button", name="Solution").focus()
-    press_by_keyboard(view, "deliver w>b0 2")
-    expect(view.root.get_by_role("button", name="Undo")).to_be_visible()
-    press_by_keyboard(view, "deliver b0>w 2")
-    expect(view.root.get_by_role("button", name="Next level")).to_be_visible()
+    press_by_keyboard(view.root.page, "deliver w>b0 2")
+    expect(view.root.get_by_role("button", name="Undo")).to_be_enabled()
+    press_by_keyboard(view.root.page, "deliver b0>w 2")
+    expect(view.root.get_by_role("button", name="Next level")).to_be_enabled()
 
 
 def test_every_level_can_be_won_by_clicks_in_the_dark_too(lab: JupyterLab) -> None:
@@ -215,11 +214,11 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     expect(page.get_by_label("Compare with")).to_be_visible()
     assert page.evaluate(OUTERMOST) <= width
     button("Solution").tap()
-    expect(button("Next level")).to_be_visible()
+    expect(button("Next level")).to_be_enabled()
     button("When did it become inevitable?").tap()
     expect(page.get_by_role("img", name="The share of other futures")).to_be_visible()
     expect(page.get_by_role("alert")).to_contain_text("futures break this promise")
-    expect(button("When did it become inevitable?")).to_be_visible()
+    expect(button("When did it become inevitable?")).to_be_enabled()
     expect(page.get_by_role("progressbar")).to_have_count(0)
     page.get_by_text("What the symbols mean").tap()
     page.locator("summary", has_text="Why “").tap()
@@ -256,7 +255,7 @@ def test_a_solved_level_is_ticked_in_this_browser(touched: Callable[[int, str], 
     levels = page.locator("ol li")
     view = open_level(page, 1)
     view.get_by_role("button", name="Solution").tap()
-    expect(view.get_by_role("button", name="Next level")).to_be_visible()
+    expect(view.get_by_role("button", name="Next level")).to_be_enabled()
     expect(levels.first).not_to_contain_text("solved")  # The player has not found this solution.
     view.get_by_role("button", name="Start over").tap()
     for move in LEVELS[0].solution:
@@ -269,13 +268,82 @@ def test_a_solved_level_is_ticked_in_this_browser(touched: Callable[[int, str], 
     page.screenshot(path=ARTIFACTS / "play-ticks.png")
 
 
+BOXES = """() => [".lk-controls", ".lk-remarks", ".lk-picture"].map((each) =>
+    document.querySelector(each).getBoundingClientRect().top + scrollY)"""
+
+
+@pytest.mark.parametrize("width", [900, 1400])
+def test_buttons_and_picture_stay_in_place_while_a_level_is_played(
+    width: int, touched: Callable[[int, str], Page]
+) -> None:
+    page = touched(width, "light")
+    view = open_level(page, 7)
+    before = page.evaluate(BOXES)
+    for move in LEVELS[6].solution:
+        view.locator(f'[data-on="{move}"]').dispatch_event("click")
+        expect(view.locator(f'[data-on="{move}"]')).to_have_count(0)
+        assert page.evaluate(BOXES) == before
+    expect(view.locator(".lk-outcome")).to_contain_text("a confirmed entry is lost")
+    assert page.evaluate(BOXES) == before
+    page.screenshot(path=ARTIFACTS / f"play-won-in-place-{width}.png", full_page=True)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_move_can_be_made_in_the_past(theme: str, touched: Callable[[int, str], Page]) -> None:
+    page = touched(900, theme)
+    view = open_level(page, 8)
+    slider, outcome = view.get_by_role("slider"), view.locator(".lk-outcome")
+    assert slider.input_value() == slider.get_attribute("max")
+    for move in LEVELS[7].solution[:8]:
+        view.locator(f'[data-on="{move}"]').dispatch_event("click")
+        expect(view.locator(f'[data-on="{move}"]')).to_have_count(0)
+    expect(outcome).to_be_visible()
+    now = view.get_by_role("button", name="Go to now")
+    expect(now).to_be_hidden()
+    slider.fill("2000")
+    expect(now).to_be_visible()
+    expect(outcome).to_be_hidden()
+    expect(view.locator(".lk-notice")).to_be_empty()
+    view.locator('[data-act="deliver"]').first.dispatch_event("click")
+    expect(view.locator(".lk-remarks")).to_contain_text("8 moves")
+    page.screenshot(path=ARTIFACTS / f"play-past-{theme}.png")
+    now.tap()
+    expect(now).to_be_hidden()
+    expect(outcome).to_be_visible()
+
+
+def test_the_picture_has_a_frame_only_for_the_keyboard(touched: Callable[[int, str], Page]) -> None:
+    page = touched(900, "light")
+    view = open_level(page, 1)
+    view.locator('[data-on="deliver w>b1 2"]').click()
+    expect(view.locator(".lk-remarks")).to_contain_text("1 move")
+    picture = view.locator(".lk-picture > svg")
+    assert picture.evaluate("(each) => getComputedStyle(each).outlineStyle") == "none"
+    press_by_keyboard(page, "deliver b1>w 2")
+    expect(view.locator(".lk-remarks")).to_contain_text("in 2 moves")
+    expect(picture).to_be_focused()
+    assert picture.evaluate("(each) => getComputedStyle(each).outlineStyle") == "solid"
+
+
+def test_the_next_level_is_in_view(touched: Callable[[int, str], Page]) -> None:
+    page = touched(900, "light")
+    view = open_level(page, 1)
+    view.get_by_role("button", name="Solution").tap()
+    page.evaluate("scrollTo(0, 0)")
+    view.get_by_role("button", name="Next level").tap()
+    expect(view.locator(".lk-remarks")).to_contain_text("Level 2 of 10")
+    expect(view.locator(".lk-picture")).to_be_in_viewport(ratio=1)
+    slider = view.get_by_role("slider")
+    assert slider.input_value() == slider.get_attribute("max")
+
+
 @pytest.mark.parametrize("number", [3, 4])
 def test_the_final_check_is_played_only_when_the_player_asks_for_it(
     number: int, touched: Callable[[int, str], Page]
 ) -> None:
     page = touched(900, "dark")
     view = open_level(page, number)
-    while view.get_by_role("button", name="Deliver the rest").count():
+    while view.get_by_role("button", name="Deliver the rest").is_enabled():
         move = view.locator('[data-act="deliver"]').first
         name = move.get_attribute("data-on")
         move.tap()
@@ -305,7 +373,7 @@ def test_a_level_is_won_on_the_site_with_python_in_the_tab(
         expect(solution).to_be_visible(timeout=120_000)
         page.get_by_role("button", name=card("add entry 0", "w to b2")).click()
         page.get_by_role("button", name=card("entry 0 is stored", "b2 to w")).click()
-        expect(page.get_by_role("button", name="Next level")).to_be_visible()
+        expect(page.get_by_role("button", name="Next level")).to_be_enabled()
         page.locator("body").screenshot(path=ARTIFACTS / "play-site.png")
         page.close()
         assert site.asked_elsewhere() == []

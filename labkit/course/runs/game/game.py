@@ -107,7 +107,7 @@ class Game(Play):
         return lines
 
     def _missed(self) -> str:
-        unused = " You still had a power cut." if self.left("crash") else ""
+        unused = " You can still cut the power of a bookie." if self.left("crash") else ""
         unused += " You could still have lost a message." if self.left("lose") else ""
         return (
             "The run has ended, because no message was in flight, and the goal was not reached."

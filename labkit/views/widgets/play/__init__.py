@@ -151,7 +151,7 @@ class PlayView(PlayingView):
         """Return whether the player is allowed to make this move, assuming that the move is
         possible.
         """
-        return True
+        return not self.played.is_over
 
     def allowed(self) -> list[str]:
         return [move for move in self.played.possible if self.offers(move)]

@@ -56,7 +56,7 @@ class Played:
     late_syncs  the `seq` of each event that reports a sync too early, with the `seq` of the event
                 before which the sync happened, or -1 if it has not happened
     in_flight   the messages in flight
-    cuts        the possible power cuts, as moves
+    cuts        the possible power cuts, as moves; after the end of the run, those before its end
     wait        the move that lets requests time out, or ""
     is_over     whether no message was left, so that the run has ended and everything was read back
     broken      the verdicts about the promises that are broken so far
@@ -179,7 +179,7 @@ def _play(start: Scenario, moves: Sequence[str], *, is_quick: bool, rest: Rest =
         replace(trace, scenario=replace(start, in_turn=True, decisions=dict(world.decided))),
         world.late_syncs,
         () if is_over else world.in_flight(),
-        () if is_over else world.possible_crashes(),
+        world.possible_crashes(),
         "" if is_over else world.possible_wait(),
         is_over,
         (*broken(check_all(trace, is_complete=True)), *([lost] if lost else [])),

@@ -122,7 +122,10 @@ def test_a_level_that_ends_without_a_broken_promise_says_how_to_go_on() -> None:
     game = Game(3)
     choose(game, "rest")
     assert not game.has_won
-    assert "not reached. You still had a power cut. Undo some moves, or start over." in lines(game)
+    assert (
+        "not reached. You can still cut the power of a bookie. Undo some moves, or start over."
+        in lines(game)
+    )
 
 
 def test_the_correct_protocol_says_how_many_states_were_tried() -> None:
@@ -165,6 +168,27 @@ def test_readers_are_described_without_the_number_of_the_last_entry() -> None:
     svg = game.svg()
     assert "did not get the last entry from b1" in svg
     assert "entry -1" not in svg
+
+
+def test_the_power_can_still_be_cut_after_the_last_delivery() -> None:
+    game = Game(3)
+    press(game, "deliver w>b0 2", "deliver b0>w 2")
+    assert game.played.is_over
+    assert game.allowed() == ["crash b0 1"]
+    press(game, "crash b0 1")
+    assert game.has_won
+    assert "in 3 moves: par!" in lines(game)
+
+
+def test_a_level_is_not_solved_by_the_last_move_of_the_solution() -> None:
+    game = Game(1)
+    choose(game, "solution")
+    choose(game, "undo")
+    press(game, game.level.solution[-1])
+    assert (game.has_won, game.film["solved"]) == (True, 0)
+    choose(game, "again")
+    press(game, *game.level.solution)
+    assert game.film["solved"] == 1
 
 
 def test_a_reader_that_fences_nothing_is_not_said_to_have_fenced() -> None:
