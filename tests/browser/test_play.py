@@ -201,7 +201,7 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     )
     svg = page.locator(".lk-place .lk-picture svg")
     expect(svg).to_contain_text("This play: 3 moves")
-    for title in ("This play: 3 moves", "Branch 1: 3 moves"):
+    for title in ("This play: 3 moves", "Branch: 3 moves"):
         run = svg.locator("g", has_text=title).last
         box = run.bounding_box()
         assert box is not None
@@ -284,6 +284,10 @@ def test_buttons_and_picture_stay_in_place_while_a_level_is_played(
         expect(view.locator(f'[data-on="{move}"]')).to_have_count(0)
         assert page.evaluate(BOXES) == before
     expect(view.locator(".lk-outcome")).to_contain_text("a confirmed entry is lost")
+    assert page.evaluate(BOXES) == before
+    view.get_by_role("button", name="Start over").tap()
+    view.locator('[data-on="deliver w>b0 2"]').dispatch_event("click")
+    expect(view.get_by_label("Compare with")).to_be_enabled()
     assert page.evaluate(BOXES) == before
     page.screenshot(path=ARTIFACTS / f"play-won-in-place-{width}.png", full_page=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from labkit import __version__
 from labkit.course.runs.game.game import Game
-from labkit.course.runs.play import Play
+from labkit.course.runs.play import Play, two_plays
 from labkit.course.runs.timeline import timeline
 from labkit.system.check import broken, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
@@ -30,6 +30,7 @@ from labkit.views.widgets.scene_view import Message, SceneView
 from labkit.views.widgets.space_time import SpaceTime
 from labkit.views.widgets.timeline import TimelineView
 from labkit.worlds.sim.crash_map.crash_map import crash_map
+from labkit.worlds.sim.play.played import play
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import CrashMapLink, RunLink, parse_link
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -191,6 +192,15 @@ def _play(link: RunLink, source: Source) -> PlayingView:
     return Play(link.scenario, at=link.at)
 
 
+def _two_plays(link: RunLink, source: Source) -> TimelineView:
+    if link.other is None:
+        return _timeline(link, source)
+    view = two_plays(play(link.scenario), play(link.other))
+    this, branch = view.shown
+    view.put(this, branch, min(link.at + 1, len(view.run.events)))
+    return view
+
+
 VIEWS: Mapping[str, Callable[[RunLink, Source], PlayingView]] = {
     "ClusterView": lambda link, source: ClusterView(source, link.selection.ledger, link.at),
     "EnsembleHistory": lambda link, source: EnsembleHistory(source, link.selection.ledger, link.at),
@@ -200,6 +210,7 @@ VIEWS: Mapping[str, Callable[[RunLink, Source], PlayingView]] = {
     "RecoveryProgress": lambda link, source: RecoveryProgress(source, link.at),
     "SpaceTime": _space_time,
     "TimelineView": _timeline,
+    "TwoPlays": _two_plays,
 }
 
 

@@ -13,7 +13,6 @@ from labkit.views.widgets.timeline import PlayedRun, TimelineView
 from labkit.views.widgets.verdict_words import failure_of
 from labkit.worlds.sim.play.played import Played, play
 from labkit.worlds.sim.scenario.scenario import Scenario
-from labkit.worlds.sim.trace import Trace
 
 
 class Play(PlayView):
@@ -53,21 +52,24 @@ class Play(PlayView):
         """Return a timeline that shows this play and the branch with this index, both continued to
         the end.
         """
-        branch: Played = self.branches[number]
-        return TwoPlays(
-            _in_timeline("This play", self.played, self.continued()),
-            _in_timeline(f"Branch {number + 1}", branch, branch.whole()),
-        )
+        return two_plays(self.played, self.branches[number])
 
 
 class TwoPlays(TimelineView):
     """Shows a play and a branch of it side by side."""
 
     question = "Two plays of the same scenario: what did your moves change?"
+    linked_as = "TwoPlays"
     names = ("play", "branch")
 
 
-def _in_timeline(title: str, played: Played, whole: Trace) -> PlayedRun:
+def two_plays(this: Played, branch: Played) -> TwoPlays:
+    """Return a timeline of two plays, both continued to the end."""
+    return TwoPlays(_in_timeline("This play", this), _in_timeline("Branch", branch))
+
+
+def _in_timeline(title: str, played: Played) -> PlayedRun:
+    whole = played.whole()
     run = in_timeline(whole, f"{title}: {counted(len(played.moves), 'move')}")
     broken = [replace(each, moment=moment_words(played, whole, each.seq)) for each in run.broken]
     return replace(run, broken=broken, late_syncs=played.whole_late_syncs())

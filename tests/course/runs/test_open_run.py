@@ -14,7 +14,7 @@ from labkit.course.runs.broken_runs import RepairCounterexample, SpaceTimeCounte
 from labkit.course.runs.game.game import Game
 from labkit.course.runs.game.levels import LEVELS
 from labkit.course.runs.open_run import VIEWS, open_run, page_of
-from labkit.course.runs.play import Play
+from labkit.course.runs.play import Play, two_plays
 from labkit.course.runs.timeline import RunCounterexample, timeline
 from labkit.course.runs.trial import CrashCounterexample, must_survive
 from labkit.system.check import Outcome, Verdict
@@ -31,6 +31,7 @@ from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.timeline import TimelineView
 from labkit.worlds.sim.explore.counterexamples import counterexample
 from labkit.worlds.sim.machine.loop import BudgetError
+from labkit.worlds.sim.play.played import play
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import CrashMapLink, RunLink, parse_link
 from labkit.worlds.sim.scenario.scenario import Scenario
@@ -51,7 +52,9 @@ MAKERS: dict[str, Any] = {
     "TimelineView": lambda: timeline(TRACE),
     "Play": lambda: to_the_end(Play(replace(TRACE.scenario, seed=None))),
     "Game": lambda: to_the_end(Game(4)),
+    "TwoPlays": lambda: two_plays(*(play(Game(4).level.faulty, moves) for moves in TWO)),
 }
+TWO: tuple[tuple[str, ...], ...] = ((), ("crash b0 0",))
 
 
 def to_the_end(view: Play) -> Play:

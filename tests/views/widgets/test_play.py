@@ -273,7 +273,7 @@ def test_a_play_and_a_branch_are_shown_side_by_side(view: Play) -> None:
     assert labels(view)[0] == "Back to the play"
     assert [run.title for run in view.comparison.shown] == [
         "This play: 1 move",
-        "Branch 1: 1 move",
+        "Branch: 1 move",
     ]
     link = RunLink.parse(view.film["link"])
     assert (link.scenario, link.other) == (view.scenario, view.branches[0].scenario)

@@ -73,7 +73,11 @@ export class Controls {
     if (kind === "number") return this.number(control);
     const field = make(
       "select",
-      { "aria-label": label, onchange: () => this.send({ set: name, value: field.value }) },
+      {
+        "aria-label": label,
+        "data-name": name,
+        onchange: () => this.send({ set: name, value: field.value }),
+      },
       ...options.map(([key, words]) => make("option", { value: key }, words)),
     );
     field.value = String(value);

@@ -375,7 +375,8 @@ class PlayView(PlayingView):
         self.notice = "; ".join(f"✘ {failure_of(each.name)}" for each in fresh)
 
     def opening(self) -> float:
-        if self.opens_at is not None and self.opens_at >= self._last_seq:
+        at, last = self.opens_at, len(self.run.events) - 1
+        if at is not None and min(at, last) == self._last_seq:
             self.opens_at = None
         return super().opening()
 

@@ -6,8 +6,10 @@ import pytest
 
 from labkit.course.runs.game.game import Game
 from labkit.course.runs.game.levels import LEVELS, RULES
+from labkit.course.runs.open_run import open_run
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.views.widgets.play import move_of
+from labkit.views.widgets.timeline import TimelineView
 
 
 def lines(game: Game) -> str:
@@ -254,6 +256,13 @@ def test_a_comparison_shows_a_copy_in_memory_until_the_disk_has_it() -> None:
     assert any("b0 reports a sync, but entry 0 is not on its disk yet" in each for each in words)
     assert not any("entry 0 of ledger 0 is now durable" in each for each in words)
     assert "0 lost" in str(game.film)
+    opened = open_run(game.film["link"])
+    assert isinstance(opened, TimelineView)
+    assert isinstance(game.comparison, TimelineView)
+    assert [each.title for each in opened.shown] == ["This play: 3 moves", "Branch: 1 move"]
+    assert [each.late_syncs for each in opened.shown] == [
+        each.late_syncs for each in game.comparison.shown
+    ]
 
 
 @pytest.mark.parametrize("number", range(1, 11))
