@@ -32,7 +32,9 @@ def quiet() -> Trace:
 
 
 def label_of(view: PlayingView, name: str) -> str:
-    return next((each["label"] for each in view.controls if each["name"] == name), "")
+    """Return the label of a control, or "" if there is none or if it cannot be used."""
+    usable = (each for each in view.controls if not each.get("disabled"))
+    return next((each["label"] for each in usable if each["name"] == name), "")
 
 
 def try_moment(view: PlayingView) -> None:
