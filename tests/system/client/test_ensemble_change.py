@@ -22,8 +22,10 @@ from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Write
 from tests.system.client.scripted_bookies import LEDGER, Script, pushed
 from tests.until import until
+from tests.virtual_time import in_virtual_time
 
 
+@in_virtual_time
 async def test_every_response_of_a_replaced_bookie_is_reported() -> None:
     script = Script(3, 3, 2, spares=1)
     *_, b3, b4 = script.bookies
@@ -36,6 +38,7 @@ async def test_every_response_of_a_replaced_bookie_is_reported() -> None:
     assert acked == [(1, "b3"), (2, "b3")]
 
 
+@in_virtual_time
 async def test_the_writer_fails_before_its_metadata_becomes_too_large_to_store() -> None:
     script = Script(3, 3, 3, spares=1)
     writer, [added] = await pushed(script, 1)
@@ -79,6 +82,7 @@ def test_without_a_spare_bookie_the_writer_searches_for_one_once_a_second(
 
 
 @pytest.mark.promise("Bookies that fail repeatedly are avoided for a time")
+@in_virtual_time
 async def test_a_bookie_that_fails_repeatedly_is_avoided_for_a_time() -> None:
     config = ClientConfig(60.0, bookie_error_threshold=2, bookie_quarantine_time_s=3600.0)
     script = Script(2, 2, 2, spares=2, config=config)
@@ -91,6 +95,7 @@ async def test_a_bookie_that_fails_repeatedly_is_avoided_for_a_time() -> None:
 
 
 @pytest.mark.promise("Adds are pipelined up to a limit")
+@in_virtual_time
 async def test_drain_limits_the_number_of_unconfirmed_entries() -> None:
     script = Script(1, 1, 1, config=ClientConfig(60.0, max_pending_adds=3))
     writer = script.writer()
@@ -123,6 +128,7 @@ def test_a_bookie_that_fails_in_the_first_second_of_the_clock_is_replaced_at_onc
     assert changed.time_us - failed.time_us < 10_000
 
 
+@in_virtual_time
 async def test_a_change_with_an_unknown_outcome_ends_the_writer() -> None:
     script = Script(3, 3, 2, spares=1)
     _, [added] = await pushed(script, 1)
@@ -134,6 +140,7 @@ async def test_a_change_with_an_unknown_outcome_ends_the_writer() -> None:
         await added
 
 
+@in_virtual_time
 async def test_the_writer_continues_without_metadata_while_qa_bookies_respond(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,6 +15,7 @@ from labkit.system.model.wire import Code
 from tests.system.client.recovering import end, payloads, recovered
 from tests.system.client.scripted_bookies import Script, pushed
 from tests.until import DEADLINE_S, until
+from tests.virtual_time import in_virtual_time
 
 HASTY = ClientConfig(request_timeout_s=60.0, add_entry_quorum_timeout_s=0.05)
 ONE_CHANGE = ClientConfig(request_timeout_s=60.0, max_allowed_ensemble_changes=1)
@@ -24,6 +25,7 @@ ONE_CHANGE = ClientConfig(request_timeout_s=60.0, max_allowed_ensemble_changes=1
     "A writer fails if an add lacks Qa acknowledgements after `addEntryQuorumTimeoutSec`, or "
     "after more than `maxNumEnsembleChanges` ensemble changes; recovery has neither limit"
 )
+@in_virtual_time
 async def test_add_without_its_acknowledgements_in_time_ends_the_writer() -> None:
     script = Script(3, 3, 2, config=HASTY)
     writer, adds = await pushed(script, 2)
@@ -41,6 +43,7 @@ async def test_add_without_its_acknowledgements_in_time_ends_the_writer() -> Non
     assert (writer.metadata.state, writer.metadata.last_entry_id) == (LedgerState.CLOSED, 0)
 
 
+@in_virtual_time
 async def test_every_writer_of_the_client_has_the_timeout() -> None:
     script = Script(1, 1, 1, config=HASTY)
     writer = await script.client.create_ledger(1, 1, 1)
@@ -48,6 +51,7 @@ async def test_every_writer_of_the_client_has_the_timeout() -> None:
         await writer.add(b"")
 
 
+@in_virtual_time
 async def test_add_that_has_its_acknowledgements_is_not_late_while_the_ensemble_changes() -> None:
     script = Script(3, 3, 2, spares=1, config=HASTY)
     writer, [added] = await pushed(script, 1)
@@ -64,6 +68,7 @@ async def test_add_that_has_its_acknowledgements_is_not_late_while_the_ensemble_
     assert await added == 0
 
 
+@in_virtual_time
 async def test_writer_that_has_nothing_to_wait_for_is_never_late() -> None:
     script = Script(1, 1, 1, config=HASTY)
     script.all_serve()
@@ -75,6 +80,7 @@ async def test_writer_that_has_nothing_to_wait_for_is_never_late() -> None:
     assert not writer.is_ended
 
 
+@in_virtual_time
 async def test_add_is_not_late_before_its_own_time_is_up() -> None:
     config = ClientConfig(request_timeout_s=60.0, add_entry_quorum_timeout_s=0.4)
     script = Script(1, 1, 1, config=config)
@@ -94,6 +100,7 @@ async def test_add_is_not_late_before_its_own_time_is_up() -> None:
 
 
 @pytest.mark.parametrize("off", [0.0, -1.0])
+@in_virtual_time
 async def test_without_a_timeout_a_writer_waits_as_long_as_its_bookies(off: float) -> None:
     config = ClientConfig(request_timeout_s=60.0, add_entry_quorum_timeout_s=off)
     script = Script(1, 1, 1, config=config)
@@ -107,6 +114,7 @@ async def test_without_a_timeout_a_writer_waits_as_long_as_its_bookies(off: floa
     assert isinstance(added.exception(), BKWriteException)
 
 
+@in_virtual_time
 async def test_writer_that_needs_more_ensemble_changes_than_allowed_ends() -> None:
     script = Script(2, 2, 2, spares=2, config=ONE_CHANGE)
     writer, adds = await pushed(script, 2)
@@ -128,6 +136,7 @@ async def test_writer_that_needs_more_ensemble_changes_than_allowed_ends() -> No
     assert end(await script.stored_metadata()) == (LedgerState.CLOSED, 0, 7)
 
 
+@in_virtual_time
 async def test_change_that_another_client_prevented_does_not_count() -> None:
     script = Script(2, 2, 2, spares=1, config=ONE_CHANGE)
     _, [added] = await pushed(script, 1)
@@ -144,6 +153,7 @@ async def test_change_that_another_client_prevented_does_not_count() -> None:
     assert await added == 0
 
 
+@in_virtual_time
 async def test_recovery_replaces_as_many_bookies_as_it_needs() -> None:
     config = ClientConfig(60.0, max_allowed_ensemble_changes=0, add_entry_quorum_timeout_s=0.001)
     script = Script(3, 3, 2, spares=1, config=config)

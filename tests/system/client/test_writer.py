@@ -29,6 +29,7 @@ from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.model.wire import MAX_FRAME_SIZE, AddBatch, Code, encode_add
 from tests.system.client.scripted_bookies import LEDGER, Script
 from tests.until import until
+from tests.virtual_time import in_virtual_time
 
 
 def requests(script: Script, place: int) -> list[AddBatch]:
@@ -38,6 +39,7 @@ def requests(script: Script, place: int) -> list[AddBatch]:
 @pytest.mark.promise(
     "An entry goes to the write set of its entry id, with the same bytes for every bookie"
 )
+@in_virtual_time
 async def test_each_entry_goes_to_its_write_set() -> None:
     script = Script(4, 3, 2)
     writer = script.writer()
@@ -53,6 +55,7 @@ async def test_each_entry_goes_to_its_write_set() -> None:
 
 
 @pytest.mark.promise("An entry is confirmed after Qa acknowledgements, and in order")
+@in_virtual_time
 async def test_entry_is_confirmed_by_the_ack_that_completes_its_quorum() -> None:
     script = Script(3, 3, 2)
     writer = script.writer()
@@ -68,6 +71,7 @@ async def test_entry_is_confirmed_by_the_ack_that_completes_its_quorum() -> None
     assert writer.last_add_confirmed == 0
 
 
+@in_virtual_time
 async def test_second_ack_of_the_same_bookie_does_not_count() -> None:
     script = Script(3, 3, 2)
     added = script.writer().add(b"x")
@@ -77,6 +81,7 @@ async def test_second_ack_of_the_same_bookie_does_not_count() -> None:
     assert not added.done()
 
 
+@in_virtual_time
 async def test_entries_are_confirmed_in_order_whatever_the_order_of_acks() -> None:
     script = Script(3, 3, 2)
     writer = script.writer()
@@ -97,6 +102,7 @@ async def test_entries_are_confirmed_in_order_whatever_the_order_of_acks() -> No
 
 
 @pytest.mark.promise("An entry carries the LastAddConfirmed of the time when it was sent")
+@in_virtual_time
 async def test_entry_carries_the_last_add_confirmed_of_the_moment_it_was_pushed() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
@@ -117,6 +123,7 @@ async def test_entry_carries_the_last_add_confirmed_of_the_moment_it_was_pushed(
     ]
 
 
+@in_virtual_time
 async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
     script = Script(3, 3, 2)
     writer = script.writer()
@@ -150,6 +157,7 @@ async def push_three_that_fail(*, closes: bool) -> None:
 
 
 @pytest.mark.parametrize(("closes", "count"), [(False, 1), (True, 0)])
+@in_virtual_time
 async def test_adds_that_fail_together_and_that_nothing_awaits_are_one_complaint(
     closes: bool, count: int
 ) -> None:
@@ -160,6 +168,7 @@ async def test_adds_that_fail_together_and_that_nothing_awaits_are_one_complaint
     assert len(complaints) == count
 
 
+@in_virtual_time
 async def test_writer_that_failed_is_not_said_to_have_confirmed() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
@@ -182,6 +191,7 @@ async def test_writer_that_failed_is_not_said_to_have_confirmed() -> None:
         (Code.UNAUTHORIZED, BKUnauthorizedAccessException),
     ],
 )
+@in_virtual_time
 async def test_one_bookie_that_is_fenced_or_knows_another_key_stops_the_writer(
     code: Code, error: type[Exception]
 ) -> None:
@@ -196,6 +206,7 @@ async def test_one_bookie_that_is_fenced_or_knows_another_key_stops_the_writer(
         writer.add(b"y")
 
 
+@in_virtual_time
 async def test_acks_after_the_end_confirm_nothing() -> None:
     script = Script(3, 3, 2)
     writer = script.writer()
@@ -208,6 +219,7 @@ async def test_acks_after_the_end_confirm_nothing() -> None:
     assert writer.last_add_confirmed == -1
 
 
+@in_virtual_time
 async def test_bookie_that_cannot_be_reached_is_named_with_the_reason() -> None:
     script = Script(1, 1, 1)
     script.bookies[0].is_up = False
@@ -218,12 +230,14 @@ async def test_bookie_that_cannot_be_reached_is_named_with_the_reason() -> None:
 
 
 @pytest.mark.promise("A bookie that does not respond in time counts as failed")
+@in_virtual_time
 async def test_silence_is_a_timeout() -> None:
     script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=0.01))
     with pytest.raises(BKNotEnoughBookiesException, match="b1 did not respond for entry 0 of"):
         await script.writer().add(b"x")
 
 
+@in_virtual_time
 async def test_closed_client_fails_adds_and_does_not_connect() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
@@ -238,6 +252,7 @@ async def test_closed_client_fails_adds_and_does_not_connect() -> None:
     assert script.bookies[0].connect_count == 1
 
 
+@in_virtual_time
 async def test_payload_above_the_limit_of_a_frame_is_refused_and_takes_no_id() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
@@ -255,6 +270,7 @@ def test_largest_payload_fits_into_a_frame_with_the_largest_digest() -> None:
 
 
 @pytest.mark.promise("Closing a ledger sets its last entry to LastAddConfirmed")
+@in_virtual_time
 async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -> None:
     script = Script(1, 1, 1)
     writer = script.writer()
@@ -271,6 +287,7 @@ async def test_close_fails_what_is_not_confirmed_and_fixes_the_end_before_it() -
     assert (metadata.last_entry_id, metadata.length) == (0, 3)
 
 
+@in_virtual_time
 async def test_ledger_closed_by_another_client_at_another_entry_is_an_error() -> None:
     script = Script(1, 1, 1)
     await script.manager.write(LEDGER, script.metadata.closed(5, 50), 0)
@@ -278,6 +295,7 @@ async def test_ledger_closed_by_another_client_at_another_entry_is_an_error() ->
         await script.writer().close()
 
 
+@in_virtual_time
 async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
     script = Script(1, 1, 1)
     script.all_serve()
@@ -287,6 +305,7 @@ async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
     await writer.all_confirmed()
 
 
+@in_virtual_time
 async def test_writer_keeps_its_rules_while_its_events_are_not_heard() -> None:
     script = Script(3, 3, 2, spares=1)
     writer = LedgerWriter(
