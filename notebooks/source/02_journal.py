@@ -1,15 +1,15 @@
 # %% [markdown]
 # # 02 · What makes an entry durable?
 #
-# A bookie acknowledges thousands of adds per second, and a power cut must not lose a single one of them. The bookie keeps that promise with one kind of file: the **journal**, its write-ahead log.
+# A bookie acknowledges thousands of adds per second, and a power failure must not lose a single one of them. To keep that promise, the bookie needs only one kind of file: the **journal**, its write-ahead log.
 #
-# **At the end you can** read a journal byte by byte, explain why a bookie pads (fills up) the blocks of its journal, explain the costs and benefits of syncing many adds at once, and find the end of a journal whose last record was torn by a crash. You also have a journal of your own, the first part of a bookie that grows until [lesson 16](16-build-a-bookie.ipynb).
+# **At the end you can** read a journal byte by byte, explain why a bookie pads the blocks of its journal, weigh the costs and benefits of syncing many adds at once, and find the end of a journal whose last record was torn by a crash. You will also have written a journal, the first part of a bookie that you complete in [lesson 16](16-build-a-bookie.ipynb).
 #
-# **Takes** about 60 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01. Writing your journal takes about 80 more minutes. You can do it now or at home.
+# **Takes** about 60 minutes. **Needs** only Python, and also works in a browser tab. **Prerequisite:** lesson 01. Allow about 80 more minutes for writing your journal, now or at home.
 #
-# > **The rule: ack after sync.** A bookie acknowledges an add only after the sync of the group that contains its journal record has returned. When the bookie starts, it reads the journal (**replay**) and finds everything that it had acknowledged.
+# > **The rule: ack after sync.** A bookie acknowledges an add only after it has synced the group of journal records that contains this add. When the bookie starts, it reads the journal (**replay**) and recovers every add that it has acknowledged.
 #
-# This lesson is plain Python, too. The disks are simulated, so that they can fail on demand, but the journal code is the real one.
+# This lesson is plain Python, too. The disks are simulated so that they can fail on demand, but the journal code is real.
 
 # %% tags=["parameters"]
 payload_size = 20
@@ -55,9 +55,9 @@ bookie.commit()
 XRay(journal_bytes(bookie))
 
 # %% [markdown]
-# A header of 512 bytes is followed by **records**. Each record is a length word and a body, and every body starts with the ledger id and the entry id. The body of an add is the entry as its client packed it ([lesson 01](01-entry.ipynb)).
+# The journal consists of a 512-byte header and a series of **records**. Each record is a length word and a body, and every body starts with the ledger id and the entry id. The body of an add is the entry, exactly as the client packed it ([lesson 01](01-entry.ipynb)).
 #
-# You did not write the first record. Its entry id is negative, which marks a **special record**:
+# You did not add the first record. Its negative entry id marks it as a **special record**:
 #
 # | entry id | record | what replay does with it |
 # | --- | --- | --- |
@@ -66,9 +66,9 @@ XRay(journal_bytes(bookie))
 # | -0x2000 | fence | rejects later adds to the ledger |
 # | -0x8000 | explicit LAC | restores the writer's LastAddConfirmed |
 #
-# The **master key** is derived from the ledger's password, and only clients with this key can add entries. A **fence** shuts out the old writer when another client takes over the ledger ([lesson 08](08-fencing-recovery.ipynb)). **LastAddConfirmed** (LAC) is the last entry that has been confirmed to the writer. A writer with nothing to add can announce it in a separate record, the **explicit LAC** ([lesson 06](06-lac.ipynb)).
+# The **master key** is derived from the ledger's password, and only clients with this key can add entries. A **fence** shuts out the old writer when another client takes over the ledger ([lesson 08](08-fencing-recovery.ipynb)). **LastAddConfirmed** (LAC) is the last entry that has been confirmed to the writer. An idle writer can announce its LAC in a message of its own, the **explicit LAC** ([lesson 06](06-lac.ipynb)).
 #
-# Before the next write, the bookie fills the rest of the last block of 512 bytes with **padding**, so that the next record starts in a new block.
+# Before the next write, the bookie fills the rest of the last 512-byte block with **padding**, so that the next record starts in a new block.
 #
 # **Predict.** The picture ends at the offset where the next record will start. What is this offset?
 
@@ -87,7 +87,7 @@ compare("the next record begins at", end_of_journal(bookie))
 # %% [markdown]
 # ## 2 · One sync for many
 #
-# A sync takes as long for one record as for a hundred, so a bookie batches records. All waiting records become one **group**, which is written with a single write and made durable with a single sync. Then all of its adds are acknowledged. Count the disk operations:
+# A sync takes as long for one record as for a hundred, so a bookie batches records. All waiting records become one **group**. The bookie writes the group with a single write, syncs it once, and then acknowledges all of its adds. Count the disk operations:
 
 # %%
 for size in sorted({1, group_size, 12}):
@@ -96,11 +96,11 @@ for size in sorted({1, group_size, 12}):
     print(f"12 adds in groups of {size:>2}: {line}")
 
 # %% [markdown]
-# Small groups not only cause more syncs, they also write more bytes. The difference is the padding: each group is padded to a multiple of `journalAlignmentSize` (512). Because a synced block is never written again, a torn write can only damage data that has not been acknowledged.
+# With small groups, the bookie not only syncs more often but also writes more bytes. The extra bytes are padding: each group is padded to a multiple of `journalAlignmentSize` (512). The bookie never rewrites a block after syncing it, so a torn write can damage only data that has not been acknowledged.
 #
-# Padding looks like a record, except that it has the mask -0x100 instead of a length. After the mask come the number of zeros and then the zeros themselves. The mask and the number are 4 bytes each, big-endian, like a length word.
+# Padding looks like a record, except that it has the mask -0x100 instead of a length. The mask is followed by the number of zeros and then by the zeros themselves. The mask and the number are 4 bytes each, big-endian, like a length word.
 #
-# **Predict.** 5 bytes are left in the block. How many bytes long is the padding?
+# **Predict.** 5 bytes are left in the block. How long, in bytes, is the padding?
 
 # %%
 # solution
@@ -113,7 +113,7 @@ predict("padding where 5 bytes are left", 5 + 512)
 compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 
 # %% [markdown]
-# Why doesn't the bookie simply write zeros? Because zeros mark the *end* of a journal, so replay would lose every acknowledged entry after them.
+# Why doesn't the bookie simply pad with zeros? Because zeros mark the *end* of a journal, so replay would miss every acknowledged entry after them.
 #
 # ### Your turn: the journal
 #
@@ -123,7 +123,7 @@ compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 step("bookie", 1)
 
 # %% [markdown]
-# Write your code in the next cell. The check saves what the cell defines in `mybookie.py`. It first tests your journal alone. Then your journal replaces the one of a real bookie, which crashes before every disk operation and restarts. Start with the header and `append`: the first test needs nothing else.
+# Write your code in the next cell. The check saves what the cell defines in `mybookie.py`. It first tests your journal alone. Then your journal replaces the journal of a real bookie. The check crashes and restarts this bookie before every disk operation. Start with the header and `append`, because the first test needs nothing else.
 
 
 # %%
@@ -133,11 +133,11 @@ step("bookie", 1)
 check("bookie", 1, parts=[Journal], seeds=6)
 
 # %% [markdown]
-# *Stuck? Run `hint("bookie", 1)` in a new cell for the first of three hints. Every exercise of this course has hints.*
+# *Stuck? Run `hint("bookie", 1)` in a new cell for the first of three hints. Every exercise in this course has hints.*
 #
 # ## 3 · Where does a journal end?
 #
-# A bookie preallocates each journal file with zeros, `journalPreAllocSizeMB` at a time, so that a sync does not also have to make a new file size durable. The file is never truncated. Its size therefore does not tell you where the records end, but a **length word of zero** does.
+# A bookie preallocates space for each journal file, `journalPreAllocSizeMB` at a time, and fills it with zeros. That way, most syncs do not have to make a new file size durable. The file is never truncated, so its size does not tell you where the records end. Instead, a **length word of zero** marks the end.
 
 # %%
 bookie.add((5, 1), payload_size=payload_size)
@@ -146,7 +146,7 @@ bookie.commit()
 print(journal_fields(bookie, "entry id", "mask", "preallocated"))
 
 # %% [markdown]
-# A crash in the middle of a write leaves part of a record: a **torn tail**. The torn record was never synced and so never acknowledged. Replay applies all complete records before it. If the file ends in the middle of the record, replay stops without an error. In a preallocated file, zeros follow the torn record; section 4 shows what happens then.
+# A crash in the middle of a write leaves part of a record: a **torn tail**. The torn record was never synced, so it was never acknowledged. Replay applies all complete records before it. If the file ends in the middle of a record, replay stops without an error. In a preallocated file, zeros follow the torn record. Section 4 shows what happens in that case.
 #
 # ### Your turn: read records until the torn tail
 #
@@ -164,7 +164,7 @@ check("bookie", 2, parts=[records])
 # %% [markdown]
 # ## 4 · Every possible crash
 #
-# The script below makes four adds in two groups. It runs in a bookie with every part that you have written; the other parts are labkit's. The picture is a **crash map**. Each row is a disk operation of the bookie, and the machine crashes just before it. Each column says what happens to the data that has not been synced by then: all of it is *lost* (the power failed), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. For each cell, the bookie is restarted and every acknowledged entry is looked up. Choose a cell.
+# The script below adds four entries in two groups. It runs in a bookie that uses the parts you have written so far; labkit provides the rest. The picture is a **crash map**. Each row is a disk operation of the bookie, and the machine crashes just before that operation. Each column is one possible fate of the unsynced data: all of it is *lost* (the power failed), all of it is *kept* (only the process was killed), the last write is *torn* in the middle, and so on. For each cell, labkit restarts the bookie and looks up every acknowledged entry. Choose a cell.
 
 # %%
 script = [Add(5, 0), Add(5, 1), Commit(), Add(5, 2), Add(5, 3), Commit()]
@@ -173,7 +173,7 @@ CrashMapView(crash_map(script, store_factory=your_bookie()))
 # %% [markdown]
 # ### Break something: acknowledge before the sync
 #
-# **Predict.** You run the same script, but the bookie acknowledges adds while the sync is still in progress. In which kind of crash are entries lost: when the process is killed, when the power fails, or both?
+# **Predict.** You run the same script, but the bookie acknowledges adds while the sync is still in progress. When are entries lost: when the process is killed, when the power fails, or in both cases?
 
 # %%
 # solution
@@ -190,11 +190,11 @@ compare("lost, if acknowledged before the sync", hasty.losing_crashes())
 CrashMapView(hasty)
 
 # %% [markdown]
-# Killing the process loses nothing, because the operating system still has everything that the process wrote. A test that only uses `kill -9` never finds this bug.
+# Killing the process loses nothing, because the operating system still has everything that the process wrote. A test that uses only `kill -9` never finds this bug.
 #
 # ### What replay cannot detect
 #
-# Journal records have no checksum. If a record is torn in a preallocated file, its length and its ids are intact, but its end consists of zeros. Replay accepts such a record. The add was never acknowledged, so no promise is broken, and a client that reads the entry detects the damage by its digest.
+# Journal records have no checksum. If a record is torn in a preallocated file, its length and its ids may be intact while its end consists of zeros. Replay accepts such a record. The add was never acknowledged, so this breaks no promise, and a client that reads the entry detects the damage because the digest does not match.
 
 # %%
 bookie = OneBookie()
@@ -209,7 +209,7 @@ except BKDigestMatchException as error:
 # %% [markdown]
 # ## 5 · Which journals can be deleted?
 #
-# A journal is not one file but a sequence of files. When a journal file is full, the bookie starts the next one, `<id in hex>.txn`, whose id is one higher. This is called *rolling*. A file counts as full after the first group that ends beyond `journalMaxSizeMB` (default 2048). A group is never split across two files.
+# A journal is not one file but a sequence of files. When a journal file is full, the bookie starts a new one, named `<id in hex>.txn`, with the next higher id. This is called *rolling*. A file counts as full after the first group that ends beyond `journalMaxSizeMB` (default 2048). A group is never split across two files.
 #
 # **Predict.** You add ten entries of 256 KiB, syncing after each one, with `journalMaxSizeMB` set to 1. How many files does the bookie write?
 
@@ -231,9 +231,9 @@ for name, entries in journal_files(big).items():
 compare("journals for ten entries", len(journal_files(big)))
 
 # %% [markdown]
-# Four entries of 256 KiB plus the header are more than 1 MiB, so each file is full after four entries. On disk, the first two files take up 2 MiB each: they are just over 1 MiB long, and space is preallocated in steps of 1 MiB.
+# Four entries of 256 KiB plus the header exceed 1 MiB, so each file is full after four entries. The first two files take up 2 MiB each on disk, because their contents are slightly longer than 1 MiB and space is preallocated in steps of 1 MiB.
 #
-# The bookie also starts a new journal file each time it starts. The files would eventually fill the disk if there were no **LastLogMark**. Everything before this mark is in the entry log and the index, and has been synced, so replay starts at the mark ([lesson 04](04-last-log-mark.ipynb)). After a flush, the older files are no longer needed:
+# The bookie also creates a new journal file each time it starts. The journal would eventually fill the disk if the bookie could not delete old files. To decide which files to delete, it keeps a mark, **LastLogMark**. Everything before this mark has been written to the entry log and the index and synced, so replay starts at the mark ([lesson 04](04-last-log-mark.ipynb)). After a flush, the bookie no longer needs the older files:
 
 # %%
 big.flush()
@@ -242,7 +242,7 @@ for name, entries in journal_files(big).items():
 print("LastLogMark points into", big.store.marks[0].file_name)
 
 # %% [markdown]
-# In [lesson 04](04-last-log-mark.ipynb), you write the rule that says which files can be deleted.
+# In [lesson 04](04-last-log-mark.ipynb), you write the rule that decides which files can be deleted.
 #
 # ## Your bookie so far
 
@@ -261,7 +261,7 @@ overview("bookie")
 # | `trim` | `Journal.checkpointComplete`, `journalMaxBackups` (5) |
 # | no sync at all | `journalSyncData=false`: an add is acknowledged as soon as it has been written |
 #
-# **A bug in version 4.17.** The force-write thread takes all waiting groups but syncs only the file of the last one. When the journal rolls, the groups in the old file are therefore acknowledged before that file has been synced. Here is the same bug in labkit:
+# **A bug in version 4.17.** The force-write thread collects all waiting groups but syncs only the file of the last group. When the journal rolls, the groups in the old file are therefore acknowledged before that file has been synced. Here is the same bug in labkit:
 
 # %%
 rolling = [Add(5, 0, MIB), Commit(), Add(5, 1), Commit()]
@@ -272,10 +272,10 @@ print(crash_map(rolling).smallest() or "labkit's own journal: safe")
 # %% [markdown]
 # ## 7 · Questions
 #
-# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>It is written ahead of the acknowledgement and ahead of the entry log, and that is what matters. The memtable is only memory: a crash destroys it, while everything synced to the journal survives. Lesson 04 shows why the memtable must come first.</details>
-# <details><summary>A journal has zeros in the middle, followed by valid records. What does replay find?</summary>Only the records before the zeros. Replay takes the zeros for the end of the file and continues with the next file.</details>
-# <details><summary>Why doesn't padding with 5 bytes left simply use those 5 bytes?</summary>The mask and the count take 8 bytes. If fewer are left, the padding has to extend to the end of the next block.</details>
-# <details><summary>How many bytes does a bookie write to its journal for a single add of 1 byte that is alone in its group?</summary>512: the record takes 41 bytes, and padding fills the rest. In a group of a hundred, each add costs little more than its 41 bytes.</details>
+# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>It is written ahead of the acknowledgement and the entry log, and that is what matters. The memtable exists only in memory, so a crash destroys it, while everything synced to the journal survives. Lesson 04 explains why the entry must reach the memtable first.</details>
+# <details><summary>A journal has zeros in the middle, followed by valid records. What does replay find?</summary>Only the records before the zeros. Replay treats the zeros as the end of the file and continues with the next file.</details>
+# <details><summary>Why doesn't padding with 5 bytes left simply use those 5 bytes?</summary>The mask and the count take 8 bytes. If fewer than 8 bytes are left, the padding has to extend to the end of the next block.</details>
+# <details><summary>A group consists of a single add with 1 byte of payload. How many bytes does the bookie write to its journal?</summary>512 bytes. The record takes 41, and padding fills the rest. In a group of a hundred, each add costs little more than its 41 bytes.</details>
 # <details><summary>A sync fails with an error. Can the bookie retry?</summary>No. The operating system may have dropped the unwritten data from memory, and then a second sync would succeed without having written it. The bookie must stop acknowledging adds.</details>
 #
 # **Next:** [03 memtable, entry log, index](03-memtable-entry-log-index.ipynb) follows the entry from here.

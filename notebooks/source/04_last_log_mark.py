@@ -1,19 +1,19 @@
 # %% [markdown]
-# # 04 · After a crash, from where must the journal be read again?
+# # 04 · Where does journal replay start after a crash?
 #
-# A bookie acknowledges an add once the entry's journal record has been synced. It writes the entry
-# log and the index later, many entries at a time. If the machine crashes in between, only the journal
-# has the missing entries. But a journal grows without end: reading all of it at every start would take
-# longer every day, and no part of it could ever be deleted. So a bookie keeps a mark that points into
+# A bookie acknowledges an add once the entry's journal record has been synced. It writes the entry log and
+# the index later, many entries at a time. If the machine crashes in between, only the journal has the
+# missing entries. But a journal keeps growing. If the bookie had to read all of it at every start, it would
+# take longer every day to start and could never delete any of it. So a bookie keeps a mark that points into
 # the journal.
 #
 # **At the end you can**
-# - tell from a bookie's files which records it will replay at its next start,
-# - say for the steps of a checkpoint in any order at which moment a crash loses entries,
-# - write a checkpoint and a replay that lose none, and see your own bookie survive the crash map.
+# - look at a bookie's files and say which records it will replay at its next start,
+# - look at the steps of a checkpoint in any order and say when a crash would lose entries,
+# - write a checkpoint and a replay that lose no entries, and watch your own bookie survive every crash.
 #
-# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 03.
-# Writing the two parts takes about 120 more minutes. You can do it now or at home.
+# **Takes** about 45 minutes. **Needs** only Python, and also works in a browser tab. **Prerequisite:** lesson
+# 03. Allow about 120 more minutes for writing the two parts, now or at home.
 #
 # > **The rule.** *LastLogMark never advances past a record until the record's entry is in the entry log
 # > and the index, and both have been synced.* Every entry before the mark is on disk, so replay starts
@@ -54,8 +54,8 @@ parameters("04", globals())
 # %% [markdown]
 # ## A picture first
 #
-# A script lists the operations of one bookie. This one adds entries, syncing the journal after each,
-# and then starts a checkpoint. While the checkpoint runs, more entries arrive.
+# A script lists the operations of one bookie. This one adds entries, syncs the journal after each of them,
+# and then starts a checkpoint. More entries arrive while the checkpoint is running.
 
 # %%
 TakeCheckpoint = Checkpoint  # you will write a `Checkpoint` yourself
@@ -68,21 +68,22 @@ crashes = crash_map(script)
 CrashMapView(crashes)
 
 # %% [markdown]
-# **How to read the map.** Each row is a disk operation of the bookie, and the machine crashes just
-# before it. Each column is one kind of crash. A power failure may lose all unsynced data (*lost*) or
-# none of it (*kept*, as when only the process dies), tear writes in the middle, or lose file names but
-# keep the bytes. For each cell, the real storage code starts on the surviving files, and every
-# acknowledged entry is looked up. Then the power fails again, and every entry is looked up once more.
+# **How to read the map.** Each row is a disk operation of the bookie, and the machine crashes just before
+# it. Each column is one kind of crash. A power failure may lose all unsynced data (*lost*) or none of it
+# (*kept*, as when only the process dies). It may also tear a write in the middle, or lose file names but
+# keep the bytes. For each cell, labkit starts the real storage code on the surviving files and looks up
+# every acknowledged entry. Then the power fails again, and labkit looks up every entry once more.
 #
-# Choose some cells and read the explanation on the right. Step through the *checkpoint*: the memtable
-# is written to the entry log and synced, then the index is written and synced, and only then is
-# `lastMark` written to a second file, synced and renamed. Every cell is safe.
+# Choose some cells and read the explanation on the right. Step through the *checkpoint*. The bookie first
+# writes the memtable to the entry log and syncs it, then writes and syncs the index. Only then does it
+# write `lastMark` to a temporary file, sync it and rename it. Every cell is safe.
 
 # %% [markdown]
 # ## Predict
 #
 # After the last step of the script, the power fails (last row, column *lost*). How many journal records
-# will be replayed at the next start? Decide before you run the cell, and replace `None` with your number.
+# will the bookie replay at its next start? Decide before you run the cell, and replace `None` with your
+# number.
 
 # %%
 # solution
@@ -96,8 +97,8 @@ predict("records replayed at the end", my_number)
 compare("records replayed at the end", replayed_at_end(crashes))
 
 # %% [markdown]
-# The mark was taken when the checkpoint started. The records of the entries that arrived while it was
-# running are after the mark, and on disk these entries are only in the journal.
+# The bookie took the mark when the checkpoint started. Entries that arrived during the checkpoint have
+# their journal records after the mark. On disk, these entries are only in the journal.
 #
 # What if the crash happens during the checkpoint? The number of replayed records drops at a single
 # operation:
@@ -106,9 +107,9 @@ compare("records replayed at the end", replayed_at_end(crashes))
 print(where_replay_gets_shorter(crashes))
 
 # %% [markdown]
-# That operation is the sync of the directory after the rename: it makes the new `lastMark` durable.
-# Until then the old mark applies, and more records are replayed than necessary. Replaying too many
-# records costs time; replaying too few costs data.
+# That operation syncs the directory after the rename, which makes the new `lastMark` durable. Until then,
+# the old mark applies, and the bookie replays more records than necessary. Replaying too many records costs
+# time. Replaying too few loses data.
 
 # %% [markdown]
 # ## Break it: the mark first
@@ -116,7 +117,8 @@ print(where_replay_gets_shorter(crashes))
 # Here is the same store with one change: it persists LastLogMark *before* it writes the memtable. The
 # change takes four lines of code, in `labkit/worlds/sim/variants/storage_variants.py`.
 #
-# Predict which entries of ledger 5 are lost in the first crash that loses any. Give a list of entry ids.
+# Predict which entries of ledger 5 are lost in the first crash that loses an entry. Give a list of entry
+# ids.
 
 # %%
 # solution
@@ -135,22 +137,22 @@ compare("lost when the mark comes first", entries_lost_first(broken))
 CrashMapView(broken)
 
 # %% [markdown]
-# Look at the selected cell: `lastMark` points past records whose entries are in no other file. Replay
+# Look at the selected cell. `lastMark` points past records whose entries are not in any other file. Replay
 # trusts the mark and starts too late.
 #
 # But why does the crash lose even entries that arrived after the mark was taken? Replay does read their
-# records, because they come after the mark. But the ledger's *key* record comes before the mark, and no
-# index file has the key yet. So replay does not know ledger 5, assumes that it has been deleted, and
+# records, because they are after the mark. But the ledger's *key* record is before the mark, and no index
+# file has the key yet. So replay does not know ledger 5. It assumes that the ledger has been deleted, and
 # skips its records.
 #
-# Then look further down, where the cells become safe again. Only crashes within a certain window lose
-# entries, so a test that crashes at one random moment can miss the bug.
+# Then look further down, where the cells are safe again. Only crashes within a certain window lose entries,
+# so a test that crashes at one random moment can miss the bug.
 
 # %% [markdown]
 # ## Break it again: the mark too late
 #
-# Here is another change: the mark is taken *after* the flush. It is still persisted last. Does this
-# lose entries? Try it with no adds during the checkpoint, and then with some.
+# Here is another change: the store takes the mark *after* the flush. It still persists the mark last. Does
+# this lose entries? Try it with no adds during the checkpoint, and then with some.
 
 # %%
 mark_late = DEFECTS["mark taken after the flush"].store_factory
@@ -167,8 +169,8 @@ print("adds during the checkpoint:", busy.smallest() or "safe")
 # %% [markdown]
 # ## The mark in memory and on disk
 #
-# In a running bookie, a timer triggers checkpoints. In memory, the mark advances with each sync of the
-# journal. On disk, it advances only with a checkpoint. Watch one bookie, step by step:
+# In a running bookie, a timer triggers checkpoints. The mark in memory advances with each journal sync. The
+# mark on disk advances only with a checkpoint. Watch one bookie, step by step:
 
 # %%
 bookie = OneBookie()
@@ -185,7 +187,7 @@ for number, action in enumerate(("add", "add", "checkpoint", "add", "checkpoint"
 
 # %% [markdown]
 # Now run three bookies in the simulated world. A writer adds an entry every 10 ms, and one bookie loses
-# power after `cut_at_ms`. Change the time of the power failure or the intervals (`flushInterval`).
+# power after `cut_at_ms`. Change the time of the power failure, or change the intervals (`flushInterval`).
 
 # %%
 cut_at_ms = 395  # yours to change: 100 to 600
@@ -195,16 +197,16 @@ for flush_interval_ms in (50, 100, 200, 1000):
     print(f"{line}, {count:>2} records replayed")
 
 # %% [markdown]
-# With a long interval, a bookie has less work while it runs, but more when it starts. No entries are lost
-# either way.
+# With a long interval, a bookie has less work while it is running but more when it starts. It loses no
+# entries either way.
 #
 # ## Your turn: the checkpoint
 #
-# You continue your bookie in `mybookie.py`. These are the six steps of a checkpoint, in alphabetical
-# order: *persist the mark*, *remove old journals*, *set the memtable aside*, *take the mark*, *write
-# and sync the entry log*, *write and sync the index*. Your class puts them into an order that loses
-# no entries, although adds arrive at any moment. Your function `removable_journals` decides which
-# journals can go ([lesson 02](02-journal.ipynb), section 5).
+# You continue your bookie in `mybookie.py`. These are the six steps of a checkpoint, in alphabetical order:
+# *persist the mark*, *remove old journals*, *set the memtable aside*, *take the mark*, *write and sync the
+# entry log*, *write and sync the index*. Your class must run them in an order that loses no entries, even
+# though adds can arrive at any moment. Your function `removable_journals` decides which journals can be
+# deleted ([lesson 02](02-journal.ipynb), section 5).
 
 # %%
 step("bookie", 6)
@@ -225,12 +227,12 @@ step("bookie", 6)
 check("bookie", 6, parts=[write_last_mark, read_last_mark, removable_journals, Checkpoint], seeds=6)
 
 # %% [markdown]
-# Stuck? `hint("bookie", 6)` gives you three hints, one at a time.
+# Stuck? Call `hint("bookie", 6)`. It gives you three hints, one at a time.
 #
 # ## Your turn: replay
 #
-# The last part reads the journals from the mark on, with the function `records` that you wrote in
-# lesson 02, and applies each record. If you have not written `records`, labkit's own is used.
+# The last part reads the journals, starting at the mark, and applies each record. It uses the function
+# `records` that you wrote in lesson 02. If you have not written `records`, labkit uses its own.
 
 # %%
 step("bookie", 7)
@@ -247,8 +249,8 @@ check("bookie", 7, parts=[replay], seeds=6)
 # %% [markdown]
 # ## More ways to lose data, and one that only wastes time
 #
-# Each of these variants is the real store with one rule changed. The script is longer: it adds a second
-# checkpoint, a fence with nothing else to flush, and a restart.
+# Each of these variants is the real store with one rule changed. The script is longer. It adds a fence with
+# nothing else to flush, a restart, one more entry, and more checkpoints.
 
 # %%
 fence = [TakeCheckpoint(), Fence(5), Commit(), TakeCheckpoint()]
@@ -263,8 +265,8 @@ for name in (
     print(f"{name}: {found or 'no crash loses anything'}")
 
 # %% [markdown]
-# The last variant loses nothing. But look at how many records the first start replays, and how many
-# the next start replays after a second power failure:
+# The last variant loses nothing. But compare how many records the first start replays with how many the
+# next start replays after a second power failure:
 
 # %%
 wasteful = crash_map(early, store_factory=DEFECTS["replay keeps the mark"].store_factory)
@@ -272,8 +274,8 @@ print("correct store:        ", crash_map(early).cells[-1][0].replayed)
 print("replay keeps the mark:", wasteful.cells[-1][0].replayed)
 
 # %% [markdown]
-# A bookie with **several ledger directories** has one mark for all of them. In this variant each
-# directory is flushed separately, and the first one to finish advances the mark:
+# A bookie with **several ledger directories** has one mark for all of them. In this variant, each directory
+# is flushed separately, and the first one to finish advances the mark:
 
 # %%
 both = [Add(4, 0), Add(5, 0), Commit(), TakeCheckpoint()]
@@ -295,32 +297,32 @@ CrashMapView(crash_map(longer, store_factory=your_bookie()))
 overview("bookie")
 
 # %% [markdown]
-# In [lesson 16](16-build-a-bookie.ipynb), the same file becomes a process in a real cluster.
+# In [lesson 16](16-build-a-bookie.ipynb), you run the same file as a process in a real cluster.
 #
 # ## What the real system does
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
-# | `current/lastMark`: 16 bytes, journal id and offset | the same file (`Journal.LastLogMark`); one in each ledger directory, of which the largest applies |
-# | written to a second file, synced, renamed | truncated and overwritten in place: a crash can leave it unreadable, which is treated as no mark |
+# | `current/lastMark`: 16 bytes, journal id and offset | the same file (`Journal.LastLogMark`); each ledger directory has one, and the largest mark applies |
+# | written to a second file, synced, renamed | truncated and overwritten in place: a crash can leave it unreadable, and the bookie then behaves as if there were no mark |
 # | every memtable flush is a checkpoint | with the default `SortedLedgerStorage`, a checkpoint happens when a log fills up (`logSizeLimit`); `flushInterval` applies only with one log per ledger (`entryLogPerLedgerEnabled`) |
 # | entry log synced before the index | index first; replay repairs this by writing the entries again |
 # | replay skips entries that are already stored | every record is written again; compaction removes the old copy |
 # | journals before the mark are deleted, except the newest `journalMaxBackups` | the same (default 5), in `Journal.checkpointComplete` |
 #
-# All of these known bugs concern this one mark:
+# All of these known bugs concern LastLogMark:
 # - **#2087**, fixed by #2105: replay did not advance the mark, as in *replay keeps the mark* above.
-# - **#3329**, raised in #2083: with several entry log directories, the mark advanced past data that
-#   another directory had not flushed yet. That is *mark of one directory* above.
+# - **#3329**, raised in #2083: with several entry log directories, the mark advanced past data that another
+#   directory had not flushed yet. This is the variant *mark of one directory* above.
 # - **#4105**: in 4.17, an older mark could overwrite a newer one. Since 4.18 (#4740) the two are
 #   compared first.
-# - `InterleavedLedgerStorage.flush` does nothing if no entry was written, so a fence without a new entry
-#   is not flushed, yet the mark advances. That is *fence not flushed* above.
+# - `InterleavedLedgerStorage.flush` does nothing if no entry was written, so a fence without a new entry is
+#   not flushed, yet the mark advances. This is the variant *fence not flushed* above.
 
 # %% [markdown]
 # ## Questions
 #
-# <details><summary>Is it safe if the mark is set too early? What if it is too late?</summary>
+# <details><summary>Is it safe if the mark is too early? What if it is too late?</summary>
 #
 # Too early is safe: replay applies some records again and finds that their entries are already stored.
 # If the mark is too late, every entry between the correct position and the mark is lost.
@@ -330,7 +332,7 @@ overview("bookie")
 #
 # The mark is the position up to which the journal has been synced. If a record could be synced before its
 # entry reaches the memtable, the mark could cover an entry that is missing from the memtable being flushed.
-# Because an entry is put into the memtable first, every record that has been synced when the mark is taken
+# Because the entry goes into the memtable first, every record that has been synced when the mark is taken
 # already has its entry in a memtable.
 # </details>
 #
@@ -343,9 +345,9 @@ overview("bookie")
 #
 # <details><summary>Which journal files can be deleted?</summary>
 #
-# Those with a smaller id than the file that the persisted mark points into. The marked file itself is
-# always kept, no matter where in it the mark points.
+# Every file whose id is smaller than the id of the file that the persisted mark points into. The marked
+# file itself must be kept, no matter where in it the mark points.
 # </details>
 #
-# **Next:** [05 ensembles](05-ensembles.ipynb). One bookie keeps its promises. Which bookies store an
-# entry, and who knows?
+# **Next:** [05 ensembles](05-ensembles.ipynb). A single bookie keeps its promises. But which bookies store
+# an entry, and who knows?

@@ -1,19 +1,19 @@
 # %% [markdown]
 # # 05 · Which bookies store an entry, and who knows?
 #
-# A **ledger** is stored on several bookies, and each of its entries is stored on some of them. Later, another client wants to read the ledger: a reader that has never talked to the writer, or a client that closes the ledger after the writer has died. Which bookies should this client ask? And if some of them do not respond, what can it conclude from the others?
+# A **ledger** is spread over several bookies, and each of its entries is stored on some of them. Later, another client wants to read the ledger. It may be a reader that has never talked to the writer, or a client that closes the ledger after the writer has died. Which bookies should this client ask? And if some of them do not respond, what can it conclude from the responses of the others?
 #
 # **At the end you can**
 # - read a ledger's metadata, byte by byte, and say what it does *not* contain,
 # - compute which bookies store a given entry,
-# - say for any E, Qw and Qa how many bookies can fail, and exactly what is lost if more of them fail,
-# - decide when the responses of some bookies are enough.
+# - say how many bookies can fail for any E, Qw and Qa, and exactly what is lost if more of them fail,
+# - decide when you have heard from enough bookies.
 #
-# **Takes** about 75 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 01.
+# **Takes** about 75 minutes. **Needs** only Python, and also works in a browser tab. **Prerequisite:** lesson 01.
 #
 # > **The rule.** *A formula, not a list, determines which Qw bookies of the ensemble store an entry. All clients use the same formula.* The indices of these bookies in the ensemble are the entry's **write set**.
 #
-# Everything in this lesson runs in the simulated world, with the real client and real bookies, but without sockets and Java.
+# Everything in this lesson runs in the simulated world, with the real client and bookie code but without sockets or Java.
 
 # %% tags=["parameters"]
 ensemble_size = 5  # E: bookies that the ledger is spread over
@@ -56,16 +56,16 @@ sizes = ensemble_size, write_quorum, ack_quorum
 # %% [markdown]
 # ## 1 · The picture
 #
-# Each row is an entry and each column a bookie. Change the numbers: E is the number of bookies, Qw the number of copies of each entry, and Qa the number of acknowledgements that the writer waits for. Click a bookie's heading to make it fail.
+# Each row is an entry, and each column is a bookie. Change the numbers: E is the number of bookies, Qw is the number of copies of each entry, and Qa is the number of acknowledgements that the writer waits for. Click the heading of a bookie to make it fail.
 
 # %%
 Stripes(*sizes, entries=entry_count)
 
 # %% [markdown]
-# With each entry, the stripe moves by one bookie. So if E is larger than Qw, every bookie stores only the fraction Qw / E of the entries, and all bookies share the work.
+# The stripe moves by one bookie with each entry. So if E is larger than Qw, each bookie stores only a fraction Qw / E of the entries, and all bookies share the work.
 
 # %% [markdown]
-# **May your predictions be saved?** Normally, your predictions and the hints that you ask for are lost when the kernel stops. If you turn on this switch, they are saved in a file next to this notebook, for all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again, or deleting the file, deletes what was saved.
+# **Do you want to save your predictions?** Normally, labkit forgets your predictions and the hints you asked for when the kernel stops. If you turn on this switch, labkit saves them in a file next to this notebook. The switch applies to all lessons in this folder. You can read the file and hand it in; nothing is sent anywhere. The switch is off by default. Turning it off again deletes the file.
 
 # %%
 record()
@@ -73,7 +73,7 @@ record()
 # %% [markdown]
 # ## 2 · Who knows?
 #
-# A writer creates a ledger and adds entries. Then you look at everything that is in the metadata store. This is ZooKeeper, which stores data in **znodes**; like files and directories, they form a tree.
+# A writer creates a ledger and adds entries. Then you look at the contents of the metadata store. The metadata store is ZooKeeper, which keeps data in **znodes**. Like files and directories, znodes form a tree.
 
 # %%
 write = Write(0, entry_count, *sizes, every_ms=50)
@@ -84,7 +84,7 @@ during
 
 # %% [markdown]
 # - `available` has a znode for each bookie that accepts writes. The znode disappears when the bookie's session expires.
-# - `cookies` record which directories belong to which bookie.
+# - `cookies` records which directories belong to which bookie.
 # - `LAYOUT` determines how ledger ids are mapped to paths: here, ledger 0 is at `00/0000/L0000`.
 # - `L0000` is the ledger's metadata. These are its bytes:
 
@@ -94,7 +94,7 @@ XRay(during.piece(), width=8)
 # %% [markdown]
 # The metadata consists of three numbers (E, Qw, Qa), a state, and one **segment**: *from entry 0 on, these bookies, in this order*.
 #
-# **Predict.** How often did this znode change while the entries were added? A znode's version counts its changes.
+# **Predict.** How many times did this znode change while the entries were added? A znode's version counts its changes.
 
 # %%
 # solution
@@ -107,7 +107,7 @@ predict("changes while entries were added", 0)
 compare("changes while entries were added", during.ledger()[1])
 
 # %% [markdown]
-# The metadata does not mention a single entry, although all entries have been confirmed. So adds put no load on the metadata store, no matter how many there are. What does closing the ledger change?
+# All entries have been confirmed, but the metadata does not mention a single one. So adds put no load on the metadata store, no matter how many of them there are. What changes when the ledger is closed?
 
 # %%
 for moment in (during, after):
@@ -116,23 +116,23 @@ for moment in (during, after):
     print(f"version {version}: {metadata.state.name:<6}  {end}")
 
 # %% [markdown]
-# While the ledger is open, `last_entry_id` has no meaning. Only the writer knows where the ledger ends; each bookie sees only its own entries. Section 5 and [lesson 08](08-fencing-recovery.ipynb) are about this problem.
+# While the ledger is open, `last_entry_id` has no meaning. Only the writer knows where the ledger ends. Each bookie sees only its own entries. Section 5 and [lesson 08](08-fencing-recovery.ipynb) are about this problem.
 #
-# A **bookie** knows even less than the metadata store: it has entries, but it knows neither E, Qw and Qa, nor which other bookies have copies.
+# A **bookie** knows even less than the metadata store. It has entries, but it does not know E, Qw and Qa, or which other bookies have copies.
 
 # %% [markdown]
 # ### How ledger ids are mapped to paths
 #
-# A cluster has one **ledger manager**, which is chosen when the cluster is set up and recorded in `LAYOUT`. The cell below shows the paths of three ledgers under another ledger manager. Change the name and run it again.
+# A cluster has one **ledger manager**. You choose it when you set up the cluster, and `LAYOUT` records your choice. The cell below shows the paths of three ledgers under another ledger manager. Change the name and run the cell again.
 
 # %%
 layout = "flat"  # yours to change: "hierarchical", "legacyhierarchical", "longhierarchical"
 print("\n".join(ledger_paths(layout)))
 
 # %% [markdown]
-# (ZooKeeper numbers all children of a znode in one sequence, and `flat` takes its ids from the znode that contains the ledgers. That is why its first ledger here does not have id 0.)
+# (With `flat`, ledger ids are ZooKeeper's sequence numbers for the children of the znode that contains the ledgers. Other children of this znode have already used up some numbers, so the first ledger here does not have id 0.)
 #
-# **Predict.** With `flat`, all ledgers are children of one znode, and a response that lists a znode's children must fit into one megabyte. With `hierarchical`, how many ledgers can one znode have at most? The path of ledger 12345 is `00/0001/L2345`.
+# **Predict.** With `flat`, all ledgers are children of one znode, and the response that lists them must fit into one megabyte. With `hierarchical`, what is the maximum number of ledgers below one znode? The path of ledger 12345 is `00/0001/L2345`.
 
 # %%
 # solution
@@ -168,7 +168,7 @@ compare("write set of the last entry", [int(name[1:]) for name in sent[entry_cou
 # %% [markdown]
 # ### Your turn: the write set
 #
-# Compute the write set of an entry. Your function replaces labkit's own in the client: the writer uses it to send entries, and readers and recovery use it to look entries up. During the check, bookies crash, links are cut and messages get lost. At the end, another client looks up every entry by BookKeeper's rule.
+# Compute the write set of an entry. Your function replaces labkit's own in the client: the writer uses it to send entries, and readers and recovery use it to look entries up. During the check, bookies crash, links go down and messages get lost. At the end, another client looks up every entry with BookKeeper's rule.
 
 
 # %%
@@ -184,7 +184,7 @@ def my_write_set(entry_id, ensemble_size, write_quorum):
 check("quorums.write_set", my_write_set)
 
 # %% [markdown]
-# *Stuck? Run `hint("quorums.write_set")` in a new cell: there are three hints, from a nudge to almost the answer.*
+# *Stuck? Run `hint("quorums.write_set")` in a new cell. There are three hints, from a nudge to nearly the full answer.*
 #
 # The following rule also spreads the entries evenly, but no other client uses it:
 
@@ -198,11 +198,11 @@ def next_free_indices(entry_id, ensemble_size, write_quorum):
 check("quorums.write_set", next_free_indices, must_pass=False)
 
 # %% [markdown]
-# So entry *e* is stored on the bookies at the indices *(e + i) mod E*, for *i* from 0 to *Qw* − 1. Every BookKeeper client computes this, and no list of entries is stored anywhere.
+# So entry *e* is stored on the bookies at the indices *(e + i) mod E*, for *i* from 0 to *Qw* − 1. Every BookKeeper client uses this formula, so nobody has to store a list of entries.
 #
 # ## 4 · What each number tolerates
 #
-# An add is confirmed by acknowledgements from *any* Qa of the Qw bookies, and nothing records which ones. So when bookies fail, assume the worst: exactly those bookies fail that have the entry.
+# An add is confirmed by acknowledgements from *any* Qa of the Qw bookies, and nothing records which bookies sent them. So when bookies fail, assume the worst: the bookies that fail are exactly the ones that have the entry.
 #
 # **Predict.** How many bookies, *no matter which ones*, can fail without putting any confirmed entry at risk?
 
@@ -223,9 +223,9 @@ compare("how many bookies can fail safely", failures_survived(*sizes))
 Stripes(*sizes, entries=entry_count, failed=range(ack_quorum))
 
 # %% [markdown]
-# The picture says *perhaps lost*, not *lost*: the writer sends every entry to all Qw bookies, and normally all of them store it. But the protocol does not guarantee that they do.
+# The picture says *perhaps lost*, not *lost*, because the writer sends every entry to all Qw bookies and normally all of them store it. But the protocol does not guarantee that they do.
 #
-# What about the writer? It needs Qa acknowledgements from each write set. This cluster has no spare bookies, so no failed bookie can be replaced. Neighbouring bookies of the ensemble fail after the second entry has been confirmed. (`window=1` means that the writer waits for each entry before it sends the next.)
+# What about the writer? It needs Qa acknowledgements from each write set. This cluster has no spare bookies, so the writer cannot replace a failed bookie. After the second entry has been confirmed, neighbouring bookies of the ensemble fail. (With `window=1`, the writer waits until an entry is confirmed before it sends the next one.)
 
 # %%
 for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
@@ -238,9 +238,9 @@ for count in (write_quorum - ack_quorum, write_quorum - ack_quorum + 1):
 # | Qw − Qa | adds are confirmed without replacing any bookie |
 # | Qw − 1 | an entry survives if all Qw bookies of its write set stored it |
 #
-# Recovery also writes the last entries back before it closes the ledger. For this it needs Qa bookies for each write set, either the ledger's own bookies or spares.
+# Recovery also writes the last entries back before it closes the ledger. To do so, it needs Qa bookies for each write set. These can be the ledger's own bookies or spare ones.
 #
-# The first two rows conflict: a large Qa protects your data, while a small Qa tolerates slow bookies. A large E makes the ledger faster but *less* safe, because with E above Qw more groups of bookies share an entry.
+# The first two rows conflict: a large Qa protects your data, while a small Qa tolerates slow bookies. A large E makes the ledger faster but *less* safe. With more bookies than Qw, there are more combinations of bookies whose failure loses an entry.
 #
 # ### Impossible numbers
 #
@@ -260,9 +260,9 @@ print("\n".join(failures(impossible)) or "confirmed")
 compare("a ledger with Qa above Qw", "created" if ledgers_created(impossible) else "refused")
 
 # %% [markdown]
-# **E ≥ Qw ≥ Qa ≥ 1.** An entry is sent to Qw bookies, so no more than Qw can acknowledge it. With a larger Qa, an add would wait forever. And the ensemble must contain at least Qw different bookies.
+# **E ≥ Qw ≥ Qa ≥ 1.** An entry is sent to Qw bookies, so no more than Qw can acknowledge it. With a larger Qa, an add would wait forever. The ensemble must also contain at least Qw different bookies.
 #
-# Valid numbers are not enough. When a ledger is created, the bookies of its first segment are chosen from the bookies that accept writes. Here the cluster has three bookies, and you ask for a ledger on more than that:
+# Valid numbers are not enough. When a client creates a ledger, it chooses the bookies of the first segment from the bookies that accept writes. Here the cluster has three bookies, and you ask for a ledger on more than three:
 
 # %%
 bookies_wanted = 4  # yours to change: 3, 5
@@ -271,13 +271,13 @@ print("\n".join(failures(too_few)) or "confirmed")
 print("ledgers created:", ledgers_created(too_few))
 
 # %% [markdown]
-# The client raises `BKNotEnoughBookiesException` before it allocates a ledger id, so nothing is left behind. It does not wait, because there may never be another bookie.
+# The client raises `BKNotEnoughBookiesException` before it allocates a ledger id, so it leaves nothing behind. It does not wait, because another bookie may never join.
 # %% [markdown]
 # ## 5 · When are responses enough?
 #
-# The writer has died. You ask all E bookies for their newest entry, and responses arrive one by one. Some bookies do not respond. When can you be sure that you have not missed a confirmed entry?
+# The writer has died. You ask all E bookies for their newest entries, and responses arrive one by one. Some bookies do not respond. When can you be sure that you have not missed a confirmed entry?
 #
-# `known` contains the ensemble indices of the bookies that responded, whatever they said: *no such entry* is a response, but an error is not. The check uses your function in the real client. A reader that wants to know how far a ledger is confirmed stops waiting as soon as your function returns `True`.
+# `known` contains the ensemble indices of all bookies that responded. *No such entry* counts as a response, but an error does not. The check uses your function in the real client. A reader that wants to know how far a ledger is confirmed stops waiting as soon as your function returns `True`.
 
 
 # %%
@@ -312,9 +312,9 @@ check("quorums.coverage", majority, must_pass=False)
 # %% [markdown]
 # ## 6 · When is an entry lost?
 #
-# Now consider a single entry. You ask the Qw bookies of its write set for it. If one of them returns it, you have found it. Otherwise, `denied` bookies have responded with *no such entry*, `silent` bookies have failed, and the rest have not responded yet. When does that prove that the entry was never confirmed, so that the ledger can be closed before it?
+# Now consider a single entry. You ask the Qw bookies of its write set. If one of them returns the entry, you have found it. Otherwise, `denied` bookies have responded with *no such entry*, `silent` bookies have failed, and the rest have not responded yet. At which point is it certain that the entry was never confirmed, so that you can close the ledger before it?
 #
-# Your function makes this decision in real recoveries. If it returns `True` too early, a confirmed entry is cut off. If it returns `True` too late, the ledger cannot be closed.
+# Your function makes this decision in real recoveries. If it returns `True` too early, recovery cuts off a confirmed entry. If it returns `True` too late, recovery cannot close the ledger.
 
 
 # %%
@@ -330,7 +330,7 @@ def my_is_lost(denied, silent, write_quorum, ack_quorum):
 check("quorums.lost", my_is_lost)
 
 # %% [markdown]
-# It is tempting to treat a failed bookie as one that does not have the entry. BookKeeper once had this bug: a bookie that could not read its disk responded with *no such entry* (#2908), and recovery truncated ledgers.
+# It is tempting to treat a failed bookie like a bookie that does not have the entry. BookKeeper once had a bug of this kind (#2908). A bookie that could not read its disk responded with *no such entry*, and recovery truncated ledgers.
 
 
 # %% tags=["refused"]
@@ -341,7 +341,7 @@ def silence_is_denial(denied, silent, write_quorum, ack_quorum):
 check("quorums.lost", silence_is_denial, must_pass=False)
 
 # %% [markdown]
-# You will need your three functions again: in [lesson 06](06-lac.ipynb), you start to write a client of your own, and each of them is a part of it.
+# You will need your three functions again. In [lesson 06](06-lac.ipynb), you start to write a client, and each of them becomes a part of it.
 #
 # ## 7 · When the ensemble changes
 #
@@ -352,9 +352,9 @@ crash = Crash("b1", when=On("lac.advanced", nth=max(entry_count // 2, 1)))
 EnsembleHistory(run(scenario.with_fault(crash)))
 
 # %% [markdown]
-# Each row is a moment in time, and each column is a range of entries. The more copies of a range are durable, the fuller its box is. The old segment does not change: its entries are not moved, although one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, and [lesson 09](09-re-replication.ipynb) shows who restores the missing copies.
+# Each row is a moment in time, and each column is a range of entries. The more copies of a range are durable, the fuller its box is. The old segment does not change. Its entries stay where they are, even though one of their bookies is gone. [Lesson 07](07-ensemble-change.ipynb) shows how the change works, and [lesson 09](09-re-replication.ipynb) shows who restores the missing copies.
 #
-# ### Where does the count start?
+# ### Does striping start over in a new segment?
 #
 # Suppose a figure shows a ledger on bookies 1 to 4, with three copies of each message and an ensemble that starts at entry 1. Entry 1 is on bookies 1, 2, 3; entry 2 is on 2, 3, 4; entry 3 is on 3, 4, 1. You could read the figure in two ways:
 
@@ -370,7 +370,7 @@ for entry_id in range(begins_at, begins_at + 4):
     print(f"{entry_id:>5}   {counted!s:<24}   {absolute}")
 
 # %% [markdown]
-# BookKeeper's rule is the right-hand column: striping uses the *absolute* entry id and does not start over in a new segment.
+# BookKeeper follows the right-hand column. Striping uses the *absolute* entry id and does not start over in a new segment.
 #
 # **Predict.** In which order must the metadata list the bookies so that the right-hand column matches the figure? Give a tuple.
 
@@ -398,16 +398,16 @@ compare("the figure's ensemble", ensemble_of(figure))
 # | E, Qw, Qa of `create_ledger` | `createLedger(ensSize, writeQuorumSize, ackQuorumSize, …)`; in Pulsar `managedLedgerDefaultEnsembleSize`, `…WriteQuorum`, `…AckQuorum`, all 2 by default |
 #
 # Known issues:
-# - **#2908**: a bookie with a damaged entry log responded with *no such entry*. Recovery believed it and closed ledgers before entries that existed.
-# - **#3952** asks why a reader gives up although one bookie responded successfully. The reason is that one response does not cover the other bookies (section 5).
-# - **#1390**: a write fails on the third bookie after the other two have acknowledged it. The entry then has one copy too few, and nobody notices until the auditor checks the ledger ([lesson 09](09-re-replication.ipynb)).
+# - **#2908**: a bookie with a damaged entry log responded with *no such entry*. Recovery believed the bookie, and closed ledgers before entries that existed.
+# - **#3952** asks why a reader gives up even though one bookie responded successfully. The reader gives up because one response says nothing about entries on the other bookies (section 5).
+# - **#1390**: a write fails on the third bookie after the other two have acknowledged it. The entry is then one copy short, and nobody notices until the auditor checks the ledger ([lesson 09](09-re-replication.ipynb)).
 
 # %% [markdown]
 # ## Questions
 #
 # <details><summary>Why is the list of an entry's bookies not stored with the entry?</summary>
 #
-# A reader would have to find the entry before it could read where the entry is. The formula needs only three numbers and one list for the whole segment, all of which the client keeps in memory.
+# A reader would have to find the entry before it could find out where the entry is stored. The formula needs only the entry id, two numbers, and one list of bookies for the whole segment. The client keeps all of this in memory.
 # </details>
 #
 # <details><summary>What are the advantages and disadvantages of E = 3, Qw = 3, Qa = 3?</summary>
@@ -417,17 +417,17 @@ compare("the figure's ensemble", ensemble_of(figure))
 #
 # <details><summary>A ledger has E = 5, Qw = 2, Qa = 2, and two bookies are lost for good. Which entries are lost?</summary>
 #
-# If the two bookies are neighbours, every entry whose write set consists of these two is lost, which is one entry in five. Otherwise none are lost. Try it in the picture.
+# If the two bookies are neighbours in the ensemble, you lose every entry whose write set consists of exactly these two. That is one entry in five. Otherwise you lose nothing. Try it in the picture.
 # </details>
 #
-# <details><summary>Why does "no such entry" count as a response in section 5, although it reports no entry?</summary>
+# <details><summary>Why does "no such entry" count as a response in section 5, even though it reports no entry?</summary>
 #
-# To judge coverage, you ask which bookies could have acknowledged an entry that you do not know of. A bookie that tells you what it has, even if it has nothing, is not one of them. After an error, you cannot tell.
+# The question is which bookies could have acknowledged an entry that you do not know about. A bookie that tells you its newest entry, or that it has no entries, cannot be one of them. A bookie that returns an error can.
 # </details>
 #
 # <details><summary>In section 6, why does recovery keep an entry if it finds a single copy, even if Qa is larger than one?</summary>
 #
-# The entry may have been confirmed; nothing rules that out. So recovery keeps it and writes it back to all Qw bookies before it continues. Keeping an entry that was never confirmed does no harm.
+# The entry may have been confirmed, and nothing rules that out. So recovery keeps it and writes it back before it continues. It does no harm to keep an entry that was never confirmed.
 # </details>
 #
-# **Next:** [06 LastAddConfirmed](06-lac.ipynb). The entries are stored. Which of them may a reader see?
+# **Next:** [06 LastAddConfirmed](06-lac.ipynb). The entries are stored. Which ones can a reader see?

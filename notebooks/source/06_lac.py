@@ -1,19 +1,19 @@
 # %% [markdown]
 # # 06 · What may a reader see?
 #
-# A writer pushes entries without waiting for earlier ones to be acknowledged. Each entry is sent to several bookies, and acknowledgements arrive in any order. A bookie may have an entry that it has not acknowledged yet and that no other bookie has. Should a reader see this entry?
+# A writer pushes entries without waiting for earlier ones to be acknowledged. Each entry is sent to several bookies, and acknowledgements arrive in any order. A bookie may have an entry that no other bookie has and that it has not even acknowledged yet. Should a reader see this entry?
 #
 # **At the end you can**
 # - explain what LastAddPushed and LastAddConfirmed are,
 # - explain how a reader learns LastAddConfirmed, and why the newest entry looks unconfirmed,
 # - say what happens to a reader that reads too far,
-# - run a writer and a reader of your own, the first parts of a client that grows until [lesson 17](17-build-a-client.ipynb).
+# - run your own writer and reader, the first parts of a client that you complete in [lesson 17](17-build-a-client.ipynb).
 #
-# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 05. Writing the two parts takes about 120 more minutes. You can do it now or at home.
+# **Takes** about 45 minutes. **Needs** only Python, and also works in a browser tab. **Prerequisite:** lesson 05. Allow about 120 more minutes for writing the two parts, now or at home.
 #
-# > **The rule.** *Entries are confirmed in the order of their ids, and each needs Qa acknowledgements. A reader may read up to a LastAddConfirmed that the writer has announced, and not one entry further.*
+# > **The rule.** *Entries are confirmed in the order of their ids, and each needs Qa acknowledgements. A reader may read up to a LastAddConfirmed that the writer has announced, but not one entry beyond it.*
 #
-# The rule guarantees that once any reader has seen an entry, every later reader sees it too, no matter what fails.
+# The rule guarantees that once any reader has seen an entry, every later reader can see it, too, no matter what fails.
 
 # %% tags=["parameters"]
 entry_count = 6
@@ -52,7 +52,7 @@ parameters("06", globals())
 # %% [markdown]
 # ## 1 · The picture
 #
-# In this cluster of three bookies, each entry is stored on two of them, and both must acknowledge it: E = 3, Qw = 2, Qa = 2. The writer pushes all entries at once, because its `window` (the number of entries that may be unconfirmed) is large enough. The disk of `b1` is slow.
+# This cluster has three bookies. Each entry is stored on two of them, and both must acknowledge it: E = 3, Qw = 2, Qa = 2. The writer's `window`, the number of entries that may be unconfirmed, is large enough for it to push all entries at once. The disk of `b1` is slow.
 
 # %%
 write = Write(0, entry_count, 3, 2, 2, window=entry_count)
@@ -60,7 +60,7 @@ slow = run(Scenario(Cluster(3), (write,), (SlowDisk("b1", slow_ms),)))
 SpaceTime(slow, entries=(0, 2))
 
 # %% [markdown]
-# **LastAddPushed** (LAP) is the last entry id that the writer has assigned. **LastAddConfirmed** (LAC) is the last entry that has been confirmed to the caller; all entries before it are confirmed as well.
+# **LastAddPushed** (LAP) is the last entry id that the writer has assigned. **LastAddConfirmed** (LAC) is the last entry that has been confirmed to the caller. All entries before it are confirmed as well.
 #
 # **Predict.** Which entry is the first to have both acknowledgements? Remember the stripes: entry 0 is on b0 and b1, entry 1 on b1 and b2, entry 2 on b2 and b0.
 
@@ -80,12 +80,12 @@ first = min(written, key=lambda entry_id: written[entry_id].acked_ms[1])
 compare("first entry with both acknowledgements", first)
 
 # %% [markdown]
-# Entry 2 is on two disks long before it is confirmed, because it has to wait for the entries before it, and so does the caller. This delay is the price of a single number that means *everything up to here*.
+# Entry 2 is on two disks long before it is confirmed. It has to wait for the entries before it, and so does the caller. This delay is the price of a single number that means *everything up to here*.
 
 # %% [markdown]
 # ## 2 · Your turn: the writer
 #
-# In this lesson and the next two, you write a client, one step at a time. All of it is in one file, `myclient.py`, in the folder of this notebook. The next cell creates the file; an existing file is never overwritten.
+# In this lesson and the next two, you write a client, one step at a time. All of it is in one file, `myclient.py`, in the folder of this notebook. The next cell creates the file. It never overwrites an existing file.
 
 # %%
 # solution
@@ -98,11 +98,11 @@ my_file = track("client").solution
 print(my_file.name)
 
 # %% [markdown]
-# Open `myclient.py` in a second tab. It contains every part that you will write, each with a comment that names its step. Your code uses an object `cluster`, which sends requests to single bookies; everything else is up to you. The code is asynchronous:
+# Open `myclient.py` in a second tab. It contains every part that you will write, each with a comment that names its step. Your code uses an object called `cluster`, which sends requests to individual bookies. Everything else is up to you. The code is asynchronous:
 #
-# - `await cluster.add_entry("b0", entry)` sends an add to `b0` and continues when `b0` has acknowledged it. Meanwhile, other code runs.
-# - `cluster.spawn(self.send(...))` starts a function of yours and does not wait for it.
-# - `asyncio.get_running_loop().create_future()` creates a **future**, a result that is not known yet. `await future` waits until other code calls `future.set_result(...)`.
+# - `await cluster.add_entry("b0", entry)` sends an add to `b0` and continues when `b0` has acknowledged it. Other code runs in the meantime.
+# - `cluster.spawn(self.send(...))` starts one of your functions and does not wait for it.
+# - `asyncio.get_running_loop().create_future()` creates a **future**, a result that is not known yet. `await future` waits until some other code calls `future.set_result(...)`.
 #
 # This is the **contract** of the first step. `write_set` is the function from [lesson 05](05-ensembles.ipynb), so you can copy yours.
 
@@ -110,18 +110,18 @@ print(my_file.name)
 step("client", 1)
 
 # %% [markdown]
-# Write the two parts in `myclient.py`, save the file, and run the next cell. The check first acknowledges the adds of your writer in many different orders. Then it runs your writer in small clusters, with every order of the messages of two adds, and in **storms**: many random faults at about the same time, such as crashes, lost messages and cut links, generated from a seed. At the end, labkit's own client reads what your writer has stored.
+# Write the two parts in `myclient.py`, save the file, and run the next cell. The check first acknowledges your writer's adds in many different orders. Then it runs your writer in small clusters, with every possible order of the messages of two adds. After that, it runs your writer in **storms**, which consist of many random faults at about the same time, such as crashes, lost messages and network partitions. A seed determines the faults. At the end, labkit's own client reads what your writer has stored.
 
 # %% tags=["exercise"]
 check("client", 1, my_file, seeds=6)
 
 # %% [markdown]
-# *Stuck? Run `hint("client", 1)` in a new cell for the first of three hints. `from labkit.course.workshop.client.api import Cluster`, then `help(Cluster)`, explains each request.*
+# *Stuck? Run `hint("client", 1)` in a new cell for the first of three hints. To read about each request, run `from labkit.course.workshop.client.api import Cluster` and then `help(Cluster)`.*
 
 # %% [markdown]
 # ### Who keeps the order?
 #
-# Do bookies keep entries in order? Here, entries of ledger 5 arrive at one bookie out of order, and entry 0 arrives twice, the second time with a different payload. You can change `arrivals`.
+# Do bookies keep entries in order? Here, entries of ledger 5 arrive at one bookie out of order. Entry 0 arrives twice, the second time with a different payload. You can change `arrivals`.
 
 # %%
 arrivals = [(2, 20), (0, 20), (1, 20), (0, 99)]  # entry id, bytes of payload: yours to change
@@ -134,7 +134,7 @@ print("journal: ", records)
 print("memtable:", bookie.store.entry_ids(5))
 
 # %% [markdown]
-# **Predict.** The bookie has acknowledged all four adds. Which payload does it return for entry 0: the one with 20 bytes or the one with 99?
+# **Predict.** The bookie has acknowledged all four adds. Which payload does it return for entry 0, the one with 20 bytes or the one with 99?
 
 # %%
 # solution
@@ -147,7 +147,7 @@ predict("bytes of entry 0", 20)
 compare("bytes of entry 0", len(bookie.payload(5, 0)))
 
 # %% [markdown]
-# A bookie neither orders entries nor compares them. The **writer** has to make sure that it uses entry ids in order, and each id for a single payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
+# A bookie accepts entries in any order, and does not compare the payloads of two entries with the same id. The **writer** must use entry ids in order, and use each id for only one payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
 
 # %%
 dies_at = 1  # b1 dies when this entry gets its id: yours to change
@@ -157,11 +157,11 @@ for entry_id, entry in written_entries(replaced).items():
     print(f"entry {entry_id}: id assigned {entry.push_count} time, sent {entry.sent_count} times")
 
 # %% [markdown]
-# The same id always means the same bytes: an id is assigned to one payload only, no matter how often the entry is sent.
+# The same id always means the same bytes. The writer assigns each id to only one payload, no matter how many times it sends the entry.
 #
 # ## 3 · Break it: out of order
 #
-# Entry 2 *is* on two disks. What is the harm in confirming it? The variant `LAC out of order` is the real client with this one rule changed. Now there are four bookies. `b0` and `b1` are slow and lose power before they have synced anything. At the same moment the writer dies, and later another client recovers the ledger.
+# Entry 2 *is* on two disks. What is the harm in confirming it? The variant `LAC out of order` is the real client with this one rule changed. Now there are four bookies. `b0` and `b1` are slow and lose power before they have synced anything. The writer dies at the same moment. Later, another client recovers the ledger.
 
 # %%
 steps = Write(0, 4, 4, 2, 2, window=4), Recover(when=At(60))
@@ -177,7 +177,7 @@ verdict
 SpaceTime(wrong, entries=(0, 2), broken=verdict)
 
 # %% [markdown]
-# The writer set LastAddConfirmed to 2, which confirms entries 0 and 1 as well. Recovery reads entry by entry. It asks for entry 0, and both b0 and b1 respond that they do not have it. Ledgers have no holes, so recovery closes the ledger before entry 0. The verdict names entry 0, the first of the lost entries that had been confirmed. Entry 2 is lost with it, although b2 and b3 still have it.
+# The writer set LastAddConfirmed to 2, which confirms entries 0 and 1 as well. Recovery reads entry by entry. It asks for entry 0, and both b0 and b1 respond that they do not have it. Ledgers have no holes, so recovery closes the ledger before entry 0. The verdict names entry 0, the first confirmed entry that was lost. Entry 2 is lost with it, even though b2 and b3 still have it.
 #
 # Now run the real client with the same faults:
 
@@ -189,12 +189,12 @@ confirmed = [each for each in written_entries(right).values() if each.confirmed_
 print("confirmed to the writer:", len(confirmed))
 
 # %% [markdown]
-# No entry had been confirmed, so nothing in this run puts the promise to the test: the verdict is *unknown*.
+# No entry had been confirmed, so this run does not test the promise, and the verdict is *unknown*.
 
 # %% [markdown]
 # ## 4 · How does a reader learn LastAddConfirmed?
 #
-# A reader never talks to the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)), so a bookie that has entry *n* knows which entries had been confirmed when *n* was pushed. No extra message is needed: a reader asks the bookies for their newest entries.
+# A reader never talks to the writer. The writer packs LastAddConfirmed into **each entry** ([lesson 01](01-entry.ipynb)), so a bookie that has entry *n* knows which entries had been confirmed when *n* was pushed. The writer does not need to send an extra message. A reader asks the bookies for their newest entries.
 #
 # **Predict.** A writer adds its entries one by one, waiting for each to be confirmed before it pushes the next. Then it goes idle. All of its entries are confirmed. Up to which entry can a reader read?
 
@@ -214,7 +214,7 @@ for entry_id, entry in written_entries(resting).items():
 compare("what a reader learns", lac_read(resting))
 
 # %% [markdown]
-# The last entry is confirmed, but there is no later entry that says so. Readers consider it unconfirmed until the ledger is closed. In section 1, where the writer pushed everything at once, all entries carry −1.
+# The last entry is confirmed, but no later entry says so. To readers, it looks unconfirmed until the ledger is closed. In section 1, where the writer pushed everything at once, every entry contains the LastAddConfirmed −1.
 #
 # There are two remedies:
 # - **explicit LAC**: after a short time without adds, an idle writer announces its LastAddConfirmed in a separate message;
@@ -232,10 +232,10 @@ print("explicit LAC")
 print(tailing_delays(calm, explicit_lac_interval_ms=20 * pause_ms))
 
 # %% [markdown]
-# The reader receives each entry when the next one has been pushed. It receives the last one only with an explicit LAC, at most one interval later.
+# The reader receives each entry after the writer has pushed the next one. Without an explicit LAC, it never receives the last one. With an explicit LAC, it receives the last one within one interval.
 
 # %% [markdown]
-# ## 6 · Your turn: how far may it read?
+# ## 6 · Your turn: how far may a reader read?
 #
 # What if a reader simply reads every entry that any bookie has? In this run, `b1` is the only bookie that receives entries 5, 6 and 7. Then the writer and `b1` die, and another client recovers the ledger.
 #
@@ -256,9 +256,9 @@ orphaned = run(Scenario(Cluster(3), steps, (alone, *deaths)))
 compare("end of the ledger without b1", closed_at(orphaned))
 
 # %% [markdown]
-# Recovery is right, because entries 5 to 7 were never confirmed. But a reader that asked `b1` in time and believed it has returned them to its application: one reader has seen entries that do not exist for any other reader.
+# Recovery is right, because entries 5 to 7 were never confirmed. But suppose that a reader asked `b1` before it died and passed these entries on to its application. Then one reader has seen entries that do not exist for any other reader.
 #
-# Now write a reader that cannot do this. It asks the bookies for their newest entries and decides two things: when the responses are enough (your function in section 5 of [lesson 05](05-ensembles.ipynb) says so), and how far it may read. Your writer has to help: it must put its LastAddConfirmed into each entry.
+# Now write a reader that cannot make this mistake. It asks the bookies for their newest entries and decides two things: when it has enough responses (your function from section 5 of [lesson 05](05-ensembles.ipynb) tells it), and how far it may read. Your writer has to help by putting its LastAddConfirmed into each entry.
 
 # %%
 step("client", 2)
@@ -284,11 +284,11 @@ overview("client", my_file)
 # | `try_read_last_add_confirmed` | `tryReadLastAddConfirmed`: one bookie with a higher LastAddConfirmed is enough |
 # | explicit LAC | the client's `explicitLacInterval`, in ms; 0 (off) by default. Pulsar: `bookkeeperExplicitLacIntervalInMills` |
 # | long poll | `readLastAddConfirmedAndEntry`, protocol version 3 only; a version 2 client gets a plain read |
-# | a read beyond LastAddConfirmed raises `BKReadException` | the same; `readUnconfirmedEntries` skips the check, for clients that know the end from another source |
+# | a read beyond LastAddConfirmed raises `BKReadException` | the same; `readUnconfirmedEntries` skips the check, for clients that learn the end of the ledger elsewhere |
 #
-# A Pulsar broker reads, on behalf of its consumers, from ledgers that it writes itself. As the writer, it always knows LastAddConfirmed, so consumers get the newest message immediately.
+# A Pulsar broker reads from ledgers that it also writes. As the writer, it always knows LastAddConfirmed, so its consumers get the newest message immediately.
 #
-# A recovery must read beyond LastAddConfirmed, because it looks for entries that were confirmed but not yet announced. It writes every entry that it finds back to the entry's Qw bookies before it continues ([lesson 08](08-fencing-recovery.ipynb)).
+# A recovery must read beyond LastAddConfirmed, because it looks for entries that were confirmed but not yet announced. It writes each entry that it finds back to the entry's bookies before it continues ([lesson 08](08-fencing-recovery.ipynb)).
 
 # %% [markdown]
 # ## Questions
@@ -300,12 +300,12 @@ overview("client", my_file)
 #
 # <details><summary>A reader learns that LastAddConfirmed is 5. It asks again, and every bookie that responds says 3. What happened?</summary>
 #
-# This time, different bookies responded, and they have missed the newest entries. The value 5 is still valid, because LastAddConfirmed never decreases.
+# This time, other bookies responded, and these bookies do not have the newest entries. The value 5 is still valid, because LastAddConfirmed never decreases.
 # </details>
 #
 # <details><summary>Why does a bookie not simply count the entries that it has?</summary>
 #
-# If E is larger than Qw, a bookie has only some of the entries. Besides, its own copies prove nothing about the copies on other bookies.
+# If E is larger than Qw, a bookie has only some of the entries. Besides, a bookie's own copies prove nothing about the copies on other bookies.
 # </details>
 #
 # <details><summary>Two of three bookies acknowledged entry 4, the add failed on the third one, and Qa is 2. Is the entry confirmed?</summary>

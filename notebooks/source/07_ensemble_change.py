@@ -2,21 +2,21 @@
 # # 07 · A bookie fails in the middle of a write. What now?
 #
 # A writer sends a ledger's entries to the bookies of its ensemble. One of them dies while entries are in
-# flight. The writer does not wait for it to come back, and it does not start a new ledger. It replaces the
-# dead bookie with another one and continues. But by then, some entries are confirmed, some are not, and
-# some are on two of three bookies. A reader that looks for an entry must know where to find it.
+# flight. The writer does not wait for it to come back or start a new ledger. It replaces the dead bookie
+# with another one and continues. But by then, some entries are confirmed and others are not, and some are
+# on two of three bookies. A reader must still know where to find each entry.
 #
 # **At the end you can**
 # - say at which entry the new ensemble starts, and why it cannot start at any other,
 # - say which entries the writer resends, and to which bookies,
-# - choose the new ensemble, and say what happens if there are not enough bookies,
-# - run a client of your own that survives the loss of a bookie.
+# - choose the new ensemble, and say what happens if there aren't enough bookies,
+# - run your own client, which survives the loss of a bookie.
 #
-# **Takes** about 45 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 06.
-# Writing the two parts takes about 120 more minutes. You can do it now or at home.
+# **Takes** about 45 minutes. **Needs** only Python, and also works in a browser tab. **Prerequisite:** lesson
+# 06. Allow about 120 more minutes for writing the two parts, now or at home.
 #
 # > **The rule.** *Whatever fails, readers find every confirmed entry on the bookies that the metadata lists
-# > for it. So no entry is confirmed while the ensemble changes.*
+# > for it. So no entries are confirmed while the ensemble changes.*
 
 # %% tags=["parameters"]
 entry_count = 8
@@ -65,12 +65,12 @@ SpaceTime(trace)
 
 # %% [markdown]
 # **How to read the diagram.** Each node has a lane, and time runs downwards. A dot is an event on a node,
-# and an arrow is a message. The rows are not to scale; the time of each row is on the left. An arrow that
+# and an arrow is a message. The rows are not to scale. The time of each row is on the left. An arrow that
 # ends in a cross is a message that never got a response. The lane of a dead node is dotted. Writes to
-# ZooKeeper end in the lane *metadata*.
+# ZooKeeper end in the *metadata* lane.
 #
-# Point at a dot to read what happened there; every other event of the same entry lights up as well.
-# If you follow one entry, everything else fades.
+# Point at a dot to read what happened there. All other events of the same entry light up as well. If you
+# follow an entry, everything else fades.
 #
 # ## Predict
 #
@@ -94,16 +94,16 @@ print(sentences(trace, "node.killed", "add.failed", "ensemble.changing", "ensemb
 # %% [markdown]
 # Follow the writer's lane downwards:
 #
-# 1. An add to `b1` fails. From now on, the writer confirms no entries.
+# 1. An add to `b1` fails. From now on, the writer does not confirm any entries.
 # 2. It chooses a bookie that accepts writes and is not in the ensemble yet.
-# 3. It writes a new **segment** into the ledger's metadata, which lists the new ensemble and its first
-#    entry. This write is a compare-and-set: it fails if another client has changed the metadata in the
+# 3. It adds a new **segment** to the ledger's metadata. The segment lists the new ensemble and its first
+#    entry. This write is a compare-and-set, so it fails if another client has changed the metadata in the
 #    meantime.
-# 4. It sends the pending entries of `b1` to the new bookie, and to no other. The other bookies already
-#    have their entries.
+# 4. It sends the pending entries of `b1` only to the new bookie. It has already sent the other bookies
+#    their entries.
 # 5. It resumes confirming entries, in order.
 #
-# Acknowledgements still arrive during step 3. Do they advance LastAddConfirmed?
+# Acknowledgements continue to arrive during step 3. Do they advance LastAddConfirmed?
 
 # %%
 first = next(e.seq for e in trace.events if e.kind == "ensemble.changing")
@@ -113,15 +113,16 @@ for kind in ("add.acked", "lac.advanced"):
     print(f"{kind:12} while the ensemble changes: {meanwhile.count(kind)}")
 
 # %% [markdown]
-# They do not. If LastAddConfirmed advanced now, the segment that is being written would contain entries
-# that were confirmed on the old bookies.
+# No. If LastAddConfirmed advanced now, the new segment would contain entries that were confirmed on the old
+# bookies.
 #
 # ## Break it: the new ensemble starts too late
 #
 # It is tempting to start the new ensemble at the *next* entry to be added, because the pending ones have
-# been sent to the old ensemble. This variant does just that. It is the real writer with one changed line.
+# already been sent to the old ensemble. This variant does just that. It is the real writer with one line
+# changed.
 #
-# Here each entry is stored on two bookies, and both die while all entries are in flight.
+# Here, each entry is stored on two bookies, and both of them die while all entries are in flight.
 
 # %%
 pair = Write(entries=3, ensemble=2, write_quorum=2, ack_quorum=2)
@@ -153,8 +154,8 @@ verdict = broken(check_all(bad))[0]
 SpaceTime(bad, broken=verdict)
 
 # %% [markdown]
-# The entries are synced on `b2` and `b3`. But according to the metadata, entries 0 to 2 are on `b0` and
-# `b1`, and readers ask no other bookies. A copy that no reader looks for might as well not exist.
+# The entries have been synced on `b2` and `b3`. But according to the metadata, entries 0 to 2 are on `b0`
+# and `b1`, and readers ask only these two. A copy that readers never look for might as well not exist.
 #
 # Now run the real writer with the same faults:
 
@@ -165,12 +166,13 @@ print("lost:", lost_entries(good), " broken promises:", broken(check_all(good)))
 
 # %% [markdown]
 # Both segments start at entry 0. No entry of the first segment was ever confirmed, so the second segment
-# *replaces* it, and the metadata has one segment, not two. BookKeeper does the same.
+# *replaces* the first, and the metadata has one segment, not two. BookKeeper does the same.
 #
 # ### Would the failed entry be a better start?
 #
-# Many people let the new ensemble start at the entry whose add failed. In this run, `b0` and `b1` are slow,
-# and `b2` is fast. Each entry is sent to all three, and two must acknowledge it. Then `b2` dies.
+# Many people would start the new ensemble at the entry whose add failed. In this run, `b0` and `b1` are
+# slow, and `b2` is fast. The writer sends each entry to all three bookies, and two must acknowledge it.
+# Then `b2` dies.
 
 # %%
 slow = [Delay("w", name, 6.0, 12.0) for name in ("b0", "b1")]
@@ -193,15 +195,15 @@ predict("first entry after a later add failed", my_start)
 compare("first entry after a later add failed", segment_starts(later)[-1])
 
 # %% [markdown]
-# `b2` had acknowledged the entries before the failed one, but they were not confirmed yet, so the writer sends
-# them to `b3`, too. If the new ensemble started at the failed entry, the metadata would still list `b2` for
-# these entries, and no reader would look for them on `b3`.
+# `b2` had acknowledged the entries before the failed one, but they were not confirmed yet. So the writer
+# sends them to `b3` as well. If the new ensemble started at the failed entry, the metadata would still list
+# `b2` for these entries, and readers would not look for them on `b3`.
 #
 # ## Your turn: read an entry
 #
-# You continue with `myclient.py`, which you started in [lesson 06](06-lac.ipynb). The next cell says how much
-# of it is yours. The new steps use your code from steps 1 and 2, so if you skipped these, write them first:
-# `step("client", 1)` describes step 1.
+# You continue with `myclient.py`, which you started in [lesson 06](06-lac.ipynb). The next cell shows how
+# much of it you have written. The new steps use your code from steps 1 and 2, so if you skipped these,
+# write them first. `step("client", 1)` describes step 1.
 
 # %%
 # solution
@@ -215,8 +217,8 @@ overview("client", my_file)
 
 # %% [markdown]
 # First complete your reader. A ledger whose ensemble has changed has several segments, so your reader must
-# find the right one. And it must be able to tell its caller whether an entry does not exist or could not be
-# read: after an error, a bookie may still have the entry ([lesson 05](05-ensembles.ipynb), section 6).
+# find the right one. It must also tell its caller whether an entry does not exist or could not be read. A
+# bookie that returns an error may still have the entry ([lesson 05](05-ensembles.ipynb), section 6).
 
 # %%
 step("client", 3)
@@ -229,17 +231,17 @@ check("client", 3, my_file, seeds=6)
 #
 # ## Your turn: replace a bookie
 #
-# Now extend your writer. Three decisions are yours: at which entry the new segment starts, which bookies are
-# in its ensemble, and which pending entries you send again. `cluster.writable_bookies()` returns the bookies
-# that accept writes. It may still contain a bookie that has just failed, because ZooKeeper notices its death
-# only when its session expires.
+# Now extend your writer. You make three decisions: at which entry the new segment starts, which bookies are
+# in its ensemble, and which pending entries you send again. `cluster.writable_bookies()` returns the
+# bookies that accept writes. This list may still contain a bookie that has just failed, because ZooKeeper
+# does not notice until the bookie's session expires.
 
 # %%
 step("client", 4)
 
 # %% [markdown]
-# This step is longer than the others, so its check lists small tests that turn green one after the other.
-# Start with the first red one.
+# This step is longer than the others, so its check lists small tests that turn green one by one. Start with
+# the first red one.
 
 # %% tags=["exercise"]
 check("client", 4, my_file, seeds=6)
@@ -257,9 +259,9 @@ short = run(Scenario(Cluster(3), (three,), (dies,)))
 print(sentences(short, "ensemble.set", "ledger.closed", "step.ended"))
 
 # %% [markdown]
-# Two acknowledgements are still possible, so labkit's writer continues without the third copy and looks
-# for a replacement again later. BookKeeper's writer would fail here with `BKNotEnoughBookiesException`
-# unless `delayEnsembleChange` is set.
+# The writer can still get two acknowledgements, so labkit's writer continues without the third copy and
+# looks for a replacement again later. BookKeeper's writer would fail here with
+# `BKNotEnoughBookiesException`, unless `delayEnsembleChange` is set.
 #
 # What if two of the three die?
 
@@ -275,8 +277,8 @@ print("lost:", lost_entries(stuck))
 #
 # ## When a bookie fails *after* the ack quorum
 #
-# Each entry is sent to three bookies, and two acknowledgements confirm it. `b2` is cut off from the
-# writer just before the last entry, which is confirmed without `b2`.
+# The writer sends each entry to three bookies, and two acknowledgements confirm it. Just before the last
+# entry, `b2` is cut off from the writer. The entry is confirmed without it.
 
 # %%
 cut = Partition(("w",), ("b2",), when=On("add.pushed", entry_count))
@@ -287,10 +289,10 @@ print(sentences(after, "ensemble.set", "ledger.closed"))
 print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"])
 
 # %% [markdown]
-# The ensemble does not change, because neither add nor close waits for the third copy. According to the
-# metadata `b2` has the entry, but it does not. The guarantee holds (Qa copies), but the goal is missed (Qw
-# copies). Later, the auditor discovers this and has the copy restored: see [lesson
-# 09](09-re-replication.ipynb).
+# The ensemble does not change, because neither the add nor the close waits for the third copy. According to
+# the metadata, `b2` has the entry, but it does not. So the entry has the Qa copies that the protocol
+# guarantees, but not the Qw copies that it aims for. Later, the auditor notices, and the missing copy is
+# restored (see [lesson 09](09-re-replication.ipynb)).
 
 # %% [markdown]
 # ## What the real system does
@@ -302,13 +304,13 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # | `choose_replacements` | `BookieWatcherImpl.replaceBookie` and the placement policy: rack-aware by default |
 # | compare-and-set on the metadata | `MetadataUpdateLoop`, ZooKeeper's version |
 # | the writer continues while Qa acknowledgements are possible | it fails with `BKNotEnoughBookiesException`; with `delayEnsembleChange` it tolerates up to Qw - Qa failures |
-# | an acknowledgement from a replaced bookie does not count | the same: it compares the bookie's address with the ensemble |
+# | an acknowledgement from a replaced bookie does not count | the same: the writer compares the bookie's address with the ensemble |
 #
 # `addEntryTimeoutSec` (default 5) is how long the writer waits for a bookie that does not respond, and
 # `maxNumEnsembleChanges` limits how often a ledger's ensemble can change.
 #
 # Known issues:
-# - **#1390**: if a write to one bookie fails after the entry has been acknowledged to the application, the
+# - **#1390**: if a write to one bookie fails after the entry has been confirmed to the application, the
 #   entry has too few copies. This is what happened in the last run above. The auditor's default check can
 #   miss such an entry.
 # - The public TLA+ specification found a segment that starts *before* the previous one. This bug needs a
@@ -320,28 +322,28 @@ print("who has the last entry:", [e.peer for e in reads if e.kind == "read.done"
 # <details><summary>Why doesn't the new ensemble start at LastAddPushed + 1, so that the pending entries
 # stay with the old ensemble?</summary>
 #
-# The dead bookie cannot acknowledge them, so they might never get Qa acknowledgements there. They are
-# sent to the new bookie, and readers must look for them there.
+# The dead bookie cannot acknowledge them, so in the old ensemble they might never get Qa acknowledgements.
+# The writer sends them to the new bookie, so readers must look for them there.
 # </details>
 #
 # <details><summary>An entry has both acknowledgements, but an earlier entry does not. Then a bookie fails.
 # To which segment does the entry belong?</summary>
 #
-# To the new one. The entry is not confirmed yet: an entry is confirmed only after all earlier ones.
+# To the new one. The entry is not confirmed yet, because the earlier entry is not.
 # </details>
 #
 # <details><summary>Two bookies of the ensemble fail, the second one while the metadata is being written.
 # What happens?</summary>
 #
-# The ongoing change replaces the second bookie as well: another compare-and-set with the same first entry
-# overwrites the segment. No entry was confirmed between the two writes.
+# The ongoing change replaces the second bookie as well. Another compare-and-set, with the same first entry,
+# overwrites the segment. No entries are confirmed between the two writes.
 # </details>
 #
-# <details><summary>The compare-and-set fails. What can have happened?</summary>
+# <details><summary>The compare-and-set fails. What could have happened?</summary>
 #
-# Another client has changed the metadata. If the ledger is IN_RECOVERY or CLOSED, another client has
-# taken it over, and the writer must stop: see [lesson 08](08-fencing-recovery.ipynb). If the ledger is
-# still OPEN, autorecovery may have replaced a bookie. Then the writer rereads the metadata and retries.
+# Another client has changed the metadata. If the ledger is IN_RECOVERY or CLOSED, another client has taken
+# it over, and the writer must stop (see [lesson 08](08-fencing-recovery.ipynb)). If the ledger is still
+# OPEN, autorecovery may have replaced a bookie. In that case, the writer rereads the metadata and retries.
 # </details>
 #
 # **Next:** [08 fencing and recovery](08-fencing-recovery.ipynb). This time the writer fails.

@@ -1,16 +1,17 @@
 # %% [markdown]
 # # 10 · The backlog is zero. Why is the disk still full?
 #
-# Every message has been read and acknowledged, Pulsar has deleted the ledgers, and yet the bookies' disks are as full as before. Soon the bookies will be read-only, and no client will be able to write. In Pulsar's issues #12942, #15332 and #20320, users ask why. Often, nothing is broken: disk space is freed in several steps, long after the ledgers have been deleted.
+# Every message has been read and acknowledged, Pulsar has deleted the ledgers, and yet the bookies' disks are as full as before. Soon the bookies will be read-only, and clients will no longer be able to write. In Pulsar's issues #12942, #15332 and #20320, users ask why. Often, nothing is broken. Bookies free disk space in several steps, long after the ledgers have been deleted.
 #
 # **At the end you can**
-# - say for every entry log of a bookie when its disk space is freed,
-# - drop deleted ledgers without dropping a new one,
+# - say when the disk space of each of a bookie's entry logs is freed,
+# - drop deleted ledgers without dropping new ones,
 # - choose the logs that are worth compacting, and say what that costs,
-# - put the steps of a compaction into the one order that survives a crash at any moment.
+# - put the steps of a compaction in the one order that survives a crash at any moment.
 #
-# **Takes** about 90 minutes. **Needs** only Python; also works in a browser tab. **After** lesson 04.
-# > **The rule.** A log is deleted only if no index on disk points to it, and every entry of an existing ledger is readable at all times.
+# **Takes** about 90 minutes. **Needs** only Python, and also works in a browser tab. **Prerequisite:** lesson 04.
+#
+# > **The rule.** A bookie deletes a log only if no index on disk points to it. Every entry of an existing ledger is readable at all times.
 #
 # This lesson is plain Python: one bookie on a simulated disk, with the real storage code.
 
@@ -55,9 +56,9 @@ bookie = bookie_with_logs(living_percent)
 log_usage(bookie, existing={5, 6})
 
 # %% [markdown]
-# The last message of the second topic has been acknowledged, its backlog is zero, and Pulsar deletes ledger 6.
+# The last message of the second topic has been acknowledged. The topic's backlog is zero, and Pulsar deletes ledger 6.
 #
-# **Predict.** How many bytes does this free on the bookie before anything else happens?
+# **Predict.** How many bytes does the deletion free on the bookie before anything else happens?
 
 # %%
 # solution
@@ -75,7 +76,7 @@ compare("bytes freed by the deletion", before - bytes_on_disk(bookie))
 log_usage(bookie, existing)
 
 # %% [markdown]
-# To delete a ledger, Pulsar deletes one znode in the metadata store, ZooKeeper. It sends no request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet. You can still read ledger 6:
+# To delete a ledger, Pulsar deletes one znode in the metadata store, ZooKeeper. It does not send a request to any bookie. The hatched areas are garbage: bytes of a ledger that no longer exists. The bookie does not know that yet, so you can still read ledger 6:
 
 # %%
 len(bookie.read(6, 0)), bookie.store.ledger_ids()
@@ -83,7 +84,7 @@ len(bookie.read(6, 0)), bookie.store.ledger_ids()
 # %% [markdown]
 # ## 2 · Collect
 #
-# Every `gcWaitTime`, the bookie compares the ledgers that it stores with the ledgers in the metadata store. It deletes the index of each deleted ledger, and each log that contains no entries of an existing ledger.
+# Once per `gcWaitTime`, the bookie compares the ledgers that it stores with the ledgers in the metadata store. It deletes the index of each deleted ledger, and each log that has no entries of existing ledgers.
 #
 # **Predict.** How many of the logs does it delete?
 
@@ -101,11 +102,11 @@ compare("logs deleted without compaction", len(collect_garbage(bookie, existing)
 log_usage(bookie, existing)
 
 # %% [markdown]
-# So a single small ledger that still exists keeps a whole log on disk. And a quiet topic that retains its messages for weeks, or whose consumer is offline, shares its logs with every busy topic on the bookie.
+# So a single small ledger can keep a whole log on disk. And if a quiet topic retains its messages for weeks, or its consumer is offline, its entries are in the same logs as the entries of every busy topic on the bookie.
 #
 # ### Your turn: which ledgers can be dropped?
 #
-# Clients continue to work while the bookie compares the two lists. A client first creates a ledger in the metadata store and then adds entries to it. You get two functions: `list_stored()` lists the bookie's ledgers, and `ask_existing()` lists those in the metadata store. `ask_existing()` may raise an error. Return the ids of the ledgers to drop. A real bookie then drops them. The check repeats this with a client that creates a ledger at every possible moment.
+# Clients continue to work while the bookie compares the two lists. A client first creates a ledger in the metadata store and then adds entries to it. You get two functions: `list_stored()` lists the bookie's ledgers, and `ask_existing()` lists the ledgers in the metadata store. `ask_existing()` may raise an error. Return the ids of the ledgers to drop. A real bookie then drops them. The check does this many times. Each time, a client creates a ledger at a different moment, until every possible moment has been tried.
 
 
 # %%
@@ -125,7 +126,7 @@ check("garbage.dropped", my_dropped)
 # %% [markdown]
 # *Stuck? Run `hint("garbage.dropped")` in a new cell for the first of three hints.*
 #
-# The opposite order looks just as good, but it loses an acknowledged entry:
+# The opposite order looks just as good, but loses an acknowledged entry:
 
 
 # %% tags=["refused"]
@@ -139,7 +140,7 @@ check("garbage.dropped", asks_first, must_pass=False)
 # %% [markdown]
 # ## 3 · Compact
 #
-# A log that is mostly garbage is **compacted**: its live entries are appended to the current log, and then the old log is deleted. A **minor** compaction runs often and rewrites only nearly empty logs. A **major** compaction runs rarely and rewrites more logs.
+# When a log is mostly garbage, the bookie **compacts** it: it appends the live entries to the current log and then deletes the old log. A **minor** compaction runs often and rewrites only logs that are nearly empty. A **major** compaction runs rarely and rewrites more logs.
 
 # %%
 for name, copied in compact_logs(bookie, minor_threshold).items():
@@ -166,7 +167,7 @@ compare("garbage after the major compaction", garbage_bytes(bookie, existing))
 log_usage(bookie, existing)
 
 # %% [markdown]
-# A log above the threshold keeps its garbage until more of its entries have been deleted. Why not use a threshold of 1? Because then every live byte would have to be rewritten. Here are twenty logs, from empty to 95 % live:
+# A log above the threshold keeps its garbage until more of its entries have been deleted. Why not use a threshold of 1? Because the bookie would then have to rewrite almost every live byte. Here are twenty logs, from empty to 95 % live:
 
 # %%
 for threshold in (0.1, minor_threshold, 0.5, major_threshold, 1.0):
@@ -175,7 +176,7 @@ for threshold in (0.1, minor_threshold, 0.5, major_threshold, 1.0):
 # %% [markdown]
 # ### Your turn: which logs are worth compacting?
 #
-# `logs` lists a bookie's finished logs. Each has a `log.log_id` and a `log.usage`, the share of the log that is live, from 0 to 1. Return the ids of the logs to compact, in the order in which to compact them.
+# `logs` lists a bookie's finished logs. Each log has a `log.log_id` and a `log.usage`, which is the fraction of the log that is live, from 0 to 1. Return the ids of the logs to compact, in the order in which the bookie should compact them.
 
 
 # %%
@@ -194,7 +195,7 @@ check("garbage.worth", my_worth)
 # %% [markdown]
 # ## 4 · Every possible crash
 #
-# A bookie has two logs with entries of two ledgers. One ledger is deleted, and the bookie collects garbage and compacts. Each row is a disk operation, and the machine crashes just before it. Each column says what happens to the unsynced data (lesson 04).
+# A bookie has two logs with entries of two ledgers. One ledger is deleted. The bookie then collects garbage and compacts. Each row is a disk operation, and the machine crashes just before it. Each column says what happens to the unsynced data (lesson 04).
 
 # %%
 CrashMapView(crash_map(TWO_LOGS))
@@ -202,7 +203,7 @@ CrashMapView(crash_map(TWO_LOGS))
 # %% [markdown]
 # ### Break something: do not wait for the sync
 #
-# This store deletes the old log without syncing the copies first. The entries were acknowledged long ago, so their journals have been deleted.
+# This store deletes the old log without syncing the copies first. The entries were acknowledged long ago, so the journals that contained them have been deleted.
 #
 # **Predict.** Is killing the process enough to lose an entry (`"process"`), or does the power have to fail (`"power"`)?
 
@@ -222,11 +223,11 @@ compare("to lose an entry", "power" if hasty.losing_crashes() == "power" else "p
 CrashMapView(hasty)
 
 # %% [markdown]
-# The copies are still in a buffer of the process, so killing the process loses them. Replay does not help: the journal no longer contains these entries, because they were checkpointed long ago.
+# The copies are still in a buffer of the process, so killing the process loses them. Replay does not help. These entries were checkpointed long ago, so the journal no longer contains them.
 #
 # ### Your turn: the order of a compaction
 #
-# Here are the five steps, in alphabetical order. The real garbage collector runs them in your order. The check crashes it before every disk operation, and reads every entry after each step.
+# Here are the five steps, in alphabetical order. The real garbage collector runs them in your order. The check crashes it before every disk operation. It also reads every entry after each step.
 
 # %%
 steps = [
@@ -261,7 +262,7 @@ check("garbage.compaction", [steps[i] for i in (0, 3, 1, 2, 4)], must_pass=False
 steps_that_free_space()
 
 # %% [markdown]
-# **Predict.** Half of a log's data is still live. How many hours can it take, after the metadata has been deleted, until the log's garbage is gone? Round to one decimal. A compaction starts at the first collection after its interval has elapsed.
+# **Predict.** Half of a log's data is still live. After the metadata has been deleted, how many hours can it take until the log's garbage is gone? Round to one decimal place. A compaction starts at the first collection after its interval has elapsed.
 
 # %%
 # solution
@@ -280,32 +281,32 @@ for percent in living_percent:
     print(f"{percent:>3} % live: {never if isinf(hours) else f'within {hours:.1f} h'}")
 
 # %% [markdown]
-# Add the time needed for copying (`compactionRateByEntries`, or `compactionRateByBytes`) and everything that happens *before* the metadata is deleted. Pulsar deletes whole ledgers, so the ledger that a topic is writing to is kept even if all of it has been acknowledged. A ledger is closed at 50,000 entries, 2 GiB or 4 hours, but never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`). This was the explanation for #12942. After that, retention must allow the deletion, which a timer checks every 2 minutes.
+# To this, add the time for copying (`compactionRateByEntries` or `compactionRateByBytes`), and the time until the metadata is deleted. Pulsar deletes only whole ledgers. It keeps the ledger that a topic is writing to, even if every message in it has been acknowledged. Pulsar closes a ledger after 50,000 entries, 2 GiB or 4 hours, but never before it is 10 minutes old (`managedLedgerMinLedgerRolloverTimeMinutes`). This explained #12942. After that, retention must allow the deletion. A timer checks this every 2 minutes.
 #
-# <details><summary>Why is the current log never compacted?</summary>Its contents are not final before it is finished, and compactions write their copies to it.</details>
+# <details><summary>Why is the current log never compacted?</summary>Its contents are not final until the log is finished, and compactions append their copies to it.</details>
 #
 # ## 6 · In the real system
 #
 # | here | Apache BookKeeper 4.17 |
 # | --- | --- |
 # | `system/bookie/garbage_collection.py` | `bookie/GarbageCollectorThread.java` (`runWithFlags`), every `gcWaitTime` (600,000 ms) |
-# | `deleted_ledgers` | `ScanAndCompareGarbageCollector.gc`; with `verifyMetadataOnGC` it checks the metadata again before it drops a ledger |
+# | `deleted_ledgers` | `ScanAndCompareGarbageCollector.gc`; with `verifyMetadataOnGC`, it checks the metadata again before it drops a ledger |
 # | `logs_to_compact` | `GarbageCollectorThread.doCompactEntryLogs`: ten buckets by usage, the emptiest first |
 # | minor, major | `minorCompactionThreshold` 0.2 and `minorCompactionInterval` 3600 s; `majorCompactionThreshold` 0.8 and `majorCompactionInterval` 86,400 s |
 # | the defaults in the code | Pulsar's own `bookkeeper.conf` sets `gcWaitTime` to 900,000 and `majorCompactionThreshold` to 0.5, so a log that is half garbage is not compacted |
 # | `GarbageCollector.compact` | `EntryLogCompactor`; at most `compactionRateByBytes` (1,000,000) per second if `isThrottleByBytes`, otherwise `compactionRateByEntries` (1000) |
 # | copies only entries that the index points to | copies all entries of a live ledger, including those that the index does not point to |
-# | one compactor | a second one, `useTransactionalCompaction`, copies to a separate log; it is off by default |
+# | one compactor | a second one copies entries to a separate log; it is off by default (`useTransactionalCompaction`) |
 #
-# **The trap of a full disk.** A compaction needs disk space before it frees any. Above `diskUsageThreshold` (0.95), BookKeeper suspends compaction unless `isForceGCAllowWhenNoSpace` is set. Logs without live entries are still deleted. So act on the warning (`diskUsageWarnThreshold`, 0.90).
+# **The trap of a full disk.** A compaction needs disk space before it frees any. Above `diskUsageThreshold` (0.95), BookKeeper suspends compaction unless `isForceGCAllowWhenNoSpace` is set. It still deletes logs without live entries. So act when you get the warning (`diskUsageWarnThreshold`, 0.90).
 #
-# **A known bug.** If a transactional compaction is completed after a crash, its log gets a decimal name although all other logs have hexadecimal names: `26.log` instead of `1a.log` (BookKeeper #4804).
+# **A known bug.** If BookKeeper completes a transactional compaction after a crash, the new log gets a decimal name, while all other logs have hexadecimal names: `26.log` instead of `1a.log` (BookKeeper #4804).
 #
 # ## 7 · Questions
 #
-# <details><summary>A topic has one ledger and its backlog is zero. When is the ledger's disk space freed?</summary>Not while the topic writes to that ledger. The ledger must be closed, and another one must follow it, before Pulsar can delete it. Only then do the bookies' timers matter.</details>
-# <details><summary>Three topics with a retention of one month write 1 % of a bookie's data, in small amounts all the time. How much disk space does garbage collection free without compaction?</summary>None for a month, because every log contains some of their entries. A minor compaction frees almost everything.</details>
-# <details><summary>The machine crashes after the copies have been synced, but before the index points to them. What happens to the copies?</summary>They are garbage, but they count as live, because a log's usage is computed per ledger. The index still points to the old log, which will be compacted again. When the log with these copies is compacted, labkit does not copy them again, because no index points to them.</details>
-# <details><summary>The metadata store is not responding. What does the bookie collect?</summary>Nothing. If it treated the missing response as an empty list, it would drop every ledger.</details>
+# <details><summary>A topic has one ledger and its backlog is zero. When is the ledger's disk space freed?</summary>Not while the topic is writing to that ledger. Before Pulsar can delete the ledger, it must close the ledger and start another one. After that, it depends on the bookies' timers.</details>
+# <details><summary>Three topics with a retention of one month write 1 % of a bookie's data, a little at a time but continuously. How much disk space does garbage collection free without compaction?</summary>None for a month, because every log contains some of their entries. A minor compaction frees almost everything.</details>
+# <details><summary>The machine crashes after the copies have been synced, but before the index points to them. What happens to the copies?</summary>They are garbage, but they count as live, because labkit computes a log's usage per ledger. The index still points to the old log, so the bookie compacts the old log again. When it later compacts the log with these copies, labkit does not copy them again, because no index points to them.</details>
+# <details><summary>The metadata store is not responding. What does the bookie collect?</summary>Nothing. If it treated a missing response as an empty list, it would drop every ledger.</details>
 #
 # **Next:** [11 topics and MessageIDs](11-topics.ipynb). A message has an ID. What exactly does it identify?

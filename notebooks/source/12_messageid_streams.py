@@ -1,17 +1,18 @@
 # %% [markdown]
 # # 12 · What do a stream's MessageIDs tell you?
 #
-# A MessageID consists of four numbers. A consumer sees a long list of them and nothing else: no bookies, no
-# ledgers, no failures. In this lesson, you analyse more than 120,000 MessageIDs from a real run, with
-# Spark.
+# A MessageID consists of four numbers. A consumer sees a long list of MessageIDs, but it does not see
+# bookies, ledgers or failures. In this lesson, you use Spark to analyse more than 120,000 MessageIDs from a
+# real run.
 #
 # **At the end you can**
-# - tell from a list of ids alone whether a reader lost messages, or received some twice or out of order,
-# - write these three checks as Spark jobs that work with partitions, batches and rollovers,
-# - say what the ids do *not* tell you, and where to find it instead.
+# - tell from a list of ids alone whether a reader lost messages, or received messages twice or out of
+#   order,
+# - write these three checks as Spark jobs that handle partitions, batches and rollovers,
+# - say what the ids do *not* tell you, and where to look instead.
 #
-# **Takes** about 105 minutes. **Needs** Spark; with `source = "live"`, also a cluster of real processes.
-# **After** lesson 11.
+# **Takes** about 105 minutes. **Needs** Spark, and with `source = "live"` also a cluster of real processes.
+# **Prerequisite:** lesson 11.
 #
 # **The rules.**
 #
@@ -19,13 +20,14 @@
 # |---|---|
 # | **M1** | A MessageID has four parts: `ledgerId:entryId:partition:batchIndex` |
 # | **M2** | The partition is -1 if the topic has no partitions |
-# | **M3** | The batch index is the position of a message in its batch; section 1 asks what it is without a batch |
-# | **M4** | A partition is a chain of ledgers. Only the newest one is open, and only this partition writes to it |
+# | **M3** | The batch index is the position of a message in its batch (for messages without a batch, see section 1) |
+# | **M4** | A partition is a chain of ledgers. Only the newest ledger is open, and only this partition writes to it |
 # | **M5** | Within a ledger, entry ids count up from 0 without holes |
-# | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages are stored in a new one |
+# | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages are stored in a new ledger |
 # | **M7** | With batching, one entry contains several messages; without it, one entry is one message. The producer decides |
 #
-# *The lesson reads a recorded run, so it needs no cluster. With `source = "live"`, it records a new run.*
+# *The lesson reads a recorded run, so it does not need a cluster. With `source = "live"`, it records a new
+# run.*
 
 # %% tags=["parameters"]
 source = "sample"  # or "live": start a cluster, publish to it, read back
@@ -80,14 +82,14 @@ from labkit.course.lessons import (
 parameters("12", globals())
 
 # %% [markdown]
-# The messages are flights that departed from New York in 2013. They were published to topics on a cluster
-# of five bookies and read back by a consumer. The payloads do not matter here.
+# Each message describes a flight that departed from New York in 2013. The messages were published to topics
+# on a cluster of five bookies, and a consumer read them back. The payloads do not matter here.
 #
 # | topic | how it was published | rollover |
 # |---|---|---|
-# | `flights-paced` | three weeks of January, at one day per second, in batches of at most 100 messages or 20 ms | after 4 seconds |
-# | `flights-single` | as fast as possible, not in batches | at 1,000 entries |
-# | `flights-batched` | as fast as possible, in batches of at most 100 messages or 10 ms | at 50 entries |
+# | `flights-paced` | three weeks of January, one day per second, in batches of up to 100 messages or 20 ms | after 4 seconds |
+# | `flights-single` | as fast as possible, without batching | at 1,000 entries |
+# | `flights-batched` | as fast as possible, in batches of up to 100 messages or 10 ms | at 50 entries |
 
 # %%
 messages, chains, segments = await load_run(source, message_count)
@@ -96,19 +98,19 @@ messages.select(["topic", "ledger", "entry", "partition", "batch_index", "key"])
 # %% [markdown]
 # ## A picture first
 #
-# The picture shows how the id of a message from the middle of the stream leads to the message. The
-# partition selects the chain, the ledger id selects a ledger in the chain, the entry id selects an entry in
-# the ledger, and the batch index selects a message in the entry. The dashed ledger is the partition's open
-# one.
+# The picture shows how to get from the id of a message, here one from the middle of the stream, to the
+# message. The partition selects the chain, the ledger id selects a ledger in the chain, the entry id
+# selects an entry in the ledger, and the batch index selects a message in the entry. The partition's open
+# ledger is dashed.
 
 # %%
 message_id_picture(messages, seq=messages.num_rows // 2)
 
 # %% [markdown]
-# Each part has a different origin, and only all four together identify a message.
+# Each part has a different origin. You need all four parts to identify a message.
 #
-# **Predict.** Two messages of one topic have the ids `39:17:2:31` and `41:3:0:0`. Which was stored first:
-# `"39"` or `"41"`? Or can you not tell from the ids (`"unknown"`)?
+# **Predict.** Two messages of one topic have the ids `39:17:2:31` and `41:3:0:0`. Which one was stored
+# first, `"39"` or `"41"`? Or is it impossible to tell from the ids (`"unknown"`)?
 
 # %%
 my_answer = None
@@ -123,14 +125,15 @@ compare("which of the two was stored first", "unknown")
 # %% [markdown]
 # The messages are in partitions 2 and 0, and each partition has a chain of its own. Ledger ids come from
 # one counter for the whole cluster, so ledger 41 was *created* after ledger 39, but both may be open at the
-# same time. You can compare ids only within a partition; labkit's `MessageId` raises an error otherwise.
+# same time. You can compare ids only within a partition. If you try to compare ids of different partitions,
+# labkit's `MessageId` raises an error.
 
 # %% [markdown]
 # ## Start Spark
 #
 # Spark runs in a separate JVM and takes 5 to 15 seconds to start. It runs on this machine unless an
 # environment variable selects a cluster (`SPARK_MASTER=spark://...` or `SPARK_REMOTE=sc://...`). The cells
-# below work with both. (Tests of this notebook do not compare Java's startup output.)
+# below work either way. (Tests of this notebook do not compare Java's startup output.)
 
 # %% tags=["nbval-ignore-output"]
 spark = spark_session("12-messageid-streams")
@@ -143,8 +146,9 @@ topics_in(stream)
 # ## 1 · Four numbers from a string
 #
 # Logs contain ids as text, and text sorts differently: `"10:0:0:-1"` comes before `"9:0:0:-1"`. So the
-# first step is to turn the ids into numbers. `split` and a cast do this inside the JVM. A Python function would
-# take four to five times as long, because every row would have to be sent to a Python process and back.
+# first step is to turn the ids into numbers. `split` and a cast do this inside the JVM. A Python function
+# would take four to five times as long, because Spark would have to send every row to a Python process and
+# back.
 
 # %%
 parsed = streams.parse_message_ids(spark.createDataFrame(flights.message_ids(messages[:20_000])))
@@ -155,7 +159,8 @@ rule = "Every id has four parts, which are the client's four numbers (M1)."
 print(without_exception(rule, ids_parsed_wrong(parsed, stream)))
 
 # %% [markdown]
-# **Predict.** What is the smallest batch index from a producer that does not batch, and from one that does?
+# **Predict.** What is the smallest batch index from a producer that does not batch? And from a producer
+# that does?
 
 # %%
 my_smallest = None  # {"no batches": ..., "batches": ...}
@@ -173,7 +178,7 @@ entries_of_one_message(stream)
 # %% [markdown]
 # Each of these entries contains one message. But a batch with a single message is still a batch, and its
 # message has index 0. So -1 does not mean "alone". It means "this message *is* the entry" (M3). An entry
-# never has ids of both kinds:
+# never has both kinds of ids:
 
 # %%
 rule = "No entry has both -1 and other batch indexes (M3)."
@@ -182,17 +187,17 @@ print(without_exception(rule, entries_of_both_kinds(stream)))
 # %% [markdown]
 # ## 2 · A partition is a chain of ledgers
 #
-# Each bar is a ledger, from the first to the last message that was published to it. Can two bars of the
-# same partition overlap? Can two bars of different partitions? (Charts have internal names that vary
-# from run to run, so tests of this notebook do not compare them.)
+# Each bar is a ledger. It extends from the first to the last message that was published to the ledger. Can
+# two bars of the same partition overlap? What about two bars of different partitions? (Charts have internal
+# names that vary from run to run, so tests of this notebook do not compare them.)
 
 # %% tags=["nbval-ignore-output"]
 shown = stream.where(fn.col("topic") == messages["topic"][-1].as_py())
 charts.ledger_chains(ledgers.messages_per_ledger(shown).toPandas())
 
 # %% [markdown]
-# Bars of the same partition never overlap: the next ledger starts only after the last entry of the previous
-# one has been confirmed and that ledger has been closed. Different partitions are independent of each
+# Bars of the same partition never overlap. A ledger starts only after the last entry of the previous ledger
+# has been confirmed and the previous ledger has been closed. Different partitions are independent of each
 # other.
 
 # %%
@@ -202,9 +207,10 @@ print(without_exception(rule, ledgers.shared_ledgers(stream)))
 # %% [markdown]
 # ## 3 · Entry ids increase and start over
 #
-# Each line shows a ledger: the ids of its entries, in the order of arrival. Where one line ends and the
-# next starts at 0, the partition rolled over to a new ledger. The lines have steps because the consumer
-# alternates between partitions: it receives a thousand messages from one, then from the next.
+# Each line shows the entry ids of one ledger, in the order of arrival. Where one line ends and the next
+# starts at 0, the partition rolled over to a new ledger. The lines have steps because the consumer
+# alternates between partitions. It receives a thousand messages from one partition, then a thousand from
+# the next.
 
 # %% tags=["nbval-ignore-output"]
 charts.entry_ids(publishing.batch_sizes(shown).toPandas())
@@ -214,8 +220,8 @@ charts.entry_ids(publishing.batch_sizes(shown).toPandas())
 #
 # A reader should receive a partition's messages in the order of their ids. A message is out of order if it
 # arrives *right after a message of the same stream with a greater id*. A stream is one partition of one
-# topic, and `seq` counts arrivals. Write a job that takes the messages and returns the rows that are out of
-# order.
+# topic, and `seq` numbers the messages in the order of arrival. Write a job that takes the messages and
+# returns the rows that are out of order.
 
 
 # %%
@@ -238,9 +244,9 @@ def out_of_order(messages):
 check("streams.order", out_of_order)
 
 # %% [markdown]
-# Stuck? `hint("streams.order")` gives you three hints, one at a time.
+# Stuck? Call `hint("streams.order")`. It gives you three hints, one at a time.
 #
-# This job compares each message with the one that arrived before it, even if that belongs to another stream:
+# This job compares each message with the previous arrival, even if the two belong to different streams:
 
 
 # %% tags=["refused"]
@@ -255,17 +261,17 @@ def ignores_streams(messages):
 check("streams.order", ignores_streams, must_pass=False)
 
 # %% [markdown]
-# A struct compares field by field, as ids do. This is clear but slow, because every comparison looks at
-# three fields. An id that is packed into one number can be compared in one step. With five million ids, the
-# struct took 22 to 45 percent longer.
+# Structs are compared field by field, like ids. This is clear but slow, because every comparison looks at
+# three fields. If you pack each id into a single number, a comparison takes one step. With five million
+# ids, the struct took 22 to 45 percent longer.
 #
 # ```
 #  63 bits:   ledger (23)  |  entry (28)  |  batch index + 1 (12)
 # ```
 #
 # The + 1 makes room for -1 and preserves the order. The disadvantage is that each part has a limit.
-# `with_position` checks the limits and reports the first id that exceeds them. In a cluster that has run
-# for years, ledger ids can exceed 2^23 = 8,388,608. Then you need the struct.
+# `with_position` checks the limits and reports the first id that exceeds them. In a cluster that has been
+# running for years, ledger ids can reach 2^23 = 8,388,608. In that case, you need the struct.
 
 # %%
 packed = streams.with_position(stream).select("ledger", "entry", "batch_index", "position")
@@ -278,8 +284,8 @@ print(without_exception(rule, streams.order_violations(stream).orderBy("seq")))
 # %% [markdown]
 # ## 4 · Break it
 #
-# The run was healthy, so all jobs so far have found nothing. But a job that never finds anything would do
-# the same. To test your job, plant a known number of faults:
+# The run was healthy, so all jobs so far have found nothing. But a broken job would also find nothing. To
+# test the jobs, plant a known number of faults:
 #
 # - a **swap**: two consecutive messages are swapped,
 # - a **redelivery**: a message arrives again, five messages later,
@@ -313,12 +319,12 @@ print("All that was planted was found, and nothing else.")
 
 # %% [markdown]
 # Each swap breaks the order once. So does each redelivery, because the repeated id is smaller than the
-# previous one; the repeated id is also a duplicate. A lost entry does not break the order, because the ids
+# previous one. The repeated id is also a duplicate. A lost entry does not break the order, because the ids
 # that do arrive still increase.
 #
-# `stream_report` runs all three checks at once. All of its windows partition by stream, so the messages are
-# shuffled only once. They are sorted by arrival, and only one row per entry is sorted by id. The individual
-# jobs return the rows:
+# `stream_report` runs all three checks at once. All of its windows are partitioned by stream, so Spark
+# shuffles the messages only once. It sorts the messages by arrival, and then only one row per entry by id.
+# The individual jobs return the rows:
 
 # %%
 streams.order_violations(faulty).orderBy("seq").limit(3).toPandas()
@@ -327,9 +333,9 @@ streams.order_violations(faulty).orderBy("seq").limit(3).toPandas()
 # ## Exercise 2: holes
 #
 # How many entries are missing in each ledger? Return one row for each ledger with holes: `topic`,
-# `partition`, `ledger` and `missing`. A reader may have started in the middle of the first ledger of its
-# stream, but it must receive every later ledger from entry 0 on. Ids do not show which entries are missing
-# at the *end* of a ledger.
+# `partition`, `ledger` and `missing`. A reader may start in the middle of the first ledger of its stream,
+# but it must receive every later ledger from entry 0 on. From the ids, you cannot tell which entries are
+# missing at the *end* of a ledger.
 
 
 # %%
@@ -378,8 +384,8 @@ shortened, ledger = without_a_last_entry(stream)
 compare("holes without the last entry", streams.missing_entries(shortened).count())
 
 # %% [markdown]
-# A ledger without its last entry looks like a shorter ledger. Only the ledger's metadata shows the
-# difference: when a ledger is closed, its last entry id is written to ZooKeeper.
+# A ledger without its last entry looks like a shorter ledger. Only the metadata shows the difference,
+# because closing a ledger writes its last entry id to ZooKeeper.
 
 # %%
 closed = spark.createDataFrame(chains)
@@ -391,8 +397,8 @@ ledgers.missing_ends(shortened, closed).where(fn.col("ledger") == ledger).toPand
 # The ids show *that* a stream continued in another ledger. To find out *why*, compare the metadata with the
 # topic's configuration.
 #
-# **Predict.** One topic of the recorded run rolls over by age, the others by number of entries. In which
-# topic does the number of entries per ledger vary?
+# **Predict.** In the recorded run, one topic rolls over by age, and the others roll over by number of
+# entries. In which topic does the number of entries per ledger vary?
 
 # %%
 my_topic = None
@@ -409,33 +415,33 @@ rollovers_by_reason(stream, closed)
 
 # %% [markdown]
 # The interesting case would be a ledger that was *neither full nor old*. It would mean that an add failed,
-# or that the topic moved to another broker, which closed the ledger. Ids increase even then, because the
-# chain is a list in one znode of the metadata store, and the new ledger gets a greater id from the counter.
-# If you sort by time, a stream may seem to go backwards (Pulsar #20094), but only the order of the list
-# counts.
+# or that the topic moved to another broker, which closed the ledger. Even then, ids increase, because the
+# new ledger gets a larger id from the counter and is added to the end of the chain. The chain is a list in
+# a znode. If you sort by time, a stream may seem to go backwards (Pulsar #20094), but only the order of the
+# list counts.
 
 # %% [markdown]
 # ## 6 · Batches: the producer decides
 #
-# The size of a batch is the greatest batch index of its entry plus one. Two topics were published with the
+# The size of a batch is the largest batch index of its entry plus one. Two topics were published with the
 # same limit of 100 messages. Which of them has fuller batches, and why?
 
 # %% tags=["nbval-ignore-output"]
 charts.batch_histogram(full_batches(stream))
 
 # %% [markdown]
-# The topic whose messages were published as fast as possible has fuller batches, because they fill up
-# before the time limit. In the other topic, with one day of flights per second, messages arrive more
-# slowly, and the time limit closes a batch before it is full. Hardly any flights depart at night, so some
-# batches contain a single message.
+# The topic whose messages were published as fast as possible has fuller batches, because its batches fill
+# up before the time limit. In the other topic, with one day of flights per second, messages arrive more
+# slowly, so the producer sends a batch at the time limit, before the batch is full. Hardly any flights
+# depart at night, so some batches contain a single message.
 
 # %%
 rule = "Every batch is complete and has the size stated by its producer (M7)."
 print(without_exception(rule, incomplete_batches(stream)))
 
 # %% [markdown]
-# The producer also chose the partition, by hashing the key (the airline). All messages with the same key
-# must be in one partition of a topic, or their order would be lost:
+# The producer also chose the partition by hashing the key (the airline). All messages with the same key
+# must be in one partition of a topic to keep their order:
 
 # %%
 print(without_exception("Every key is in one partition.", keys_in_two_partitions(stream)))
@@ -444,7 +450,7 @@ print(without_exception("Every key is in one partition.", keys_in_two_partitions
 # ## 7 · When were messages published, and when could they be read?
 #
 # Each entry has a timestamp from the producer's clock. A point in the chart covers 100 ms. In the paced
-# topic, you can see days, nights and weekends; the messages of the other topics were all published within
+# topic, you can see days, nights and weekends. The messages of the other topics were all published within
 # two seconds.
 
 # %% tags=["nbval-ignore-output"]
@@ -452,8 +458,8 @@ charts.publish_rate(publishing.publish_rate(stream, bucket_ms=100).toPandas())
 
 # %% [markdown]
 # The consumer read the paced topic while it was being published. It read the other topics afterwards, so
-# their messages had to wait. How long did it take until a message of the paced topic was stored on two
-# bookies, confirmed, and delivered to the reader?
+# their messages had to wait. How long did it take to store a message of the paced topic on two bookies,
+# confirm it, and deliver it to the reader?
 
 # %% tags=["nbval-ignore-output"]
 followed = stream.where(fn.col("topic") == messages["topic"][0].as_py())
@@ -463,34 +469,36 @@ charts.latencies(publishing.latency_distribution(followed, bucket_ms=1).toPandas
 publishing.visible_latency(stream).orderBy("topic").toPandas() if source == "sample" else None
 
 # %% [markdown]
-# Here the producer and the consumer ran on the same machine. If they run on machines with different clocks,
-# the difference between two timestamps says as much about the clocks as about the system, and latencies can
-# be negative.
+# Here, the producer and the consumer ran on the same machine. If they run on different machines, the
+# difference between two timestamps says as much about the clocks as about the system, and latencies can be
+# negative.
 
 # %% [markdown]
 # ## 8 · Addresses, not counters
 #
-# Users often ask for the last 1,000 messages, or want to go back by 10,000. With Kafka's offsets, this is a
-# subtraction. Here it is not, because you cannot subtract 1,000 from `39:17:2:31`. The producer decides how
-# many messages an entry has, and the broker decides how many entries a ledger has. To go back, you have to
+# Users often ask for the last 1,000 messages, or want to go back by 10,000 messages. With Kafka's offsets,
+# you only have to subtract. But you cannot subtract 1,000 from `39:17:2:31`. The producer decides how many
+# messages an entry has, and the broker decides how many entries a ledger has. To go back, you have to
 # count:
 
 # %%
 newest_and_a_thousand_back(stream)
 
 # %% [markdown]
-# A thousand messages are ten entries in one topic and a thousand entries in another, and they may extend into
-# another ledger. So Pulsar can seek to an id or to a time, but not by a number of messages. (You can count
-# with an index that the broker adds to each entry, the *broker entry metadata*.)
+# A thousand messages may be ten entries in one topic and a thousand entries in another, and they may be
+# spread over several ledgers. So Pulsar can seek to an id or to a time, but it cannot seek by a number of
+# messages. (You can count if you configure the broker to add an index to each entry, the *broker entry
+# metadata*.)
 
 # %% [markdown]
 # ## Exercise 3: stored twice
 #
 # An entry was stored, but the receipt was lost. The producer resent its messages, and they were stored
-# again, under *another* id. `duplicates` finds nothing, because no id arrived twice. But every message
-# contains the name of its producer and the number that the producer assigned, `sequence_id`. Each producer
-# counts separately in each partition of a topic. Find the messages that were stored twice or more. For each
-# of them, return one row with `topic`, `partition`, `producer` and `sequence_id`.
+# again, under *different* ids. `duplicates` finds nothing, because no id arrived twice. But every message
+# contains the name of its producer and the number that the producer assigned to the message, its
+# `sequence_id`. Each producer numbers its messages separately for each partition of a topic. Find the
+# messages that were stored more than once. For each of them, return one row with `topic`, `partition`,
+# `producer` and `sequence_id`.
 
 
 # %%
@@ -512,28 +520,28 @@ def stored_twice(messages):
 check("streams.stored_twice", stored_twice)
 
 # %% [markdown]
-# If deduplication is enabled, the broker makes this check before it stores a message: it remembers the
-# highest `sequence_id` of each producer, and does not store that number or a lower one again.
+# If deduplication is enabled, the broker does this check before it stores a message. It remembers the
+# highest `sequence_id` of each producer, and does not store a message with that number or a lower one.
 
 # %% [markdown]
 # ## 9 · Which bookies have it?
 #
-# The ids do not tell you. The ledgers' metadata lists an ensemble for each segment, and entry `e` is stored
-# at the ensemble indices `e % E`, `(e + 1) % E`, … The bookies of a new ledger are chosen at random:
+# You cannot tell from the ids. The ledgers' metadata lists an ensemble for each segment, and entry `e` is
+# stored at the ensemble indices `e % E`, `(e + 1) % E`, … The bookies of a new ledger are chosen at random:
 
 # %% tags=["nbval-ignore-output"]
 charts.copies(ledgers.copies_per_bookie(spark.createDataFrame(segments)).toPandas())
 
 # %% [markdown]
-# The dotted line marks an equal share. A random choice places whole ledgers and not single entries, so with
-# so few ledgers, the shares are uneven. Large ledgers make this worse, and frequent rollovers make it
-# better.
+# The dotted line marks an equal share. Bookies are chosen for whole ledgers, not for single entries, so
+# with only a few ledgers, the shares are uneven. Large ledgers make this worse, and frequent rollovers make
+# it better.
 
 # %% [markdown]
 # ## 10 · A bookie is lost
 #
-# This is the *trace* of another recorded run: every event on five bookies, a topic's owner and a second
-# client. In the middle of the stream, `b1` is killed and never comes back. How many ledgers lack
+# This is the *trace* of another recorded run. It contains every event on five bookies, a topic's owner and
+# a second client. In the middle of the stream, `b1` is killed and never comes back. How many ledgers lack
 # copies, and for how long? Which bookies create the new copies?
 
 # %% tags=["nbval-ignore-output"]
@@ -541,8 +549,9 @@ events = spark.createDataFrame(recorded_trace()).cache()
 repair_chart(events)
 
 # %% [markdown]
-# For some seconds nobody notices, because the dead bookie's session has not expired. Then the auditor marks
-# all of its ledgers, and each worker repairs one at a time. (They were configured to copy slowly.)
+# For a few seconds, nobody notices, because the dead bookie's session has not expired. Then the auditor
+# marks all of its ledgers, and each worker repairs one ledger at a time. (In this run, the workers were
+# configured to copy slowly.)
 
 # %%
 repairs_since_kill(events)
@@ -559,20 +568,20 @@ trace_charts.life_cycles(lives.toPandas())
 # %% [markdown]
 # Another client took over ledger 0 from its writer (fenced, recovered, closed), and ledger 1 was deleted.
 # The other ledgers form two chains, one after the other. Whenever a topic's owner started a new ledger, the
-# trace says why:
+# trace recorded why:
 
 # %%
 causes_of_rollovers(events)
 
 # %% [markdown]
-# No ledger failed, although two of them used the bookie that died: their writer replaced it in the ensemble
-# (lesson 07) and continued. So the ids of that stream do not show the failure.
+# No ledger failed, even though two of them used the bookie that died. Their writer replaced it in the
+# ensemble (lesson 07) and continued. So the ids of that stream do not show the failure.
 
 # %% [markdown]
 # ## 11 · Is Spark worth it here?
 #
-# Run the same check in pandas, on the same rows in memory. (Timings vary from run to run and are not
-# compared.)
+# Run the same check in pandas, on the same rows in memory. (Timings vary from run to run, so tests do not
+# compare them.)
 
 # %% tags=["nbval-ignore-output"]
 frame = faulty_messages.to_pandas()
@@ -580,39 +589,41 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
     print(timed(ask))
 
 # %% [markdown]
-# The first line is for pandas, the second one for Spark. With so few rows, pandas is much faster, even if
-# you do not count Spark's startup time. Every Spark query takes a few tenths of a second before it reads
-# the first row. We measured 5 and 50 million ids on a machine with two cores: Spark took 9 and 5 times as
-# long as DuckDB, and 10 and 6 times as long as Polars. So if the ids fit on one machine, use DuckDB, Polars
-# or pandas. Spark is worth it if one machine is not enough, or if a query must survive crashes, because the
-# same jobs then also run on a cluster. Even there, a check of the order needs all ids of a partition in one
-# task, so one huge partition is as slow as before. In lesson 13, Spark reads the ledgers themselves.
+# The first line is for pandas, and the second line is for Spark. With so few rows, pandas is much faster,
+# even if you do not count Spark's startup time. Every Spark query takes a few tenths of a second before it
+# reads the first row. We measured 5 and 50 million ids on a machine with two cores. Spark took 9 and 5
+# times as long as DuckDB, and 10 and 6 times as long as Polars. So if the ids fit on one machine, use
+# DuckDB, Polars or pandas. Spark is worth it if one machine is not enough, because the same jobs also run
+# on a cluster, or if a query must survive crashes. Even on a cluster, a check of the order needs all ids of
+# a partition in one task, so a single huge partition is as slow as before. In lesson 13, Spark reads the
+# ledgers themselves.
 
 # %% [markdown]
 # <details><summary>Why can the ledger ids of a partition have holes, while entry ids cannot?</summary>
 #
-# Ledger ids come from one counter for the whole cluster. Other partitions and topics (and ledgers that the
-# cluster uses internally) take ids from it in between.
+# Ledger ids come from one counter for the whole cluster. Other partitions, other topics and the cluster's
+# internal ledgers use up ids in between.
 # </details>
 #
 # ## What the real system does
 #
 # - **Printing.** Java prints `ledger:entry:partition` and appends the batch index only for messages in a
 #   batch. The Python client prints `(ledger,entry,partition,batchIndex)`. The four numbers are the same.
-# - **Who assigns the parts.** The ledger id comes from ZooKeeper, and the entry id from the ledger's only
-#   writer, the broker. The producer receives *one* receipt per batch, with ledger and entry, and numbers
-#   the messages within the batch itself. Consumers compute the same batch indices, because both count from
-#   0. Pulsar does not guarantee that ids are unique in this way: they are not a public API (Pulsar #18835).
-# - **Rollover.** `managedLedgerMaxEntriesPerLedger` (50,000), `managedLedgerMaxSizePerLedgerMbytes`
-#   (2048), `managedLedgerMaxLedgerRolloverTimeMinutes` (240), but never before
-#   `managedLedgerMinLedgerRolloverTimeMinutes` (10): a busy partition reaches 50,000 entries long before
-#   the ten minutes are up. The code is in `ManagedLedgerImpl`.
-# - **The chain and its ends.** `pulsar-admin topics stats-internal` lists a partition's ledgers with their
-#   numbers of entries, which you cannot learn from the ids alone.
-# - **Going back by a number of messages** is a frequent request (#6523, #13160, #9038). The existing command
-#   (`examine-messages`) counts *entries*, which differ from messages if there are batches.
-# - **A known bug.** An entry was stored, but the response was lost. The broker wrote it again to the next
-#   ledger, so the copies had different ids (Pulsar #7490). Exercise 3 finds them.
+# - **Who assigns the parts.** The ledger id comes from ZooKeeper, and the entry id comes from the ledger's
+#   only writer, the broker. The producer receives *one* receipt per batch, with ledger and entry, and
+#   numbers the messages within the batch itself. Consumers compute the same batch indices, because
+#   producers and consumers both count from 0. Pulsar does not guarantee that ids are unique in this way,
+#   because they are not a public API (Pulsar #18835).
+# - **Rollover.** The limits are `managedLedgerMaxEntriesPerLedger` (50,000),
+#   `managedLedgerMaxSizePerLedgerMbytes` (2048) and `managedLedgerMaxLedgerRolloverTimeMinutes` (240). A
+#   ledger never rolls over before `managedLedgerMinLedgerRolloverTimeMinutes` (10), and a busy partition
+#   reaches 50,000 entries long before the ten minutes are up. The code is in `ManagedLedgerImpl`.
+# - **The chain and its ends.** `pulsar-admin topics stats-internal` lists a partition's ledgers and the
+#   number of entries in each, which the ids alone do not tell you.
+# - **Going back by a number of messages** is a frequent request (#6523, #13160, #9038). The existing
+#   command (`examine-messages`) counts *entries*. With batching, an entry is not the same as a message.
+# - **A known bug.** An entry was stored, but the response was lost. The broker wrote the entry again to the
+#   next ledger, so the two copies had different ids (Pulsar #7490). Exercise 3 finds such copies.
 
 # %% [markdown]
 # ## Questions
@@ -620,31 +631,30 @@ for ask in (lambda: violations_in_pandas(frame), lambda: streams.order_violation
 # <details><summary>A reader sees entry 3 of ledger 12 first, and then 4, 5, 6. Are entries 0 to 2
 # lost?</summary>
 #
-# Not necessarily: the reader may have subscribed there. In any later ledger of the same stream, starting
-# above 0 means that entries are missing.
+# Not necessarily. The reader may have started there. But if any later ledger of the same stream starts
+# above 0, entries are missing.
 # </details>
 #
-# <details><summary>A message inside a batch is missing, but others of its entry arrived. Which job finds
+# <details><summary>A message inside a batch is missing, but other messages of its entry arrived. Which job finds
 # it?</summary>
 #
 # `batch_sizes`: `arrived` is smaller than `batch_size`. But if the *last* message of the batch is missing,
-# the greatest index is smaller, too. Then you notice it only by the size that the producer wrote into the
-# entry, as in section 6. In the same way, a hole shows up in the ids, but a missing end of a ledger does
-# not.
+# the largest index is smaller, too. Then you notice it only if you compare with the batch size that the
+# producer wrote into the entry, as in section 6. Ledgers are similar: the ids show a hole, but they do not
+# show that the end of a ledger is missing.
 # </details>
 #
-# <details><summary><code>duplicates</code> groups by id. <code>stream_report</code> subtracts the number of
-# different ids from the number of messages that arrived. When are the results different?</summary>
+# <details><summary><code>duplicates</code> groups by id. <code>stream_report</code> subtracts the number of distinct ids from the number of messages that arrived. When do the results differ?</summary>
 #
-# When a message arrives three times. Grouping finds one id with three arrivals, while the subtraction counts
-# two repetitions.
+# They differ when a message arrives three times. Grouping finds one id with three arrivals, while the
+# subtraction counts two repetitions.
 # </details>
 #
 # <details><summary>Is <code>39:17:2:-1</code> smaller than <code>39:17:2:0</code>?</summary>
 #
-# As numbers, yes. For messages the question does not arise, because an entry is either a single message (-1)
-# or a batch (0 and up). If both kinds of ids occur, for example when a whole entry is acknowledged, -1 means
-# the entry.
+# As numbers, yes. For messages, the question does not arise, because an entry is either a single message
+# (-1) or a batch (0 and up). If both kinds of ids occur for the same entry, for example when a consumer
+# acknowledges a whole entry, -1 means the entry.
 # </details>
 #
 # **Next:** [13 streaming from ledgers](13-streaming.ipynb). A query reads each message once, even while bookies

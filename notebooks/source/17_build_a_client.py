@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 17 · How do you build a client?
 #
-# A bookie stores whatever it receives. The client is responsible for everything else that BookKeeper promises: which bookies store an entry, when it is confirmed, how far a reader may read, and where a ledger ends if its writer has died. In lessons 06 to 08, you wrote such a client, step by step, in the file `myclient.py`. Here you complete this file with a program that you run in a live cluster. If you skipped those parts, you can write all of them here.
+# A bookie stores whatever it receives. The client is responsible for everything else that BookKeeper promises: which bookies store an entry, when it is confirmed, how far a reader may read, and where a ledger ends if its writer has died. In lessons 06 to 08, you wrote such a client, step by step, in the file `myclient.py`. Here you complete this file and write a program with it that you run in a live cluster. If you skipped those parts, you can write all of them here.
 #
 # **At the end you can** write a client whose confirmed entries survive the loss of bookies and writers, and find the run in which a client that looks correct loses an entry.
 #
-# **Takes** about 480 minutes. **Needs** only Python and also works in a browser tab; the last step needs a terminal, Java and Linux or macOS. **After** lesson 08. If you wrote steps 1 to 6 in lessons 06 to 08, it takes about 90 minutes.
+# **Takes** about 480 minutes. **Needs** only Python, and also works in a browser tab. The last step needs a terminal, Java and Linux or macOS. **Prerequisite:** lesson 08. If you wrote steps 1 to 6 in lessons 06 to 08, allow about 90 minutes.
 #
 # > **The rule.** *A confirmed entry is on at least Qa bookies that the metadata lists, and no two clients disagree about where a ledger ends.*
 
@@ -60,11 +60,11 @@ SpaceTime(handed_over)
 # | 6 | `recover` | where a ledger ends if its writer has died |
 # | 7 | `create_ledger`, `append_all`, `take_over` | what a program in a live cluster can promise |
 #
-# With the class `Cluster`, you can send requests to individual bookies, and read and change the ledger's metadata, which has a version. Its docstrings are the contract: see `from labkit.course.workshop.client.api import Cluster` and `help(Cluster)`. Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until you start, and the check. A refusal names the line that your code violates. `hint("client", 1)` gives up to three hints for step 1. Steps 4 and 6 are long, so their checks list small tests that turn green one after the other: start with the first red one. The check runs your client in small clusters with faults, with every order of a few messages, and under storms of random faults. Then labkit's own client reads the entries that yours stored. Finally the check compares your client's requests, or its simulated time, with labkit's own client.
+# With the class `Cluster`, you can send requests to individual bookies, and read and change the ledger's versioned metadata. To read its docstrings, run `from labkit.course.workshop.client.api import Cluster` and then `help(Cluster)`. Every step has the same structure: the **contract**, whose lines begin with "Always", a picture, the **red test**, which fails until your code passes it, and the check. If the check refuses your code, it names the line of the contract that your code violates. `hint("client", 1)` gives up to three hints for step 1. Steps 4 and 6 are long, so their checks list small tests that turn green one by one. Start with the first red one. The check runs your client in small clusters with faults, with a few messages in every possible order, and in storms of random faults. Then labkit's own client reads the entries that yours stored. Finally, the check compares your client's requests, or its simulated time, with labkit's.
 #
 # ## Your file
 #
-# The next cell creates `myclient.py` in this notebook's directory, unless it exists. Replace each `raise NotImplementedError` with your code, save the file, and run the step's check again.
+# The next cell creates `myclient.py` in this notebook's directory, unless it already exists. Replace each `raise NotImplementedError` with your code, save the file, and run the step's check.
 
 # %%
 # solution
@@ -84,9 +84,9 @@ step("client", 1)
 SpaceTime(run(runs.ONE_IS_LATE))
 
 # %% [markdown]
-# Here, the messages to and from some bookies are slow, so acknowledgements arrive out of order. Nevertheless, entries are confirmed in order.
+# Here, the messages to and from some bookies are slow, so acknowledgements arrive out of order. Entries are still confirmed in order.
 #
-# **Predict.** A writer makes 12 adds with E=5, Qw=3, Qa=2, and there are no faults. How many add requests does it send to bookies?
+# **Predict.** A writer adds 12 entries with E=5, Qw=3, Qa=2 and no faults. How many add requests does it send to bookies?
 
 # %%
 # solution
@@ -101,7 +101,7 @@ sent = [event for event in striped.events if (event.kind, event.node) == ("add.s
 compare("requests for 12 adds", len(sent))
 
 # %% [markdown]
-# Write `write_set` and `Writer.add`, then run their check:
+# Write `write_set` and `Writer.add`, and then run their check:
 
 # %% tags=["exercise"]
 check("client", 1, my_file, seeds=seed_count)
@@ -109,7 +109,7 @@ check("client", 1, my_file, seeds=seed_count)
 # %% [markdown]
 # ### What a refusal looks like
 #
-# If your code is refused, you see a run that opens where the promise was broken. Here is labkit's own client with a deliberate bug: it confirms an entry as soon as one bookie has acknowledged it. Step backwards and look for the missing acknowledgement. The check found this run by trying every order of two adds' messages.
+# If the check refuses your code, you see a run that opens where it broke the promise. Here is labkit's own client with a deliberate bug: it confirms an entry as soon as one bookie has acknowledged it. Step backwards and look for the missing acknowledgement. The search found this run by trying the messages of two adds in every order.
 
 # %%
 hasty = replace(runs.TWO_ADDS, variant="ack after one bookie")
@@ -126,9 +126,9 @@ step("client", 2)
 SpaceTime(run(runs.FOLLOWED))
 
 # %% [markdown]
-# Only the writer knows which entries are confirmed; no bookie does. So the writer puts its current LastAddConfirmed into each entry, and a reader asks the bookies for their last entries. A response may come from a bookie that has missed all entries, and some responses may never arrive.
+# Only the writer knows which entries are confirmed. Bookies do not. So the writer puts its current LastAddConfirmed into each entry, and a reader asks the bookies for their last entries. A response may come from a bookie that has missed every entry, and some responses may never arrive.
 #
-# Set `last_add_confirmed` in `Writer.add`, write `Reader.read_last_add_confirmed`, then run their check:
+# Set `last_add_confirmed` in `Writer.add`, write `Reader.read_last_add_confirmed`, and then run their check:
 
 # %% tags=["exercise"]
 check("client", 2, my_file, seeds=seed_count)
@@ -143,9 +143,9 @@ step("client", 3)
 SpaceTime(run(runs.some_are_silent()))
 
 # %% [markdown]
-# Two of three bookies are down, and the third one has never heard of the ledger. "No such entry" proves that this bookie has no copy, but silence proves nothing. The reader's caller must be able to tell the two cases apart.
+# Two of three bookies are down, and the third one has never heard of the ledger. "No such entry" proves that this bookie has no copy, but silence does not prove anything. The reader's caller must be able to tell these two cases apart.
 #
-# Write `Reader.read_entry`, then run its check:
+# Write `Reader.read_entry`, and then run its check:
 
 # %% tags=["exercise"]
 check("client", 3, my_file, seeds=seed_count)
@@ -176,9 +176,9 @@ begun = [event.entry for event in changed.events if event.kind == "ensemble.set"
 compare("first entry of the new ensemble", begun[-1])
 
 # %% [markdown]
-# Acknowledgements continue to arrive while the new metadata is being stored. If you confirmed an entry now, it would be on the old ensemble, but according to the metadata it would be on the new one.
+# Acknowledgements continue to arrive while the new metadata is being stored. If you confirmed an entry now, it would be on the old ensemble, but the metadata would say that it is on the new one.
 #
-# Write the ensemble change, then run its check:
+# Write the ensemble change, and then run its check:
 
 # %% tags=["exercise"]
 check("client", 4, my_file, seeds=seed_count)
@@ -193,9 +193,9 @@ step("client", 5)
 SpaceTime(run(runs.TAKEN))
 
 # %% [markdown]
-# The writer is only paused. In the meantime, another client is recovering its ledger. Then the writer resumes. Everything that it does from here on must fail, but no entry that it confirmed may be lost.
+# The writer is only paused. In the meantime, another client recovers its ledger. Then the writer resumes. Everything that it does from now on must fail, but its confirmed entries must not be lost.
 #
-# Write `Writer.close` and the code that stops a fenced writer, then run their check:
+# Write `Writer.close` and the code that stops a fenced writer, and then run their check:
 
 # %% tags=["exercise"]
 check("client", 5, my_file, seeds=seed_count)
@@ -210,9 +210,9 @@ step("client", 6)
 SpaceTime(run(runs.lost_fence()))
 
 # %% [markdown]
-# One bookie has the last entry, one receives it late, one never receives it, and a fencing request is lost. Does this ledger end before or after the entry? Either may be right. But once a client has decided, no other client may ever decide differently.
+# One bookie has the last entry, one bookie receives it late, one bookie never receives it, and a fencing request is lost. Does this ledger end before or after the entry? Either may be right. But once a client has decided, no other client may ever decide differently.
 #
-# Write `recover`, then run its check:
+# Write `recover`, and then run its check:
 
 # %% tags=["exercise"]
 check("client", 6, my_file, seeds=seed_count)
@@ -220,7 +220,7 @@ check("client", 6, my_file, seeds=seed_count)
 # %% [markdown]
 # ## Play with your client
 #
-# Here you choose which message arrives next, and your code reacts: your writer adds one entry, while your `recover` recovers the same ledger. `play` uses every part whose first test passes, and labkit's own for the rest. A second argument plays any other `Scenario`. **Record this** gives you the play as Python, so that you can repeat it after you have changed your file.
+# Here you choose which message arrives next, and your code reacts. Your writer adds one entry while your `recover` recovers the same ledger. `play` uses each of your parts whose first test passes, and labkit's own for the rest. To play any other `Scenario`, pass it as the second argument. **Record this** gives you your moves as Python code, so that you can repeat them after you change your file.
 
 # %%
 # solution
@@ -239,15 +239,15 @@ step("client", 7)
 SpaceTime(run(runs.TAKEN))
 
 # %% [markdown]
-# Until now, the checks created the ledger and called your `Writer`. Now you write the program around it, which chooses an ensemble, stores the metadata, keeps several adds in flight, and takes over a ledger whose writer does not respond. Your code from steps 1 to 6 does not change, but it now runs in the real world, in which ZooKeeper, four bookies and your program are processes, and the faults are signals.
+# Until now, the checks have created the ledger and called your `Writer`. Now you write the program around it. The program chooses an ensemble, stores the metadata, keeps several adds in flight, and takes over a ledger whose writer does not respond. You do not change your code from steps 1 to 6, but now it runs in the real world. ZooKeeper, four bookies and your program are processes, and the faults are signals.
 #
 # | fault | what must hold |
 # | --- | --- |
-# | a bookie receives SIGKILL in the middle of a write | the program continues, and the metadata in ZooKeeper lists another bookie |
+# | a bookie receives SIGKILL in the middle of a write | the program continues, and the metadata in ZooKeeper lists another bookie instead |
 # | your program receives SIGSTOP, and a second one takes over its ledger | every confirmed entry is in the ledger |
 # | the first program receives SIGCONT | its adds are rejected, and it exits with an error |
 #
-# **Predict.** The picture above shows the same situation: a writer is paused, another client is recovering its ledger, and the writer resumes. How many entries does the writer confirm after the ledger has been closed?
+# **Predict.** The picture above shows the same situation: a writer is paused, another client recovers its ledger, and the writer resumes. How many entries does the writer confirm after the ledger has been closed?
 
 # %%
 # solution
@@ -265,16 +265,16 @@ late = [
 compare("entries confirmed after the close", len(late))
 
 # %% [markdown]
-# The acknowledgements of an entry may already be in flight when the bookies are fenced. The writer confirms this entry late. It is allowed to do so, because recovery has found the entry. What counts is only that every confirmed entry is in the ledger.
+# An entry's acknowledgements may already be in flight when the bookies are fenced. The writer confirms this entry late. That is allowed, because recovery has found the entry. All that matters is that every confirmed entry is in the ledger.
 #
-# Write `create_ledger`, `append_all` and `take_over`. This step starts processes, which cannot run in a browser tab. On your own machine or on Binder, run these commands in a terminal, in the directory of your file:
+# Write `create_ledger`, `append_all` and `take_over`. This step starts processes, so it cannot run in a browser tab. On your own machine or on Binder, run these commands in a terminal, in the directory of your file:
 #
 # ```
 # labkit workshop client        every step, each with 200 seeds
 # labkit workshop client 7      your program as processes of a live cluster
 # ```
 #
-# labkit's client and shell then read what your program wrote. The ledgers have BookKeeper's own format, so `bookkeeper shell ledgermetadata` and `readledger` can read them, too, and `readledger -r` recovers the ledger of your stopped program. You can also use a cluster that keeps running (`labkit local`):
+# labkit's client and shell then read what your program wrote. The ledgers have BookKeeper's own format, so `bookkeeper shell ledgermetadata` and `readledger` can read them, too, and `readledger -r` can recover the ledger of your stopped program. You can also start a cluster that keeps running (`labkit local`):
 #
 # ```
 # seq 1000 | labkit client --zookeeper HOST:PORT write      ledger 0, then each entry once it is confirmed
@@ -284,7 +284,7 @@ compare("entries confirmed after the close", len(late))
 #
 # ## Challenges
 #
-# No check covers these challenges. Each is a feature of the real client that yours lacks.
+# The checks do not cover these challenges. Each one is a feature of the real client that your client lacks.
 
 # %%
 for each in track("client").steps:
@@ -308,19 +308,19 @@ for each in track("client").steps:
 #
 # ## Questions
 #
-# <details><summary>Your client passes with every order of two adds' messages. What can still be wrong?</summary>
+# <details><summary>Your client passes with the messages of two adds in every order. What can still be wrong?</summary>
 #
 # Any bug that needs a third add, a fourth bookie or a timeout. The storms look for such bugs, but they are only a sample.
 # </details>
 #
 # <details><summary>Why does labkit's client, and not yours, read the entries that your client stored?</summary>
 #
-# Because two bugs can cancel each other out: if a writer sends entries to the wrong bookies, a reader with the same bug still finds them.
+# Because two bugs can cancel each other out. If a writer sends entries to the wrong bookies, a reader with the same bug still finds them.
 # </details>
 #
 # <details><summary>Why must a recovery not announce the entries that it has written back?</summary>
 #
-# It may die before it closes the ledger. The next recovery asks other bookies and may close the ledger before these entries. A reader would then have read entries that do not exist.
+# It may die before it closes the ledger. The next recovery may get responses from other bookies and close the ledger before these entries. A reader would then have read entries that do not exist.
 # </details>
 #
 # **Back to** [the tour](00-tour.ipynb), or to the map of the course in `docs/course.md`.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 00 · Where does a message go?
 #
-# You publish a message. A moment later it is on three disks, and you will not lose it even if any one of the three machines crashes. In this tour, you follow one entry all the way down to the disk. The tour runs in your browser. The client and the five bookies are labkit's real code, while time, network and disks are **simulated**. So you can repeat a run exactly, and change it at any moment.
+# You publish a message. A moment later it is on three disks, and you will not lose it even if one of the three machines crashes. In this tour, you follow one entry all the way down to the disk. The tour runs in your browser. The client and the five bookies are labkit's real code, while time, network and disks are **simulated**. So you can repeat a run exactly, and change it at any point.
 #
 # The same tour with processes, sockets and ZooKeeper runs on Binder or on your own machine. Everything that you learn here also applies to the real cluster.
 #
@@ -11,9 +11,9 @@
 # | --- | --- |
 # | **bookie** | a storage node that stores entries |
 # | **ledger** | an append-only list of entries with one writer, spread over several bookies |
-# | **entry** | the unit that is stored, acknowledged and read; contains one message or a batch |
+# | **entry** | the unit of data that bookies store and acknowledge; contains one message or a batch |
 #
-# Press **Shift+Enter** in each cell, from the top.
+# Press **Shift+Enter** in each cell, starting at the top.
 
 # %% tags=["parameters"]
 bookies = 5
@@ -30,9 +30,9 @@ from labkit.views.xray.file_spans import journal_spans
 # %% [markdown]
 # ## 1 · One ledger on four of the bookies
 #
-# A ledger has three sizes. **E** (ensemble size) is the number of bookies that it is spread over. **Qw** (write quorum) is the number of copies of each entry. **Qa** (ack quorum) is the number of bookies that must have the entry on disk before the add counts as done.
+# Every ledger has three parameters. **E** (ensemble size) is the number of bookies that the ledger is spread over. **Qw** (write quorum) is the number of copies of each entry. **Qa** (ack quorum) is the number of bookies that must have the entry on disk before the add counts as done.
 #
-# > **The rule.** Entry *e* is stored on *Qw* consecutive bookies, starting at index *e mod E* of the ensemble. It is confirmed once *Qa* of them have synced it and all earlier entries have been confirmed.
+# > **The rule.** Entry *e* is stored on *Qw* consecutive bookies, starting at index *e mod E* of the ensemble. The entry is confirmed once *Qa* of these bookies have synced it and all earlier entries have been confirmed.
 #
 # **Predict.** With E = 4 and Qw = 3, entry 0 is stored on the first three bookies of the ensemble, at the indices 0, 1 and 2. At which three indices is entry 3 stored? Replace `None` with a list of three numbers, in the order of the rule.
 
@@ -49,11 +49,11 @@ ClusterView(trace)
 compare("write set of entry 3", write_set(3, 4, 3))
 
 # %% [markdown]
-# Each column is a bookie, and each row is an entry. Press ✕ under a bookie to repeat the run with this bookie killed at the moment that is shown. Each entry starts one bookie further than the previous one. The ledger is **striped**, so all four disks share the work although each entry has only three copies.
+# Each column is a bookie, and each row is an entry. Press ✕ under a bookie to repeat the run and kill this bookie at the moment shown. Each entry starts one bookie further along than the previous one. The ledger is **striped**, so all four disks share the work, even though each entry has only three copies.
 #
 # ## 2 · What happened to entry 2?
 #
-# The picture is drawn from the **trace**, the list of events that the nodes recorded. Each event refers to its cause, so you can trace the path of an entry back from its end.
+# labkit draws the picture from the **trace**, the list of events that the nodes recorded. Each event refers to its cause, so you can trace the path of an entry backwards from its end.
 
 # %%
 done = next(e for e in trace.events if e.kind == "lac.advanced" and e.entry == 2)
@@ -66,7 +66,7 @@ for event in path:
 #
 # ## 3 · Kill a bookie
 #
-# You repeat the run, but now one of the ledger's bookies loses power just after entry 3 has been confirmed. All of its unsynced data is lost.
+# You repeat the run, but now one of the ledger's bookies loses power right after entry 3 has been confirmed. The bookie loses all of its unsynced data.
 #
 # **Predict.** Which of the entries 0 to 3 can you still read? Give a list of their ids. Can the writer still write?
 
@@ -90,11 +90,11 @@ compare(
 )
 
 # %% [markdown]
-# Every entry still has a copy, so a reader asks the next bookie of the write set. The writer has replaced the dead bookie with another one: the ensemble is different below the dotted line. [Lesson 07](07-ensemble-change.ipynb) explains exactly what the writer does, and at which entry the new ensemble starts. Change `victim` or `nth` and run the cells again.
+# Every entry still has a copy, so a reader asks the next bookie of the write set. The writer has replaced the dead bookie with another one, so the ensemble is different below the dotted line. [Lesson 07](07-ensemble-change.ipynb) explains exactly what the writer does, and at which entry the new ensemble starts. Change `victim` or `nth` and run the cells again.
 #
 # ## 4 · The bytes
 #
-# Here is a bookie's journal after one add, byte for byte as Apache BookKeeper would have written it. Point at a byte, or use the arrow keys, to see what it means.
+# Here is a bookie's journal after one add. It is byte for byte what Apache BookKeeper would have written. Point at a byte, or use the arrow keys, to see what it means.
 
 # %%
 bookie = OneBookie()
@@ -105,7 +105,7 @@ spans = tuple(s for s in journal_spans(disk, 1) if s.offset + s.size <= 1024)
 XRay(Piece("journal", "current/1.txn", 0, disk.open("current/1.txn").read(0, 1024), spans, 1024))
 
 # %% [markdown]
-# The payload is preceded by its record's length, the two ids, the LastAddConfirmed at that time, the ledger's length in bytes, and the digest (computed by the client and checked by every reader). The first record has the entry id -4096: it contains the ledger's master key, so that replay can recreate the ledger. [Lesson 02](02-journal.ipynb) explains the rest.
+# Before the payload, you see the record's length, the two ids, the LastAddConfirmed at that time, the ledger's length in bytes, and the digest. The client computes the digest, and every reader checks it. The first record has the entry id -4096. It contains the ledger's master key, so that replay can recreate the ledger. [Lesson 02](02-journal.ipynb) explains the rest.
 #
 # **Check yourself.** At which offset does the payload start in this file?
 
@@ -123,4 +123,4 @@ else:
 # <details><summary>Where is entry 5 of a ledger with E=4 and Qw=3 stored?</summary>5 mod 4 = 1, so it is stored at the indices 1, 2 and 3 of the ensemble.</details>
 # <details><summary>With Qw=3 and Qa=2, how many bookies can fail without putting an acknowledged entry at risk?</summary>One. When the add is acknowledged, only Qa = 2 copies are guaranteed to exist, so the entry survives Qa - 1 failures.</details>
 #
-# **Next:** [lesson 01](01-entry.ipynb). Lessons 01 to 10 and 14 to 17 run in this tab. Your changes are kept in this browser, and *File → Download* saves them.
+# **Next:** [lesson 01](01-entry.ipynb). Lessons 01 to 10 and 14 to 17 run in this tab. This browser keeps your changes. *File → Download* saves them to a file.
