@@ -419,7 +419,7 @@ compare("the ledger of the new owner's first message", ledger_of_new_owner(moved
 # | a fencing read gets no response before the fence has been synced | a *negative* response does not wait for the sync, so a power failure can undo the fence |
 # | recovery starts after max(LastAddConfirmed reported, first entry of the last segment - 1) | the same since 4.14 |
 # | an entry counts as lost after Qw - Qa + 1 "no such entry" responses | the same (`PendingReadOp`) |
-# | recovery publishes replaced bookies when it closes the ledger | the same |
+# | recovery adds replacement bookies to the metadata when it closes the ledger | the same |
 # | a bookie that loses its disks also loses its fences, so an acknowledgement over a new connection counts only if the metadata is still OPEN | every acknowledgement counts (#4812) |
 # | the old writer fails with `BKLedgerFencedException` | the same; then it closes the ledger at its own LastAddConfirmed, unless another client has closed the ledger |
 #

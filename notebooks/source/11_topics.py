@@ -56,7 +56,7 @@ MessageIdLineage(lineage_of_order(chosen, batch_size, entries_per_ledger))
 #
 # | number | where it comes from | meaning on its own |
 # | --- | --- | --- |
-# | ledger id | the metadata store, from one counter for all topics | a ledger of the whole cluster |
+# | ledger id | the metadata store, from one counter for all topics | one ledger in the whole cluster |
 # | entry id | the ledger's only writer, counting from 0 | none without the ledger |
 # | partition | the topic name, `...-partition-1` | a separate topic |
 # | batch index | the producer, when it builds the batch | none without the entry |
@@ -421,8 +421,8 @@ await broker.stop()
 # | four numbers, serialized as `MessageIdData` | the same: `MessageIdImpl`, `BatchMessageIdImpl`; `ledgerId` and `entryId` are required, the others are -1 if omitted |
 # | a ledger is full after a number of entries | `managedLedgerMaxEntriesPerLedger` 50,000, `managedLedgerMaxSizePerLedgerMbytes` 2048, `managedLedgerMaxLedgerRolloverTimeMinutes` 240; not before `managedLedgerMinLedgerRolloverTimeMinutes` 10 |
 # | the chain | znode `/managed-ledgers/public/default/persistent/orders` (`ManagedLedgerInfo`), changed by compare-and-set |
-# | the cursor | a znode below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once per second: after a crash, some acknowledged messages may be redelivered |
-# | acknowledgement of single messages of a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
+# | the cursor | a znode below it (`ManagedCursorInfo`), and its own ledger (`PositionInfo`), stored at most once per second, so some acknowledged messages may be redelivered after a crash |
+# | acknowledgement of single messages in a batch | `acknowledgmentAtBatchIndexLevelEnabled`, off in 3.x and 4.0 |
 # | deduplication by producer and sequence id | `brokerDeduplicationEnabled`, off by default, or a namespace's policy; the marks are in a cursor named `pulsar.dedup` |
 # | retention | `defaultRetentionTimeInMinutes` and `defaultRetentionSizeInMB`, 0 and 0; `ManagedLedgerImpl.internalTrimLedgers` |
 #

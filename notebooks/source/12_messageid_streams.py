@@ -24,7 +24,7 @@
 # | **M4** | A partition is a chain of ledgers. Only the newest ledger is open, and only this partition writes to it |
 # | **M5** | Within a ledger, entry ids count up from 0 without holes |
 # | **M6** | When the open ledger is full or old enough, or an add to it fails, the next messages are stored in a new ledger |
-# | **M7** | With batching, one entry contains several messages; without it, one entry is one message. The producer decides |
+# | **M7** | With batching, an entry can contain several messages. Without batching, an entry is one message. The producer decides |
 #
 # *The lesson reads a recorded run, so it does not need a cluster. With `source = "live"`, it records a new
 # run.*

@@ -339,7 +339,7 @@ print("broken in one run without faults:", [verdict.name for verdict in broken(o
 # | **#2614**, fixed in 4.14 | by the TLA+ specification, which explores all states of a small model | recovery's reads did not fence, so a bookie could deny an entry and store it later, and the ledger was closed before an acknowledged entry | *no fencing on recovery reads*, exercise 1 |
 # | a second bug found by the specification, fixed in 4.14 | in the same way | the bookies of a new last segment reported no confirmed entry, so recovery started over at entry 0, and a failed write-back created a segment before existing ones | the check `OnlyValidFragments` |
 # | **#2908** | by losing real data | a bookie responded "no such entry" because it could not read its entry log, and recovery truncated the ledger | *could not read taken for no such entry*, exercise 2 |
-# | **#3952** | by a user who asked why a read fails although one bookie responded successfully | nothing: a reader that accepts fewer responses may miss confirmed entries | *unreachable taken for an answer* |
+# | **#3952** | by a user who asked why a read fails even though one bookie responded successfully | nothing: a reader that accepts fewer responses may miss confirmed entries | *unreachable taken for an answer* |
 #
 # <details><summary>Why must the real protocol survive the schedule of exercise 1?</summary>
 #
