@@ -57,7 +57,7 @@ CGROUP_UNLIMITED = 1 << 60
 class CheckResult:
     """The result of a check.
 
-    `detail` says what was found or what is wrong; `remedy` says what to do if `ok` is false. A
+    `detail` says what was found or what is wrong. `remedy` says what to do if `ok` is false. A
     failed check that is not `required` only disables an optional feature.
     """
 
@@ -72,7 +72,7 @@ Check = Callable[[], CheckResult]
 
 
 def require(*checks: Check) -> None:
-    """Run the checks in order; raise `MissingPart` if a required one fails."""
+    """Run the checks in order and raise `MissingPart` if a required one fails."""
     for check in checks:
         result = check()
         if result.required and not result.ok:
@@ -105,7 +105,7 @@ def run_doctor(folder: Path | None = None) -> list[CheckResult]:
 def _working_folder() -> Path:
     try:
         return Path.cwd()
-    # The working directory has been deleted; the disk checks report this.
+    # The working directory has been deleted. The disk checks report this.
     except FileNotFoundError:
         return Path()
 

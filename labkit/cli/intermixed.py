@@ -26,7 +26,7 @@ class IntermixedParser(argparse.ArgumentParser):
         self._fill = fill
 
     def add_subparsers(self, **options: Any) -> Any:
-        """Add subparsers, which accept intermixed options; this parser itself no longer does."""
+        """Add subparsers, which accept intermixed options. This parser itself no longer does."""
         self._is_plain = True
         return super().add_subparsers(**options)
 

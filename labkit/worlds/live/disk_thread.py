@@ -24,7 +24,7 @@ class DiskThread:
         self._thread.start()
 
     async def run(self, call: Callable[[], T], /) -> T:
-        """Run the call in the thread; return its result or raise its exception.
+        """Run the call in the thread and return its result or raise its exception.
 
         If this coroutine is cancelled, the call still runs to completion.
         """

@@ -75,7 +75,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._peers = peers
         self.progress = PeerProgress()
-        """How far the other end lags behind; `Peers` uses this to enforce its limits."""
+        """How far the other end lags behind. `Peers` uses this to enforce its limits."""
         self._loop = asyncio.get_running_loop()
         self._is_paused = False
         self._rest = bytearray()
@@ -136,7 +136,7 @@ class FrameConnection(asyncio.BufferedProtocol):
     # Receiving
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer for the next receive; if `_rest` is short, copy it to the front first.
+        """Return the buffer for the next receive. If `_rest` is short, copy it to the front first.
 
         Copying a short `_rest` costs less than appending the received bytes to it.
         """
@@ -290,7 +290,7 @@ async def listen(
     tls: ssl.SSLContext | None = None,
     serving: bool = True,
 ) -> asyncio.Server:
-    """Start a server for connections that carry frames; port 0 selects a free port.
+    """Start a server for connections that carry frames. Port 0 selects a free port.
 
     `peers` limits the memory of the connections, and can be shared with other ports. With
     `serving=False`, the port is bound, but the server does not accept clients until `start_serving`

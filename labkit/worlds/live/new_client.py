@@ -23,7 +23,7 @@ def new_client(
     placement: Placement = random_bookies,
     config: ClientConfig | None = None,
 ) -> BookKeeper:
-    """Return a client of the cluster with metadata in `store`; `recorder` receives its events."""
+    """Return a client of the cluster with metadata in `store`. `recorder` receives its events."""
     return BookKeeper(
         store,
         TcpNetwork(),

@@ -20,7 +20,7 @@ Connections (`labkit.worlds.live.net`) report how many bytes they transfer and h
 tells them when to stop receiving and when to close.
 
 In BookKeeper, `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` limit what
-is buffered per connection and per thread; nothing limits all connections together.
+is buffered per connection and per thread. Nothing limits all connections together.
 """
 
 import asyncio
@@ -86,15 +86,15 @@ class PeerProgress:
         self._frame_since = 0.0
         """When the peer began the incomplete frame, if there is one."""
         self._unread_since: float | None = None
-        """When the peer began to have unread bytes; None if it has none."""
+        """When the peer began to have unread bytes, or None if it has none."""
         self._stopped_since: float | None = None
-        """When receiving was stopped; None if it has not been."""
+        """When receiving was stopped, or None if it has not been."""
 
     def begin_frame(self) -> None:
         self._frame_since = self._loop.time()
 
     def stop_receiving(self) -> None:
-        """Stop receiving; until `resume_receiving`, the peer need not complete its frame."""
+        """Stop receiving. Until `resume_receiving`, the peer need not complete its frame."""
         self._stopped_since = self._loop.time()
 
     def resume_receiving(self) -> None:
@@ -156,7 +156,7 @@ class Peer(Protocol):
 
     @property
     def is_ending(self) -> bool:
-        """Whether the connection was closed; unsent bytes may still be sent."""
+        """Whether the connection was closed. Unsent bytes may still be sent."""
 
     def update_receiving(self) -> None:
         """Called when `progress.is_stopped` has changed."""
@@ -192,7 +192,7 @@ class Peers:
     # Opening and closing connections
 
     def opened(self, peer: Peer) -> None:
-        """Add a new connection; if there are too many, drop one."""
+        """Add a new connection, and drop one if there are too many."""
         self._all[peer] = self._silent[peer] = None
         if len(self._all) > self._limits.max_connections:
             # Disconnecting a client that has not sent a frame yet does the least harm.
@@ -286,7 +286,7 @@ class Peers:
             self._check_later()
 
     def _drop(self, peer: Peer, why: str) -> None:
-        """Close a connection; the next check logs how many were closed for this reason."""
+        """Close a connection. The next check logs how many were closed for each reason."""
         self._dropped[why] += 1
         peer.drop()
         if self._checking is None:

@@ -2,7 +2,7 @@
 
 A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`) and has not
 expired (`exp`), contains a role, and, if an audience is configured, is meant for that audience.
-`broker/protocol/authorization` decides what the role may do; if only `authenticationEnabled` is
+`broker/protocol/authorization` decides what the role may do. If only `authenticationEnabled` is
 set, every role may do everything. Create tokens with Pulsar's `bin/pulsar tokens create` or with
 `make_token`.
 

@@ -60,8 +60,8 @@ class TraceEndedError(TraceStreamError):
 class TraceServer:
     """Sends every row that a node records to every connected listener.
 
-    With `from_start`, the first listener also receives the rows recorded before it connects;
-    otherwise it would miss the journal replay, because nothing can connect to a bookie before that.
+    With `from_start`, the first listener also receives the rows recorded before it connects.
+    Otherwise it would miss the journal replay, because nothing can connect to a bookie before that.
     """
 
     def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:
@@ -73,7 +73,7 @@ class TraceServer:
         self._from_threads: list[tuple[_Listener, list[Event]]] = []
         self._lock = threading.Lock()
         self._early: _Listener | None = None
-        """A listener that has no connection yet; the first connection will receive its rows."""
+        """A listener that has no connection yet. The first connection will receive its rows."""
         if from_start:
             self._early = self._add(_Listener("the first listener"))
 
@@ -102,7 +102,7 @@ class TraceServer:
         sending = asyncio.create_task(listener.send_to(writer))
         with suppress(ConnectionError):
             while await reader.read(_MAX_UNREAD_BYTES):
-                """Ignore everything that the listener sends; wait for end-of-file."""
+                """Ignore everything that the listener sends, and wait for end-of-file."""
         sending.cancel()
         self._remove(listener)
 
@@ -153,7 +153,7 @@ class TraceServer:
 
 
 class _Listener:
-    """The queue of rows for one connection; the queue is empty while the listener keeps up."""
+    """The queue of rows for one connection. The queue is empty while the listener keeps up."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -170,7 +170,7 @@ class _Listener:
         observe its effect.
         """
         if self._writer is not None and self._writer.transport.is_closing():
-            return  # The connection is closed; `TraceServer` is about to remove this listener.
+            return  # The connection is closed. `TraceServer` is about to remove this listener.
         if self._writer is not None and not self.waiting and _is_read(self._writer):
             self._writer.write(_line(rows))
         elif not self._is_dropped:
@@ -261,7 +261,7 @@ class TraceStream:
 
 
 def decode_rows(line: bytes) -> list[Event]:
-    """Decode the rows in one line; an empty line contains no rows.
+    """Decode the rows in one line. An empty line contains no rows.
 
     Raises `TraceEndedError` if the line says that the node drops or refuses this listener, and
     `TraceStreamError` if it is not a list of rows or contains an unknown kind of event.

@@ -48,7 +48,9 @@ class ChosenOrderWorld(World):
         self.received = dict.fromkeys(scenario.cluster.names, 0)
         """Number of chosen messages that each bookie has received, plus the number of waits."""
         self.may_crash = list(self.received)
-        """Bookies that have received a message since the last check; at first, all bookies."""
+        """Bookies that have received a message since the last check. Initially, these are all
+        bookies.
+        """
         self._waits = self.decisions.of("wait")
         self._waited_before = -1
         """The number of the choice before which the world last waited."""
@@ -116,8 +118,8 @@ class ChosenOrderWorld(World):
             self.may_crash.append(name)
 
     def crash_some(self) -> bool:
-        """Crash and restart each bookie that has a `crash` decision at this point; return whether
-        any did.
+        """Crash and restart each bookie that has a `crash` decision at this point, and return
+        whether any did.
         """
         if self.network.transit.choose is None:
             return False

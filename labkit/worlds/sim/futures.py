@@ -3,10 +3,10 @@
     found = inevitability(run(counterexample("ack after one bookie")), "AcknowledgedIsDurable")
     found.jump      the moment at which most futures were lost, and how many
 
-A future of a moment is a run that is identical to the original up to that moment; after it, all
-random decisions are drawn again, and no further fault strikes. If the promise is broken in few
-futures of one moment but in nearly all futures of the next, then whatever happened between the two
-moments made this inevitable.
+A future of a moment is a run that is identical to the original up to that moment. From then on, all
+random decisions are drawn again, and no more faults occur. If the promise is broken in few futures
+of one moment but in nearly all futures of the next, then whatever happened between the two moments
+made this inevitable.
 
 Only some moments are tried, each with a sample of futures: the search repeatedly halves the
 interval in which the share of broken futures changes most.
@@ -226,7 +226,7 @@ def _moments(trace: Run) -> list[tuple[int, int]]:
 
 
 def _largest_change(shares: Mapping[int, FutureShare]) -> tuple[int, int]:
-    """Return the two neighbouring moments whose shares differ most; if there are several such
+    """Return the two neighbouring moments whose shares differ most. If there are several such
     pairs, return the latest one.
     """
     known = sorted(shares)

@@ -22,7 +22,7 @@ from labkit.worlds.sim.world import World
 T = TypeVar("T")
 
 STEP_BUDGET = 5_000_000
-"""The maximum number of steps in a run; a run that exceeds it is considered endless."""
+"""The maximum number of steps in a run. A run that exceeds it is considered endless."""
 
 
 def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
@@ -35,7 +35,8 @@ def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """Make a call outside any running event loop, so that it can start its own; return its result.
+    """Make a call outside any running event loop, so that the call can start its own, and return
+    its result.
 
     An interrupt stops the simulated world that the call is running and is re-raised here.
     """
@@ -78,7 +79,7 @@ def run_future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
     """Run the scenario, but after the given moment, make other decisions and do not inject any
     further faults.
 
-    `moment_us` is in microseconds of virtual time; the decisions after it are drawn from `seed`.
+    `moment_us` is in microseconds of virtual time. The decisions after it are drawn from `seed`.
     The scenario of the trace lists the decisions that were made and the faults that struck, so it
     describes the future by itself. Raises `SimulationError` if the run does not end.
     """

@@ -133,7 +133,7 @@ class _Link(Value):
         return f"{self.kind}.1.{urlsafe_b64encode(packed).decode().rstrip('=')}.{self.at}"
 
     def __str__(self) -> str:
-        """Return the URL; if labkit is not published, only the fragment.
+        """Return the URL, or only the fragment if labkit is not published.
 
         `labkit open` accepts both.
         """
@@ -335,7 +335,7 @@ def _decompress(text: str) -> str:
 
 
 def _check_size(scenario: Scenario) -> None:
-    """Limit the cost of running a stranger's scenario; the step budget limits it further."""
+    """Limit the cost of running a stranger's scenario. The step budget limits it further."""
     cluster, steps = scenario.cluster, scenario.workload
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]

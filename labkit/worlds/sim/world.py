@@ -72,7 +72,7 @@ class World:
         self._started_at = 0.0
         self.in_epilogue = False
         self.recording_stopped = False
-        """Whether everything has been read; later events are not recorded."""
+        """Whether everything has been read. Later events are not recorded."""
         self._running_steps: dict[asyncio.Future[None], tuple[Step, SimNode]] = {}
         """Steps that have started but not ended."""
         self._error: Exception | None = None
@@ -143,7 +143,7 @@ class World:
         return node
 
     def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set attributes of the links for `for_ms`; `*` stands for every node."""
+        """Set attributes of the links for `for_ms`. `*` stands for every node."""
         sources = self.names if source == EVERY_NODE else (source,)
         targets = self.names if target == EVERY_NODE else (target,)
         links = [self.network.link(a, b) for a in sources for b in targets if a != b]
@@ -333,7 +333,7 @@ class _WaitingAction:
         self._count = 0
 
     def counts(self, row: Event) -> bool:
-        """Count the event if it fits; return whether the action is now to be called."""
+        """Count the event if it matches, and return whether to call the action now."""
         if not self._moment.fits(row):
             return False
         self._count += 1

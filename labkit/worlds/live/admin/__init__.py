@@ -9,7 +9,7 @@
     schemas                          a topic's schemas
 
 Unsupported requests get status 501 with an explanation. These modules only translate requests and
-responses; `labkit.system.broker` does the work.
+responses. `labkit.system.broker` does the work.
 
 Read `http` and `topics` first.
 """

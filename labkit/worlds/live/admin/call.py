@@ -18,7 +18,7 @@ from labkit.system.topic.names import check_namespace, shorten
 
 
 class RedirectError(LabkitError):
-    """The request must be redirected; the message is the URL of the broker that can handle it."""
+    """The request must be redirected. The message is the URL of the broker that can handle it."""
 
 
 class BadRequestError(LabkitError):
@@ -50,7 +50,7 @@ class PlainText(str):
 
 
 def decode_body(data: bytes) -> Any:
-    """Decode a JSON body; an empty body becomes None. Raises `BadRequestError`."""
+    """Decode a JSON body. An empty body becomes None. Raises `BadRequestError`."""
     if not data:
         return None
     try:
@@ -92,7 +92,7 @@ class Call:
 
     @property
     def subscription(self) -> str:
-        """The subscription in the path; its name is decoded twice, because Pulsar's client library
+        """The subscription in the path. Its name is decoded twice, because Pulsar's client library
         encodes it twice.
         """
         return unquote_plus(self.names[3])
@@ -129,7 +129,7 @@ class Call:
 
 
 Action = Callable[[Call], Awaitable[object]]
-"""Handles one HTTP method of a path; returns the response body, or None for status 204."""
+"""Handles one HTTP method of a path, and returns the response body, or None for status 204."""
 
 Routes = Mapping[str, Mapping[str, Action]]
 """Maps a regular expression for a path to the path's actions, by HTTP method."""

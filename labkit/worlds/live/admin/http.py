@@ -1,6 +1,6 @@
 """The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
 
-Responses are JSON; an error is `{"reason": ...}` with the same status as in Pulsar. A request for a
+Responses are JSON. An error is `{"reason": ...}` with the same status as in Pulsar. A request for a
 topic or bundle that another broker owns is redirected to that broker (307). `docs/pulsar.md` lists
 the supported paths.
 
@@ -52,7 +52,7 @@ _STATUS = {
     ServerError.InvalidTopicName: 412,
     ServerError.MetadataError: 412,
 }
-"""HTTP status by error code; all other broker errors are transient (503)."""
+"""HTTP status by error code. All other broker errors are transient and get status 503."""
 
 _OTHERS: Mapping[type[LabkitError], int] = {
     PartitionCountError: 406,
@@ -106,7 +106,7 @@ class _Handler(RequestHandler):
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
     def refuse_if_invalid(self) -> bool:
-        """Reject an invalid or cross-site request; return whether it was rejected."""
+        """Reject an invalid or cross-site request and return whether it was rejected."""
         if self._foreign:
             self.refuse(403, self._foreign)
         elif len(self.request.uri or "") > MAX_URI_BYTES:
@@ -133,7 +133,7 @@ class _Handler(RequestHandler):
             super().log_exception(typ, value, tb)
 
     def respond(self, status: int, body: object) -> None:
-        """Send text, bytes or JSON, depending on the type of `body`; status 204 has no body."""
+        """Send text, bytes or JSON, depending on the type of `body`. Status 204 has no body."""
         self.set_status(status)
         if isinstance(body, PlainText):
             self.set_header("Content-Type", "text/plain; charset=utf-8")
@@ -249,7 +249,7 @@ def _status(error: LabkitError) -> int:
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
-    """Return the broker's tornado application; it logs one line for each rejected request."""
+    """Return the broker's tornado application. It logs one line for each rejected request."""
 
     def log_refusal(handler: RequestHandler) -> None:
         status = handler.get_status()

@@ -233,7 +233,7 @@ def _is_encrypted(metadata: MessageMetadata) -> bool:
 
 
 def _time(time_ms: int) -> str:
-    """Format a time as Java's `DateTimeFormatter` does; "" if Python cannot represent it."""
+    """Format a time as Java's `DateTimeFormatter` does, or "" if Python cannot represent it."""
     try:
         time = datetime.fromtimestamp(time_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
@@ -242,7 +242,7 @@ def _time(time_ms: int) -> str:
 
 
 def _text(value: object) -> str:
-    """Format a header value; as in Pulsar, characters not allowed in a header become spaces."""
+    """Format a header value. As in Pulsar, characters not allowed in a header become spaces."""
     if isinstance(value, bool):
         return str(value).lower()
     return re.sub(r"[^ -~\xa0-\xff]", " ", str(value))

@@ -27,7 +27,8 @@ _TOPIC_SEGMENTS = 7
 
 
 async def all_partitions(call: Call) -> range:
-    """Return the indices of the topic's partitions; empty if the topic is not partitioned.
+    """Return the indices of the topic's partitions, or an empty range if the topic is not
+    partitioned.
 
     Raises `BrokerError`.
     """
@@ -35,7 +36,7 @@ async def all_partitions(call: Call) -> range:
 
 
 async def existing_partitions(call: Call, partitions: Sequence[int]) -> list[int]:
-    """Return the partitions that exist; a partition is created when a client first uses it."""
+    """Return the partitions that exist. A partition is created when a client first uses it."""
     used = set(await topics_of(call.broker.store, call.namespace))
     return [each for each in partitions if partition_name(call.topic, each) in used]
 
@@ -57,7 +58,7 @@ async def check_not_partitioned(call: Call, what: str) -> None:
 async def forward_to_partitions(
     call: Call, partitions: Sequence[int], rest: str | None = None, method: str = ""
 ) -> dict[int, Any]:
-    """Forward the request once for each of these partitions; return the responses by partition.
+    """Forward the request once for each of these partitions and return the responses by partition.
 
     If given, `rest` replaces the part of the path after the topic, and `method` replaces the HTTP
     method. An error response is returned as a `StatusError`.
@@ -114,7 +115,7 @@ def _unavailable_error(path: str, error: Exception) -> StatusError:
 
 
 def _reason(body: bytes) -> str:
-    """Return the reason that an error response contains; "" if it was not sent by a broker."""
+    """Return the reason that an error response contains, or "" if it was not sent by a broker."""
     try:
         return str(json.loads(body)["reason"])
     except (ValueError, KeyError, TypeError):
@@ -136,7 +137,7 @@ def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
 def on_each_partition(action: Action, *but: int) -> Action:
     """Extend an action for a single topic to partitioned topics.
 
-    The request is forwarded for each existing partition; `but` is passed to `accepted_responses`.
+    The request is forwarded for each existing partition. `but` is passed to `accepted_responses`.
     """
 
     async def act(call: Call) -> object:

@@ -214,7 +214,7 @@ async def _grant_subscription(call: Call) -> None:
 
 
 async def _change_auth(call: Call, kind: str, value: list[str] | None) -> None:
-    """Set the entry for the role or subscription in the path; remove it if `value` is None.
+    """Set the entry for the role or subscription in the path, or remove it if `value` is None.
 
     Raises `BKMetadataSerializationException` if the stored permissions cannot be decoded.
     """

@@ -26,7 +26,7 @@ _STORED_TYPES = [name for name in TYPES if name not in ("NONE", "AUTO_CONSUME")]
 
 
 async def _topic(call: Call) -> str:
-    """Return the topic in the path; the topic need not exist. Raises `BrokerError`."""
+    """Return the topic in the path. The topic need not exist. Raises `BrokerError`."""
     await namespace_policies(call.broker.store, call.namespace)
     return call.topic
 

@@ -36,7 +36,9 @@ _MAX_DISCARDED_BYTES = 128 * 1024 * 1024
 
 
 class _CompletionNotifier(HTTPMessageDelegate):
-    """Passes a request on to `delegate`; calls `on_whole` when the whole request has arrived."""
+    """Passes a request on to `delegate`, and calls `on_whole` when the whole request has
+    arrived.
+    """
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
         self._delegate = delegate
@@ -59,9 +61,9 @@ class _CompletionNotifier(HTTPMessageDelegate):
 
 
 class AdminServer(HTTPServer):
-    """Serves `admin_application` within the limits above; `admin_server` creates one.
+    """Serves `admin_application` within the limits above. `admin_server` creates one.
 
-    Its methods are called by tornado; for example, `start_request` is called when a connection
+    Its methods are called by tornado. For example, `start_request` is called when a connection
     begins to wait for a request.
     """
 

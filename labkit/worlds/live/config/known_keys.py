@@ -32,7 +32,7 @@ _MAX_LISTED_KEYS = 20
 class RefusedKey:
     """A key that is refused unless its value is one of `accepted`.
 
-    `by` says whether all servers refuse it or only bookies; `why` is the reason shown to the user.
+    `by` says whether all servers refuse it or only bookies. `why` is the reason shown to the user.
     """
 
     name: str
@@ -93,7 +93,9 @@ class KnownKeys:
 
 
 def describe_unused(unused: Mapping[str, str]) -> str:
-    """Return a line that lists the unused keys, likely misspellings first; "" if there are none."""
+    """Return a line that lists the unused keys, likely misspellings first, or "" if there are
+    none.
+    """
     if not unused:
         return ""
     names = [f"{name} (did you mean {near}?)" for name, near in unused.items() if near]

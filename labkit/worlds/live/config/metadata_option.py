@@ -16,7 +16,7 @@ def resolve_metadata_option(
 ) -> MetadataLocation:
     """Return the metadata location that the option and the file specify together.
 
-    `path` and `layout` are the ledgers path and the ledger layout in the file; `keys` lists the
+    `path` and `layout` are the ledgers path and the ledger layout in the file. `keys` lists the
     keys that set them, for error messages. If `path` is the default, it never causes a conflict. If
     the option does not specify a layout, the layout in the file is used. Raises
     `BKIncorrectParameterException` if the option and the file conflict.

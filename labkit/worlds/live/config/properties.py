@@ -106,7 +106,7 @@ def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
 def explain_setting_errors(properties: Mapping[str, str], options: object = None) -> Iterator[None]:
     """Rewrite an `InvalidSettingException` so that it names options or keys instead of fields.
 
-    If the field was set on the command line, the new message names the option; otherwise it names
+    If the field was set on the command line, the new message names the option. Otherwise it names
     the key in the file and the key's value.
     """
     try:

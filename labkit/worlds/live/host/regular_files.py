@@ -24,14 +24,14 @@ _WRONG_KIND_ERRORS = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """Return the error with the path added; errors from operations on descriptors lack it."""
+    """Return the error with the path added. Errors from operations on descriptors lack it."""
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))
 
 
 def open_regular(path: Path | str, flags: int) -> int:
-    """Open a regular file; never block, even if the path is a FIFO.
+    """Open a regular file without ever blocking, even if the path is a FIFO.
 
     Raises `StorageDamagedException` if the path is not a regular file, and `OSError`.
     """

@@ -7,8 +7,7 @@ from types import FrameType
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
-    """Call `action` on the event loop at the next stop signal; this replaces any action that was
-    set before.
+    """Call `action` on the event loop at the next stop signal, instead of any action set before.
 
     Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown. If SIGHUP was
     ignored when the process started (`nohup`), it stays ignored.
@@ -37,7 +36,7 @@ def on_stop_signal(action: Callable[[], object]) -> None:
 
 
 def cancel_on_stop_signal() -> None:
-    """Cancel the calling task at the next stop signal; use this only if nothing must be saved."""
+    """Cancel the calling task at the next stop signal. Use this only if nothing must be saved."""
     task = asyncio.current_task()
     assert task is not None
     on_stop_signal(task.cancel)

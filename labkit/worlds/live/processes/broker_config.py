@@ -1,6 +1,6 @@
 """A broker's settings, from Pulsar's configuration file `broker.conf` and the command line.
 
-Each field declares its key in the file; `config/known_keys` explains what happens with other keys.
+Each field declares its key in the file. `config/known_keys` explains what happens with other keys.
 
 In Pulsar: `broker/ServiceConfiguration.java`.
 """
@@ -46,9 +46,9 @@ frame size of bookies, so here this value means the largest size that fits.
 class BrokerSettings:
     """The settings of a broker process.
 
-    Port 0 selects a free port; without a certificate the broker has no TLS port. If `tokens` is
-    set, clients must present a valid token. If `super_user_roles` is set (even if empty), all
-    other roles need grants. Raises `BKIncorrectParameterException` for a value out of range.
+    Port 0 selects a free port. Without a certificate the broker has no TLS port. If `tokens` is
+    set, clients must present a valid token. If `super_user_roles` is set (even if empty), all other
+    roles need grants. Raises `BKIncorrectParameterException` for a value out of range.
     """
 
     broker_id: str
@@ -74,7 +74,7 @@ class BrokerSettings:
 
 
 class BrokerOptions(Protocol):
-    """The command line options of a broker; options that were not given are None."""
+    """The command line options of a broker. Options that were not given are None."""
 
     id: str | None
     zookeeper: str | None

@@ -128,7 +128,7 @@ class _Ports:
 
     @property
     def ports(self) -> dict[str, int]:
-        """The port numbers; the keys are the names used in the announcement."""
+        """The port numbers. The keys are the names used in the announcement."""
         ports = dict(zip(("port", "tls_port"), map(port_of, self.servers), strict=False))
         return {**ports, "web_port": self.web_sockets[0].getsockname()[1]}
 
@@ -144,7 +144,7 @@ class _Ports:
         return self._broker.accept(connection)
 
     async def start_serving(self, broker: Broker, log: PeerLog) -> None:
-        """Accept clients; write a line to `log` for each rejected HTTP request."""
+        """Start accepting clients, and write a line to `log` for each rejected HTTP request."""
         self._broker = broker
         for server in self.servers:
             await server.start_serving()

@@ -54,8 +54,8 @@ _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
 class LocalCluster:
     """ZooKeeper, bookies `b0`, `b1`, ... and brokers `broker-1`, ... on this machine.
 
-    `zookeeper` selects an existing server, as "host:port" or in the form of `metadataServiceUri`;
-    by default the cluster starts its own. `folder` is the directory for the data; by default it is
+    `zookeeper` selects an existing server, as "host:port" or in the form of `metadataServiceUri`.
+    By default the cluster starts its own. `folder` is the directory for the data. By default it is
     temporary and deleted by `stop`. With `traced`, `trace` receives the events of all nodes and
     clients.
 
@@ -76,7 +76,7 @@ class LocalCluster:
         """Prepare a cluster, which `start` will start.
 
         `autorecovery` enables autorecovery in the bookies. The mapping contains keys for their
-        `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`; {} selects the
+        `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`. {} selects the
         defaults. `broker_conf` contains keys of `broker.conf`, such as
         `{"brokerDeduplicationEnabled": "true"}`.
 
@@ -103,7 +103,9 @@ class LocalCluster:
         self._temporary = tempfile.TemporaryDirectory(prefix="labkit-") if folder is None else None
         self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
         self.embedded_zookeeper = EmbeddedZooKeeper(self.folder / "zookeeper")
-        """The cluster's own server; not started if the argument `zookeeper` selects another."""
+        """The cluster's own server, which is not started if the argument `zookeeper` selects
+        another.
+        """
         self.trace = TraceLog(origin_us=trace_clock_us())
         self._settler = _TraceSettler(self.trace) if traced else None
         self._bookies = self._nodes(_BOOKIE, [f"b{n}" for n in range(bookies)])
@@ -168,11 +170,11 @@ class LocalCluster:
         return self._find(name).exit_code
 
     def folder_of(self, name: str) -> Path:
-        """Return the directory of a node's files; a bookie's contains `journal/` and `ledgers/`."""
+        """Return the directory of a node's files. A bookie's contains `journal/` and `ledgers/`."""
         return self._find(name).folder
 
     async def start(self) -> Self:
-        """Start ZooKeeper, all bookies and all brokers; return once all of them serve clients.
+        """Start ZooKeeper, all bookies and all brokers, and return once all of them serve clients.
 
         Raises `NodeStateError` if the cluster is already running. If a process cannot be started,
         stops those that are already running, and raises `LabkitError`.
@@ -222,7 +224,7 @@ class LocalCluster:
         placement: Placement = random_bookies,
         config: ClientConfig | None = None,
     ) -> BookKeeper:
-        """Return a client; `name` identifies it in the trace. Raises `NodeStateError`."""
+        """Return a client. `name` identifies it in the trace. Raises `NodeStateError`."""
         self._require_start()
         session = ZooKeeperStore(self.metadata)
         await session.start()

@@ -60,7 +60,9 @@ class NodeProcess:
     stream: TraceStream | None = None
     watch: asyncio.Task[None] | None = None
     exit_code: int | None = None
-    """The exit code of the last process; None while a process is up, and before the first start."""
+    """The exit code of the last process. It is None while a process is up, and before the first
+    start.
+    """
 
     @property
     def is_up(self) -> bool:
@@ -115,7 +117,9 @@ class NodeProcess:
         self.ports = await self._parse_announcement(line)
 
     async def _parse_announcement(self, line: bytes) -> dict[str, int]:
-        """Parse the first line of output; stop the process if the line is not an announcement."""
+        """Parse the first line of output, and stop the process if the line is not an
+        announcement.
+        """
         ports = None
         with suppress(ValueError):
             ports = json.loads(line)
@@ -213,7 +217,7 @@ class NodeProcess:
 def kill_and_wait(pid: int) -> None:
     """Kill a child process and wait for it, without using an event loop, while this process exits.
 
-    If possible, let asyncio reap the child; on macOS, this requires Python 3.13.
+    If possible, let asyncio reap the child. On macOS, this requires Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
     with suppress(ChildProcessError):  # The child has exited and been reaped.

@@ -1,6 +1,6 @@
 """Settings of bookies and autorecovery, from BookKeeper's `bk_server.conf` and the command line.
 
-Each field declares its key in the file; `config/known_keys` explains what happens with other keys.
+Each field declares its key in the file. `config/known_keys` explains what happens with other keys.
 
 In BookKeeper: `conf/ServerConfiguration.java`.
 """
@@ -88,7 +88,7 @@ class AutoRecoverySettings:
 
 
 class AutoRecoveryOptions(Protocol):
-    """The command line options of autorecovery; options that were not given are None."""
+    """The command line options of autorecovery. Options that were not given are None."""
 
     id: str | None
     zookeeper: str | None

@@ -81,7 +81,7 @@ authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
 enforce.auth.enabled=true
 enforce.auth.schemes=sasl
 """
-"""The `conf` command works without the secret; it shows the data directory and the ports.
+"""The `conf` command works without the secret. It shows the data directory and the ports.
 
 All nodes and clients of the cluster connect from the same address, so the default limit of 60
 connections per address is disabled, because it could prevent bookies from reconnecting. At startup
@@ -107,7 +107,7 @@ rootLogger.appenderRef.file.ref=file
 
 
 class ZooKeeperNotStarted(LabkitError):
-    """The server did not start; the message contains the reason and the end of its log."""
+    """The server did not start. The message contains the reason and the end of its log."""
 
 
 def zookeeper_jars() -> list[Path]:
@@ -142,11 +142,11 @@ class EmbeddedZooKeeper:
     Without `folder`, each start creates a temporary directory, which `stop` deletes. Port 0
     selects a free port, which later starts reuse.
 
-    The server serves only this user; `labkit.worlds.live.zookeeper.secret` explains how clients
+    The server serves only this user. `labkit.worlds.live.zookeeper.secret` explains how clients
     authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
     `login_configuration`.
 
-    Session timeouts can be between 1 and 60 s; an expired session is detected within 0.5 s.
+    Session timeouts can be between 1 and 60 s. An expired session is detected within 0.5 s.
     """
 
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:
@@ -277,7 +277,7 @@ async def _prepare_in_thread(folder: Path, port: int, secret: str) -> tuple[list
 
 
 def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]:
-    """Write the configuration; return the command line and the locked output file."""
+    """Write the configuration and return the command line and the locked output file."""
     java = find_java()
     class_path = os.pathsep.join(str(jar) for jar in zookeeper_jars())
     make_private(folder)
@@ -320,7 +320,8 @@ async def _until_serving(
 
 
 async def _folder_served_on(port: int) -> Path | None:
-    """Ask the server on this port for its configuration; return the parent of its data directory.
+    """Ask the server on this port for its configuration and return the parent of its data
+    directory.
 
     A response alone is not enough, because another ZooKeeper may have taken the port first.
     """

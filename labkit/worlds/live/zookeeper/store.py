@@ -44,7 +44,7 @@ from labkit.system.metadata.store import (
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, sasl_options
 
-# kazoo also logs the errors that it raises; print them only if the program configures logging.
+# kazoo also logs the errors that it raises. Print them only if the program configures logging.
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _RESPONSE_TIMEOUT_S = 15.0
@@ -221,7 +221,7 @@ class ZooKeeperStore:
     async def create(
         self, path: str, data: bytes, *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """Create a node and its missing parents; return the path of the node."""
+        """Create a node and its missing parents, and return the path of the node."""
         check_node(path, data)
         for attempts_left in reversed(range(_CREATE_ATTEMPTS)):
             request = self.client.create_async(
@@ -275,7 +275,7 @@ class ZooKeeperStore:
         await self._result("/", self.client.sync_async("/"))
 
     def _whole(self, path: str) -> str:
-        """Prepend the chroot; kazoo's own option would require the chroot to exist."""
+        """Prepend the chroot. With kazoo's own option, the chroot would have to exist."""
         return f"{self.location.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:

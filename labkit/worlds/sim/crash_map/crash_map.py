@@ -160,7 +160,8 @@ class _Numbered(dict[T, int]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CrashMap:
-    """All crashes of a script: `cells[row][column]`; rows are `points`, columns are `variants`.
+    """All crashes of a script. `cells[row][column]` is the result of one crash: `points` describes
+    the rows and `variants` the columns.
 
     defect: the name of the store's bug, "" for labkit's own store, or None if the store ran other
         code, such as a learner's.
@@ -302,7 +303,7 @@ def crash_map(
         bookie.run(script)
         bookie.step = "end"
     except StorageDamagedException:
-        # A restart in the script failed; the last row of the map reports the error.
+        # A restart in the script failed. The last row of the map reports the error.
         bookie.step = "refused"
     controller.watch = None
     crash(None)
@@ -348,7 +349,9 @@ class _Crashes:
         return replace(self._results[key], fates=tuple((op, keep(op)) for op in unsynced))
 
     def _restart_on(self, machine: Machine) -> Cell:
-        """Start the store and check it; then cut the power, restart it and check it again."""
+        """Start the store and check it, then cut the power, restart the store and check it
+        again.
+        """
         files = show_files(machine.disks)
         found, error, replayed = _Findings(), "", []
         try:

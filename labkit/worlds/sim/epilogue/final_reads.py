@@ -90,7 +90,9 @@ async def _recover(node: ClientNode, ledger_id: int) -> None:
 
 
 async def _remaining_marks(node: ClientNode) -> list[int]:
-    """Wait for repairs to finish; return the ledgers that are still marked as under-replicated."""
+    """Wait for repairs to finish and return the ledgers that are still marked as
+    under-replicated.
+    """
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
@@ -128,7 +130,7 @@ async def _read_all_copies(node: ClientNode, ledger_id: int, metadata: LedgerMet
 
 
 async def _read_topics(node: ClientNode, names: Iterable[str]) -> None:
-    """Read each topic once; if a ledger is unreadable, record an event and skip the topic."""
+    """Read each topic once. If a ledger is unreadable, record an event and skip the topic."""
     for topic in dict.fromkeys(map(full_name, names)):
         try:
             entry_count = await _read_topic(node, topic)

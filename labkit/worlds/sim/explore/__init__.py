@@ -17,7 +17,7 @@ Scenarios are generated, run, checked by `labkit.system.check`, and shrunk:
 Findings of `EveryRunEnds` have no trace, so `shrink` rejects them.
 
 `labkit search` runs this search from the command line. `labkit.views.spark.search` runs it on Spark
-and keeps a table of all runs; `tools/search` uses that for searches that take hours.
+and keeps a table of all runs. `tools/search` uses that for searches that take hours.
 
     orders/   every order of a small scenario's messages instead of a sample
 

@@ -199,7 +199,7 @@ def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
 def run_and_check(
     scenario: Scenario, checks: Sequence[type[Check]] = CHECKS
 ) -> tuple[list[Finding], Trace | None]:
-    """Run a scenario; return the broken promises and the trace (None if the run did not end)."""
+    """Run a scenario and return the broken promises and the trace (None if the run did not end)."""
     try:
         trace = run(scenario)
         verdicts = check_all(trace, checks)

@@ -35,7 +35,7 @@ _COUNTS = (
     *("bookies", "entries", "ensemble", "write_quorum", "ack_quorum", "polls", "nth"),
     *("brokers", "messages"),
 )
-"""Fields whose values become smaller; others are reset to their defaults or are rounded."""
+"""Fields whose values become smaller. Others are reset to their defaults or are rounded."""
 _ONCE_PER_ENTRY = ("add.pushed", "lac.advanced")
 _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
@@ -119,7 +119,7 @@ class _Shrinker:
             self._simplify_fully(simpler_values)
 
     def _accept(self, smaller: Scenario) -> bool:
-        """Keep the scenario if it still breaks the promise; return whether it was kept."""
+        """Keep the scenario if it still breaks the promise and return whether it was kept."""
         key = repr(smaller)
         if key in self._rejected or time.process_time() > self._deadline:
             return False
@@ -161,7 +161,7 @@ class _Shrinker:
                 index += 1
                 continue
             # Continue with the candidates that follow this one. The earlier candidates have just
-            # failed; they might succeed now, but the next pass will try them again.
+            # failed. They might succeed now, but the next pass will try them again.
             remaining = len(candidates) - 1 - index
             candidates = list(simplify(self.scenario))
             index = max(0, min(index, len(candidates) - remaining))
@@ -190,7 +190,7 @@ def ddmin(
 
 
 def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
-    """Yield scenarios with fewer entries; triggers on the last entry move to the new last one."""
+    """Yield scenarios with fewer entries. Triggers on the last entry move to the new last one."""
     for at, step in enumerate(scenario.workload):
         if not isinstance(step, Write):
             continue

@@ -139,7 +139,7 @@ class DecisionSeries:
 
 
 class Decisions:
-    """All decisions of a run. Those in `chosen` have the given values; all others are drawn from
+    """All decisions of a run. Those in `chosen` have the given values. All others are drawn from
     the seed, or are 0 if there is no seed.
     """
 

@@ -23,7 +23,7 @@ SECTOR_SIZE = 512
 PAGE_SIZE = 4096
 """The unit that the operating system writes, in bytes."""
 _MAX_FILE_SIZE = 2**28
-"""Maximum file size in bytes without trailing zeros; a corrupt record may request any size."""
+"""Maximum file size in bytes without trailing zeros. A corrupt record may request any size."""
 
 
 class SimDiskError(OSError):
@@ -199,7 +199,7 @@ class _Change:
 
 
 class SimDisk:
-    """An in-memory directory of files; `after_crash` returns the files that survive a crash."""
+    """An in-memory directory of files. `after_crash` returns the files that survive a crash."""
 
     def __init__(self, controller: DiskController | None = None, name: str = "disk") -> None:
         self.controller = controller or DiskController()
@@ -291,7 +291,8 @@ class SimDisk:
         return len(self._names[path].content.stored)
 
     def corrupt(self, path: str, part: float, size: int = 1) -> int:
-        """Flip one bit in each byte of a block, in memory and on disk; return the block's offset.
+        """Flip one bit in each byte of a block, in memory and on disk, and return the block's
+        offset.
 
         The block contains the byte at the relative position `part` (0 to 1) of the file without its
         trailing zeros.

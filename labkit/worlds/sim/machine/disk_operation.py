@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Operation(NamedTuple):
-    """A disk operation; `number` counts the operations on all disks of a machine.
+    """A disk operation. The operations on all disks of a machine are numbered together.
 
     kind: `create`, `write`, `sync`, `rename`, `remove` or `sync folder`; a `make folder`
-    accompanies the `create` that needed it. `offset` and `size` (bytes) are used by writes;
+    accompanies the `create` that needed it. `offset` and `size` (bytes) are used by writes.
     `renamed_to` is the new name in a rename.
     """
 
@@ -35,7 +35,7 @@ Keep = Callable[[Operation], float]
 """Decides how much of an unsynced operation survives: 0 is nothing, 1 is all of it, and a value in
 between means a torn write.
 
-Directory changes cannot be torn; they survive if the value is at least 0.5.
+Directory changes cannot be torn. They survive if the value is at least 0.5.
 """
 
 

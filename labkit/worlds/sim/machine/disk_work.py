@@ -2,7 +2,7 @@
 
 A call takes effect when its duration has elapsed. If the machine crashes before that, only the
 first few disk operations of the call are carried out. The decision `reach b1 7` determines how
-many; `disk b1 7` determines how much longer than usual the call takes.
+many. `disk b1 7` determines how much longer than usual the call takes.
 """
 
 import errno
@@ -53,7 +53,7 @@ class DiskFaults:
         self.stops: dict[int, Callable[[], None]] = {}
         """What stops the machine, by the number of the operation before which it stops."""
         self.call_count = 0
-        """Number of calls so far, including those before restarts; each call has its own decisions.
+        """Number of calls so far, including those before restarts. Each call has its own decisions.
         """
         self.calls: list[DiskCall] = []
         """The finished calls."""
@@ -88,7 +88,9 @@ class _Call(NamedTuple):
 
 
 class DiskWorker:
-    """Runs the disk calls of one thread, one after another; implements the port `RunInThread`."""
+    """Runs the disk calls of one thread, one after another, and thereby implements the port
+    `RunInThread`.
+    """
 
     def __init__(
         self,

@@ -28,14 +28,14 @@ class Interrupt:
 
 
 class OneThreadExecutor(futures.ThreadPoolExecutor):
-    """An executor with a single thread; `shutdown` stops the simulated worlds that run in it."""
+    """An executor with a single thread. `shutdown` stops the simulated worlds that run in it."""
 
     def __init__(self) -> None:
         self._interrupt = Interrupt()
         super().__init__(1, initializer=self._interrupt.apply_to_this_thread)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Stop the thread; if `wait` is set, wait until it has ended."""
+        """Stop the thread. If `wait` is set, wait until it has ended."""
         self._interrupt.was_asked = True
         super().shutdown(wait, cancel_futures=cancel_futures)
 

@@ -29,7 +29,7 @@ class Report(Protocol):
 
 
 class Receiver(Protocol):
-    """The receiving end of one direction of a connection; it keeps frames in order.
+    """The receiving end of one direction of a connection. It keeps frames in order.
 
     is_open: whether it still receives frames; otherwise, it drops them.
     """
@@ -116,7 +116,7 @@ class NetworkLink:
         self._report = report
 
     def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
-        """Send frames, which arrive after all earlier frames of the connection; return False if
+        """Send frames, which arrive after all earlier frames of the connection. Return False if
         they are lost.
         """
         number = self.count
@@ -140,7 +140,9 @@ class NetworkLink:
     def _copy_or_swap(
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
-        """Copy or delay the frames if decisions require it; return whether they have been sent."""
+        """Copy or delay the frames if decisions require it, and return whether they have been
+        sent.
+        """
         if extra_ms := self._copy.value_of(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
@@ -246,7 +248,7 @@ class Transit:
             self.under_way.append(parcel)
 
     def deliver_chosen(self) -> bool:
-        """Deliver the chosen parcel; return False if there is nothing to choose from."""
+        """Deliver the chosen parcel. Return False if there is nothing to choose from."""
         if self.choose is None or not self.under_way:
             return False
         first: dict[int, Parcel] = {}
@@ -257,7 +259,7 @@ class Transit:
         return True
 
     def deliver_first(self, wanted: Callable[[Parcel], bool]) -> bool:
-        """Deliver the oldest parcel that is wanted; return False if there is no such parcel."""
+        """Deliver the oldest parcel that is wanted. Return False if there is no such parcel."""
         parcel = next(filter(wanted, self.under_way), None)
         if parcel is not None:
             self._deliver(parcel)

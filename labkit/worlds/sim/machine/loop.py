@@ -1,4 +1,4 @@
-"""The event loop of the simulated world; its clock jumps from one event to the next.
+"""The event loop of the simulated world. Its clock jumps from one event to the next.
 
 Two runs of a scenario execute the same steps in the same order. Timers that are due at the same
 time fire in the order in which they were set. Tasks and futures are hashed by their creation
@@ -130,7 +130,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.event_count = 0
         """Number of steps run so far."""
         self.on_idle: Callable[[], bool] | None = None
-        """Called before the clock advances; returns True if it has scheduled something to run
+        """Called before the clock advances. Returns True if it has scheduled something to run
         first.
         """
         self._event_budget = event_budget

@@ -1,8 +1,8 @@
 """Implements the metadata port with a session on the simulated ZooKeeper server.
 
 The client sends its requests over the simulated network and pings the server three times per
-session timeout. If it hears nothing, it reconnects; if its session has expired by then, it starts
-a new one.
+session timeout. If it hears nothing, it reconnects. If its session has expired by then, it starts a
+new one.
 
 A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
 because the client then cannot know whether the request was carried out. A request that is waiting
@@ -165,8 +165,8 @@ class SimMetadataStore:
             self._is_lost = False
             self._wake.clear()
             self._heard_at = self._loop.time()
-            # Notifications may have been lost with the old connection, so send the list of watches;
-            # the server reports those that have fired.
+            # Notifications may have been lost with the old connection, so send the list of watches.
+            # The server reports those that have fired.
             watches = list(self._watches)
             connection.send([("session", self._owner, self._session_id, watches)])
             await self._ping(connection)

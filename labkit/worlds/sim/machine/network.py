@@ -33,7 +33,7 @@ class End:
         self.number = 0
         """The number of this connection among those that one node has opened to the other."""
         self.due = 0.0
-        """When the newest parcel to this end is due; later ones are not due earlier."""
+        """When the newest parcel to this end is due. Later parcels cannot arrive earlier."""
         self.newest: Parcel | None = None
         """The newest parcel to this end that has not arrived. Frames that are due at the same time
         are appended to it, so that they arrive together.
@@ -81,7 +81,7 @@ class End:
             asyncio.get_running_loop().call_soon(self.hang_up)
 
     def close(self) -> None:
-        """Close the connection; `on_close` is called on both ends."""
+        """Close the connection. `on_close` is called on both ends."""
         if self.is_open and self.process.is_alive:
             asyncio.get_running_loop().call_soon(self.closed)
             self.hang_up_peer()
@@ -123,7 +123,7 @@ class End:
 
 
 def _size(bodies: Sequence[Any]) -> int:
-    """Return the size of the frames in bytes; metadata messages are small, so count them as 0."""
+    """Return the size of the frames in bytes. Metadata messages are small, so count them as 0."""
     size = 0
     for body in bodies:
         if isinstance(body, bytes):
@@ -249,7 +249,7 @@ class SimNetwork:
         return own_end
 
     def reset(self, one: str, other: str) -> None:
-        """Break all connections between two nodes; both ends notice."""
+        """Break all connections between two nodes. Both ends notice this."""
         for end in list(self._ends.get(one, {}).values()):
             if end.peer.process.name == other and end.is_open:
                 for each in (end, end.peer):
@@ -293,7 +293,7 @@ class SimNetwork:
 
 
 class NodeNetwork:
-    """The network as seen by one process; implements the network port."""
+    """The network as seen by one process, which implements the network port."""
 
     def __init__(self, network: SimNetwork, process: Process) -> None:
         self._network = network

@@ -73,7 +73,9 @@ class Process:
         self.clock = clock
         self.is_alive = True
         self.is_running = True
-        """Neither dead nor paused; the event loop checks this before each step."""
+        """Whether the process is neither dead nor paused. The event loop checks this before each
+        step.
+        """
         self.tasks = TaskList()
         self.held_steps: list[asyncio.Handle] = []
         """Steps held back while the process is paused."""
@@ -92,4 +94,4 @@ class Process:
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("process", default=None)
-"""The process of the current step; None for steps of the world itself."""
+"""The process of the current step, or None for steps of the world itself."""

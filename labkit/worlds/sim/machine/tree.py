@@ -34,13 +34,13 @@ class Znode:
 class ZnodeTree:
     """All nodes and watches.
 
-    `notify` is called with each watch that fires; a watch fires only once.
+    `notify` is called with each watch that fires. A watch fires only once.
     """
 
     def __init__(self, notify: Callable[[Watch], None]) -> None:
         self._notify = notify
         self.nodes: dict[str, Znode] = {"": Znode(b"")}
-        """Nodes by path; the path of the root is empty."""
+        """Nodes by path. The path of the root is empty."""
         self._data_watches: dict[str, dict[Watch, None]] = {}
         self._child_watches: dict[str, dict[Watch, None]] = {}
 
@@ -115,7 +115,7 @@ class ZnodeTree:
         return any(watch in watching for watching in both)
 
     def end_session(self, session: int) -> list[str]:
-        """Delete a session's watches and ephemeral nodes; return the paths of these nodes."""
+        """Delete a session's watches and ephemeral nodes, and return the paths of these nodes."""
         deleted = [path for path, node in self.nodes.items() if node.owner == session]
         for path in deleted:
             self.delete(path, ANY_VERSION)

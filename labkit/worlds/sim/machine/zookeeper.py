@@ -40,7 +40,7 @@ _LOCATION = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
 _DELAY_MS = log_spread(0.1, 500)
 _WRITES = "create", "create_child", "set"
 _MAX_RESPONSES_KEPT = 1000
-"""Per session; this is more than can be in flight while a duplicate request is delayed."""
+"""Responses kept per session, more than can be in flight while a duplicate request is delayed."""
 _BUSY_S = 1.0
 """For this long after a hang, the server may also be slow to serve new connections."""
 
@@ -218,7 +218,7 @@ class SimZooKeeper:
         session.connection.send([("answer", body[1], self._respond(session, *body))])
 
     def _respond(self, session: "_Session", kind: str, request: int, *arguments: Any) -> Any:
-        """Carry out a request unless it is a duplicate; return the response."""
+        """Carry out a request unless it is a duplicate, and return the response."""
         if kind == "ping":
             return None
         if request not in session.responses:

@@ -215,7 +215,7 @@ class BookieNode(SimNode):
         return worker
 
     def draw(self, count: int) -> int:
-        """Draw a random number below `count`; autorecovery uses this for its random choices."""
+        """Draw a random number below `count`. Autorecovery uses this for its random choices."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
         drawn = int(
@@ -235,13 +235,13 @@ class BookieNode(SimNode):
 
 
 def _directory_names(name: str, count: int) -> list[str]:
-    """Return names for `count` directories; they are numbered if there are several."""
+    """Return names for `count` directories, numbered if there are several."""
     return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 
 
 def _lost_share(draw: float) -> float:
     """Return what share of an operation is lost, given that at least part of it is lost.
 
-    Half of these operations are lost completely; the others are torn.
+    Half of these operations are lost completely. The others are torn.
     """
     return 1.0 if draw < 0.5 else round(2 * draw - 1, 2)

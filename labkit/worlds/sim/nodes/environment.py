@@ -38,7 +38,7 @@ class Environment(Protocol):
 
     @property
     def tokens(self) -> Iterator[int]:
-        """The creation tokens of ledgers; each client takes the next one."""
+        """The creation tokens of ledgers. Each client takes the next one."""
 
     @property
     def machines(self) -> Mapping[str, Machine]:
@@ -52,6 +52,6 @@ class Environment(Protocol):
     def after(self, ms: float, action: Callable[[], None]) -> None: ...
 
     def end_after(self, ms: float, action: Callable[[], None]) -> None:
-        """Call `action`, which ends a fault, after `ms` milliseconds; if `ms` is 0, the epilogue
+        """Call `action`, which ends a fault, after `ms` milliseconds. If `ms` is 0, the epilogue
         ends the fault.
         """

@@ -36,4 +36,4 @@ class FaultyWorld(Environment, Protocol):
     def cut(self, source: str, target: str, for_ms: float) -> None: ...
 
     def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set attributes of the links for `for_ms`; either node may be `EVERY_NODE`."""
+        """Set attributes of the links for `for_ms`. Either node may be `EVERY_NODE`."""

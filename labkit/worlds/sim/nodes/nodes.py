@@ -1,7 +1,7 @@
 """The nodes of the simulated world: servers that can crash, pause and restart, and clients.
 
-A node runs the real components, assembled as in `labkit.worlds.live`; only the ports are simulated.
-A crash ends the whole process of a node; a start creates a new process, which finds the data that
+A node runs the real components, assembled as in `labkit.worlds.live`. Only the ports are simulated.
+A crash ends the whole process of a node. A start creates a new process, which finds the data that
 survived. What happens to a node is reported when it has happened, because the event may trigger a
 restart or another fault.
 """
@@ -131,7 +131,7 @@ class SimNode:
                 self.world.after(_RESTART_MS, self.start)
 
     async def serve(self, process: Process) -> None:
-        """Do the work of this kind of node; subclasses must implement this."""
+        """Do the work of this kind of node. Subclasses must implement this."""
         raise NotImplementedError
 
     def report_started(self, process: Process) -> None:

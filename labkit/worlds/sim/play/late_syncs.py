@@ -59,7 +59,7 @@ class LateSyncWorld(ChosenOrderWorld):
 
 
 def late_syncs(scenario: Scenario, step_budget: int) -> dict[int, int]:
-    """Run the scenario, in which messages arrive in a chosen order; return `late_syncs` of its
+    """Run the scenario, in which messages arrive in a chosen order, and return `late_syncs` of its
     world.
     """
     world = LateSyncWorld(scenario, SimLoop(step_budget))

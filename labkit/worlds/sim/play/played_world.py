@@ -200,7 +200,7 @@ class PlayedWorld(LateSyncWorld):
         return words_of(parcel, to_server=parcel.link.target not in self.clients)
 
     def possible_crashes(self) -> tuple[str, ...]:
-        """Return the power cuts that are possible now, as moves; at most one per bookie."""
+        """Return the power cuts that are possible now, as moves, at most one per bookie."""
         return tuple(move for move in self._crashes() if move not in self.decided)
 
     def _crashes(self) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The faults of a scenario, as immutable objects. Each fault's docstring says what the fault does
 and what it does not do. The faults of the metadata server are in `metadata_faults`.
 
-A fault strikes at the moment `when`. A fault with a duration ends after `for_ms` milliseconds; if
-that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap; when one of them
+A fault strikes at the moment `when`. A fault with a duration ends after `for_ms` milliseconds. If
+that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap. When one of them
 ends, all faults of the same kind on the same target end with it.
 """
 
@@ -25,12 +25,12 @@ class Crash(Value):
     """A node stops between two of its steps, or between two of its disk operations.
 
     disk: unsynced data is `kept` (the process was killed; its connections are closed), `lost`, or
-    `torn` (half of each write survives). With `lot`, lots are drawn separately for each operation,
-    so a later operation may survive although an earlier one is lost; decisions such as
-    `lose disk b1 7` say how much of an operation is lost. In all cases except `kept`, the machine
-    loses power, even if its process is already dead, and its peers do not see their connections
-    close. An event reports only the death of a process. The node restarts after
-    `down_ms` milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
+    `torn` (half of each write survives). With `lot`, the fate of each operation is random, so a
+    later operation may survive although an earlier one is lost. Decisions such as `lose disk b1 7`
+    say how much of an operation is lost. In all cases except `kept`, the machine loses power, even
+    if its process is already dead, and its peers do not see their connections close. An event
+    reports only the death of a process. The node restarts after `down_ms` milliseconds. If that is
+    0, it stays down until a `Restart` or the epilogue.
     """
 
     node: str
@@ -47,7 +47,7 @@ class Crash(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class CrashAtOperation(Value):
     """A bookie loses power just before its `nth` disk operation (counted from 1) after the moment
-    `when`; unsynced data is treated as in `Crash`.
+    `when`. Unsynced data is treated as in `Crash`.
     """
 
     node: str
@@ -213,7 +213,7 @@ class ReplacedDisks(Value):
     """A bookie's machine loses power and comes back with empty directories: `all` of them, or only
     those of the `journal` or the `ledgers`.
 
-    The bookie restarts after `down_ms` milliseconds; if that is 0, it stays down until a `Restart`
+    The bookie restarts after `down_ms` milliseconds. If that is 0, it stays down until a `Restart`
     or the epilogue. The cookie check then prevents it from serving.
     """
 
@@ -232,7 +232,7 @@ class ReplacedDisks(Value):
 class Reformatted(Value):
     """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
     `bookieformat -deleteCookie` does. The bookie restarts with the same id after `down_ms`
-    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue. It has forgotten
+    milliseconds. If that is 0, it stays down until a `Restart` or the epilogue. It has forgotten
     all entries and fences.
     """
 
@@ -292,7 +292,7 @@ class Duplication(_LinkShare):
     """A `share` (0 to 1) of the messages arrives a second time later, as when a client resends a
     request that has already arrived.
 
-    Decisions: `copy w>b0 2`; the value is the interval in milliseconds.
+    The value of a decision such as `copy w>b0 2` is the interval in milliseconds.
     """
 
     attribute = "copy_share"
@@ -301,8 +301,7 @@ class Duplication(_LinkShare):
 @dataclass(frozen=True, slots=True, repr=False)
 class Reordering(_LinkShare):
     """A `share` (0 to 1) of the messages is held back and overtaken by later ones, as if sent over
-    several connections. Decisions: `swap w>b0 2`; the value is how many milliseconds the message is
-    held back.
+    several connections. The value of a decision such as `swap w>b0 2` is the delay in milliseconds.
     """
 
     attribute = "swap_share"
@@ -370,7 +369,7 @@ class ClockSkew(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class Leave(Value):
     """A broker shuts down gracefully after unloading all its topics, and restarts after `down_ms`
-    milliseconds; if that is 0, it stays down until a `Restart` or the epilogue.
+    milliseconds. If that is 0, it stays down until a `Restart` or the epilogue.
     """
 
     node: str

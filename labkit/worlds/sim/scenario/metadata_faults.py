@@ -1,4 +1,4 @@
-"""Faults of the metadata store; `faults` lists them together with all other faults."""
+"""Faults of the metadata store. `faults` lists them together with all other faults."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -45,9 +45,9 @@ class HangingMetadata(Value):
     running.
 
     If the hang lasts longer than the session timeout, the order of events afterwards is random. An
-    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests;
-    decisions such as `expire b0 2` set the delay in ms until their nodes are deleted. A
-    `late_share` of the connections is served late; decisions such as `thaw b0 1` set the delay in
+    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests.
+    Decisions such as `expire b0 2` set the delay in ms until their nodes are deleted. A
+    `late_share` of the connections is served late. Decisions such as `thaw b0 1` set the delay in
     ms.
     """
 

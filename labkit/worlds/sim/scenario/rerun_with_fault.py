@@ -18,7 +18,7 @@ FAULTS: dict[str, Callable[[str, Moment], Fault]] = {
 
 
 class CannotForkError(LabkitError):
-    """A fault cannot be injected at this event; the message explains why."""
+    """A fault cannot be injected at this event. The message explains why."""
 
 
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:

@@ -28,9 +28,9 @@ class Scenario(Value):
     `decisions` maps names of decisions to values, which override the values drawn from the seed
     (see `labkit.worlds.sim.machine.decisions`). A value of 0 makes a decision harmless. With a
     seed, a `late_share` (0 to 1) of the messages arrive late, and a `slow_share` (0 to 1) of the
-    disk calls are slow. `variant` selects a version of the system with a deliberate bug; "" is the
-    correct system. With `in_turn`, the decisions `next 0`, `next 1`, ... determine which message in
-    flight arrives next; otherwise, messages arrive when they are due.
+    disk calls are slow. `variant` selects a version of the system with a deliberate bug ("": the
+    correct system). With `in_turn`, the decisions `next 0`, `next 1`, ... determine which message
+    in flight arrives next. Otherwise, messages arrive when they are due.
 
     The workload may take at most `limit_s` seconds of virtual time. A step whose trigger never
     occurs is abandoned once all other steps have ended. The epilogue then repairs all faults, cuts

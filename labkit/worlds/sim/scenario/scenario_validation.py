@@ -48,7 +48,7 @@ _BOOKIE_FAULTS = (
 
 
 def check_parts(parts: Iterable[object], method: str, example: str) -> None:
-    """Check that each part is an object with this method; the error message quotes `example`."""
+    """Check that each part is an object with this method. The error message quotes `example`."""
     for part in parts:
         if isinstance(part, type) or not hasattr(part, method):
             raise BKIncorrectParameterException(f"{part!r} cannot be used here; expected {example}")

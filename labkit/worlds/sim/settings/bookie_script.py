@@ -64,7 +64,7 @@ class Promise(NamedTuple):
 
 
 class ScriptStep(Protocol):
-    """A step of a script; `str(step)` describes it."""
+    """A step of a script. `str(step)` describes it."""
 
     def run(self, bookie: "ScriptedBookie") -> None: ...
 
@@ -136,7 +136,7 @@ class ScriptedBookie:
         self.step = f"{step} in flush" if self.in_flush else step
 
     def start(self) -> None:
-        """Open the store; abandon the previous one, as if its process had been killed."""
+        """Open the store, and abandon the previous one as if its process had been killed."""
         self.store = self._machine.open(self._store_factory, self._config)
 
     def request(self, promise: Promise, data: bytes = b"") -> None:
@@ -148,7 +148,7 @@ class ScriptedBookie:
 
 
 def entry_bytes(ledger_id: int, entry_id: int, payload_size: int) -> bytes:
-    """Return an entry as a client would send it; the payload identifies the entry."""
+    """Return an entry as a client would send it. The payload identifies the entry."""
     name = f"{ledger_id}/{entry_id} ".encode()
     payload = (name * (payload_size // len(name) + 1))[:payload_size]
     return encode_entry(
@@ -158,7 +158,7 @@ def entry_bytes(ledger_id: int, entry_id: int, payload_size: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Add an entry; the next `Commit` acknowledges it."""
+    """Add an entry. The next `Commit` acknowledges it."""
 
     ledger_id: int
     entry_id: int
@@ -175,7 +175,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Fence a ledger; the next `Commit` acknowledges it."""
+    """Fence a ledger. The next `Commit` acknowledges it."""
 
     ledger_id: int
 
@@ -189,7 +189,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class SetExplicitLac:
-    """Set a ledger's explicit LAC; the next `Commit` acknowledges it."""
+    """Set a ledger's explicit LAC. The next `Commit` acknowledges it."""
 
     ledger_id: int
     last_add_confirmed: int
@@ -219,7 +219,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Flush the memtable and advance LastLogMark; the steps in `during` run during the flush."""
+    """Flush the memtable and advance LastLogMark. The steps in `during` run during the flush."""
 
     during: tuple[ScriptStep, ...] = ()
 
@@ -240,7 +240,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Kill the bookie's process and restart it; the machine stays up."""
+    """Kill the bookie's process and restart it. The machine stays up."""
 
     def __str__(self) -> str:
         return "restart"

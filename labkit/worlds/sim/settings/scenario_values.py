@@ -45,7 +45,7 @@ def _text(value: Any) -> str:
 
 
 def to_data(value: Any) -> Any:
-    """Convert a value to JSON data; for example, a `Crash` becomes `{"Crash": {...}}`."""
+    """Convert a value to JSON data. For example, a `Crash` becomes `{"Crash": {...}}`."""
     if is_dataclass(value):
         named = {name: to_data(part) for name, part in non_default_fields(value).items()}
         return {type(value).__name__: named}

@@ -17,7 +17,7 @@ class At(Value):
 class On(Value):
     """The `nth` event of `kind` (counted from 1) after the cluster is up.
 
-    If `node` is "", events of all nodes count; if `entry` is -1, events of all entries count.
+    If `node` is "", events of all nodes count. If `entry` is -1, events of all entries count.
     """
 
     kind: str

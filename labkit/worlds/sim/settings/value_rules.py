@@ -1,4 +1,4 @@
-"""Checks the fields of scenario values; the error for an invalid field describes the valid values.
+"""Checks the fields of scenario values. The error for an invalid field describes the valid values.
 
 A field's annotation determines its type, and its name determines its limits: fields with the same
 name have the same limits everywhere. Fields with annotations that scenario values do not use accept
@@ -21,7 +21,7 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 def check_fields(value: Any) -> None:
-    """Check the fields of a dataclass; convert a list to a tuple if the field requires a tuple.
+    """Check the fields of a dataclass. If a field requires a tuple, convert a list to a tuple.
 
     Raises `BKIncorrectParameterException`, which names the field, its value and the valid values.
     """
@@ -118,7 +118,7 @@ def _both(rule: Rule, limit: Rule) -> Rule:
 
 
 def _between(lowest: float, highest: float) -> Rule:
-    """Return a rule for a range that includes both ends; NaN is outside every range."""
+    """Return a rule for a range that includes both ends. NaN is outside every range."""
     description = f"a number from {lowest:,} to {highest:,}"
     return Rule(lambda value: lowest <= value <= highest, lambda _: description)
 

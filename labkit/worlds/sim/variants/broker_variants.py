@@ -1,4 +1,4 @@
-"""Broker bugs, each of which changes one rule of the real code; `variants` lists their names.
+"""Broker bugs, each of which changes one rule of the real code. `variants` lists their names.
 
 The docstring of each class describes the bug.
 """
@@ -34,7 +34,7 @@ class ContinuesAfterFailedRollover(ManagedLedger):
     """
 
     def abandon(self, error: LabkitError) -> None:
-        """Stop only if another broker owns it; otherwise fail the waiting entries."""
+        """Stop only if another broker owns it. Otherwise fail the waiting entries."""
         if isinstance(error, ManagedLedgerFencedError):
             super().abandon(error)
         else:

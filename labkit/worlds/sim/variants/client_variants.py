@@ -1,4 +1,4 @@
-"""Client bugs, each of which changes one rule of the real code; `variants` lists their names.
+"""Client bugs, each of which changes one rule of the real code. `variants` lists their names.
 
 The docstring of each class describes the bug.
 """

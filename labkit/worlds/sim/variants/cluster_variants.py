@@ -1,6 +1,6 @@
 """Bugs in autorecovery, and in a bookie's startup and garbage collection.
 
-Each bug changes one rule of the real code; `variants` lists the names of the bugs. The docstring of
+Each bug changes one rule of the real code. `variants` lists the names of the bugs. The docstring of
 each class or function describes the bug.
 """
 

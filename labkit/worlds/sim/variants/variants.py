@@ -1,7 +1,7 @@
 """Variants of the whole system, by name, each with one well-known bug.
 
 A variant replaces one real component, but only in runs of scenarios that select the variant. The
-replacement is the real code with one rule changed; its docstring describes the change. The storage
+replacement is the real code with one rule changed. Its docstring describes the change. The storage
 bugs are those of `storage_variants`.
 
 `labkit.worlds.sim.explore.counterexamples` contains the smallest known scenario in which each
@@ -69,7 +69,7 @@ class _DeniesUnreadableEntries(Bookie):
 
 
 class _FenceInMemory(LedgerStore):
-    """A fence is not written to the journal; it is only kept in memory until the next flush."""
+    """A fence is not written to the journal. It is only kept in memory until the next flush."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         self.ledger_with_key(ledger_id, master_key).fence()
@@ -296,7 +296,7 @@ _STORAGE_PROMISES = {
     "fence not flushed": "FencedBookieRefusesTheWriter",
     "replay keeps the mark": "",
 }
-"""The promise that a storage bug breaks, unless it is `_COPY`; "" means none."""
+"""The promise that a storage bug breaks ("": none), if it is not `_COPY`."""
 
 VARIANTS: dict[str, Variant] = {
     variant.name: variant
@@ -315,4 +315,4 @@ VARIANTS: dict[str, Variant] = {
         ),
     )
 }
-"""The variants by name; "" is the correct system."""
+"""The variants by name. The name "" stands for the correct system."""

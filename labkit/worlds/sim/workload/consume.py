@@ -148,14 +148,16 @@ class _Consumer:
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
         self._inbox: asyncio.Queue[_DeliveredEntry | None] = asyncio.Queue()
-        """Delivered entries; None means that the connection will deliver no more."""
+        """Delivered entries, followed by None when the connection will deliver no more."""
         self._connection_count = 0
         self._free_permits = 0
         self._epoch = 0
         self._last = EARLIEST
-        """The last message delivered to a reader; its next connection starts after this message."""
+        """The last message delivered to a reader. Its next connection starts after this message."""
         self._resume_after = EARLIEST
-        """The last message before this connection; if redelivered with its entry, it is ignored."""
+        """The last message before this connection. It is ignored if it is redelivered with its
+        entry.
+        """
         self._connection = TopicConnection(node, self._topic, self._on_command, self._on_gone)
 
     async def run(self) -> None:
@@ -274,7 +276,7 @@ class _Consumer:
         self._delivered.check_complete()
 
     async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
-        """Send the acknowledgement; return the number of events that preceded it."""
+        """Send the acknowledgement and return the number of events that preceded it."""
         requested_at = self._node.world.results.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(

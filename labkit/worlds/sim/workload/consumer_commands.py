@@ -1,4 +1,4 @@
-"""Builds the commands of a Pulsar consumer; `consumer_id` identifies the consumer on its
+"""Builds the commands of a Pulsar consumer. `consumer_id` identifies the consumer on its
 connection.
 """
 
@@ -29,7 +29,7 @@ def subscribe(
     subscription: str,
     subscription_type: str,
 ) -> BaseCommand:
-    """Build a request to subscribe; a new subscription starts at the first message."""
+    """Build a request to subscribe. A new subscription starts at the first message."""
     request = CommandSubscribe(
         topic=topic,
         subscription=subscription,
@@ -116,4 +116,4 @@ START_OVER: Mapping[str, Callable[[int, int], BaseCommand]] = {
     "seek": _seek_to_first,
     "unsubscribe": _unsubscribe,
 }
-"""The ways to reset a subscription, by name; they take a consumer id and a request id."""
+"""The ways to reset a subscription, by name. They take a consumer id and a request id."""

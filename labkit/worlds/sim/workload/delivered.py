@@ -14,7 +14,7 @@ _QUIET_TURNS = 5
 class DeliveredMessages:
     """The messages that the consumers of a step have received and acknowledged.
 
-    The step requires `messages` different messages; after `start_over_after` entries (0: never) it
+    The step requires `messages` different messages. After `start_over_after` entries (0: never) it
     requires all of them a second time.
     """
 

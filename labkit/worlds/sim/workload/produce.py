@@ -98,7 +98,7 @@ class _Receives:
         self._since = self._results.event_count
 
     async def next(self) -> bool:
-        """Receive the next messages; return False if all stored messages have been received."""
+        """Receive the next messages. Return False if all stored messages have been received."""
         received = await self._consumer.receive(_BATCH_SIZE)
         for message in received:
             self._results.message_received(self._name, self._since, self._topic, message)

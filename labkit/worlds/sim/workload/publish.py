@@ -134,7 +134,9 @@ class PulsarProducer:
             self._connection.gone.set()
 
     def _on_receipt(self, receipt: CommandSendReceipt) -> None:
-        """Process a receipt for the oldest entry; ignore a duplicate receipt for an earlier one."""
+        """Process a receipt for the oldest entry, and ignore duplicate receipts for earlier
+        ones.
+        """
         if not self._is_registered or not self._ops:
             return
         op = self._ops[0]

@@ -1,7 +1,7 @@
 """The steps of a workload: immutable objects that describe what clients do.
 
 A step starts at the moment `when`, runs on its client's node, and ends if the node dies. Steps
-refer to a ledger by the number that the workload gives it; its id is assigned by the cluster.
+refer to a ledger by its number in the workload, because the cluster assigns the ledger's id.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ class Step(Protocol):
 class Write(Value):
     """Create a ledger, add entries, and close it.
 
-    At most `window` adds are pending at a time; `every_ms` is the pause between adds in
+    At most `window` adds are pending at a time. `every_ms` is the pause between adds in
     milliseconds, and `pause_ms` is an additional pause before the last add. Without `close`, the
     ledger stays open, as if its writer had died.
 
     If `force_every` is not 0, the ledger uses deferred sync, and the writer forces the entries to
-    disk after every `force_every` adds; otherwise each entry is durable when it is acknowledged.
+    disk after every `force_every` adds. Otherwise each entry is durable when it is acknowledged.
     `explicit_lac_ms` is the interval at which the writer sends its LastAddConfirmed if no entry
-    carries it (0: never). The copies of an entry span `racks` racks if that many are available;
-    with `enforce_racks`, the write fails if they are not.
+    carries it (0: never). The copies of an entry span `racks` racks if that many are available.
+    With `enforce_racks`, the write fails if they are not.
 
     With `delay_ensemble_change`, the writer replaces a failed bookie only if too few bookies are
     left. The writer fails if an add has not been acknowledged within `quorum_timeout_ms` (0: no

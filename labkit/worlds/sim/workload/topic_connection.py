@@ -55,7 +55,7 @@ class TopicConnection:
         on_gone: Callable[[], None] = lambda: None,
     ) -> None:
         self.gone = asyncio.Event()
-        """Set when the current connection becomes unusable; each connection gets a new event."""
+        """Set when the current connection becomes unusable. Each connection gets a new event."""
         self.host = ""
         """The broker at the other end."""
         self._node = node

@@ -46,7 +46,7 @@ class DirectedWorld(ChosenOrderWorld):
     """Delivers one message from each channel in `path`, in this order, and then prefers messages
     whose effect is unknown.
 
-    Once no message is in flight, nothing more can be learned: with `stops`, the run ends; otherwise
+    Once no message is in flight, nothing more can be learned: with `stops`, the run ends. Otherwise
     the clock advances.
     """
 

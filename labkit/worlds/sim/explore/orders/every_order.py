@@ -195,7 +195,7 @@ class _Search:
         return True
 
     def _search(self, first: WorldState) -> bool:
-        """Visit all states depth first; return False if the search must stop."""
+        """Visit all states depth first. Return False if the search must stop."""
         stack = [_Visit(first, self._table.choices(first))]
         while stack:
             visit = stack[-1]
@@ -258,7 +258,9 @@ class _Search:
         )
 
     def _judge(self, trace: Trace) -> bool:
-        """Keep the smallest finding for each promise; return whether the run broke any promise."""
+        """Keep the smallest finding for each promise and return whether the run broke any
+        promise.
+        """
         verdicts = broken(check_all(trace, self._checks))
         for verdict in verdicts:
             known = self._found.get(verdict.name)

@@ -56,7 +56,7 @@ def _failing_reads(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _full_at_syncs(draw: ScenarioRandom) -> list[Fault]:
-    """Make syncs fail because the disk is full; often the power fails after space has become
+    """Make syncs fail because the disk is full. Often the power fails after space has become
     available again.
     """
     bookie, at, for_ms = draw.bookie(), draw.between(0, draw.horizon_ms), draw.ms()

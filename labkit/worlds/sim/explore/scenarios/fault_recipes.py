@@ -2,7 +2,7 @@
 
 A fault rarely causes harm on its own, but it may do so if it coincides with a client's actions. For
 example, a ledger is recovered while its writer is alive, while its bookies restart, or while it is
-deleted; or a client needs data that a disk has lost, or a bookie that is unavailable. The clients
+deleted. Or a client needs data that a disk has lost, or a bookie that is unavailable. The clients
 of a recipe have distinct names, because the checks identify recoveries by the client's name.
 """
 
@@ -30,7 +30,7 @@ from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 Parts = tuple[list[Step], list[Fault]]
 
 _DELETED_LEDGER = 2
-"""The ledger of `with_a_deletion`; the workload does not use this number."""
+"""The ledger of `with_a_deletion`. The workload does not use this number."""
 _ADD_EVENTS = ("add.sent", "add.acked", "lac.advanced")
 _RECOVERY_EVENTS = ("recovery.started", "ledger.fenced", "recovery.covered", "recovery.ended")
 

@@ -22,7 +22,7 @@ _QUORUMS = (
     *((1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (2, 2, 2), (3, 3, 3), (3, 2, 1), (3, 2, 2)),
     *((4, 3, 2), (4, 2, 2), (5, 3, 2)),
 )
-"""E, Qw and Qa; the common combination is more frequent."""
+"""E, Qw and Qa. The common combination is more frequent."""
 
 _NETWORKS: tuple[tuple[Fault, ...], ...] = (
     (),

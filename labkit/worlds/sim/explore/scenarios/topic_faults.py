@@ -1,6 +1,6 @@
 """Faults that affect topics and brokers.
 
-In these scenarios, a topic has two owners at once, is taken over slowly, or is unloaded; the
+In these scenarios, a topic has two owners at once, is taken over slowly, or is unloaded. Or the
 metadata store hangs, or a bookie is lost.
 """
 

@@ -324,4 +324,4 @@ _SERVING_TOPICS = (
 )
 
 SITUATIONS = (*_WRITING, *_RECOVERING, *_READING, *_STORING, *_REPAIRING, *_SERVING_TOPICS)
-"""All situations; each name is used once."""
+"""All situations, with unique names."""

@@ -27,7 +27,7 @@ class Activity:
 
     It lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or until the
     node dies. `same` lists the fields that must be equal in both events, so that concurrent
-    activities can be told apart. An activity can also be a call of a disk worker; in that case,
+    activities can be told apart. An activity can also be a call of a disk worker. In that case,
     `call` lists the functions.
     """
 
@@ -84,7 +84,7 @@ class Run(Protocol):
 
 
 class _Moment(NamedTuple):
-    """An event, or the start or end of a disk call; `rank` orders simultaneous moments."""
+    """An event, or the start or end of a disk call. `rank` orders simultaneous moments."""
 
     time_us: int
     rank: int
