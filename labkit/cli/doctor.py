@@ -1,8 +1,8 @@
 """`labkit doctor`: checks whether this machine has everything that labkit needs.
 
 Each check is a function that tests one requirement and returns a `CheckResult`. A check leaves
-nothing behind and does not access the network. `labkit doctor` prints all results. A command calls
-`require` with the checks that it depends on, and if one of them fails, `require` raises an error
+nothing behind and does not access the network. `labkit doctor` prints all results. Other commands
+call `require` with the checks that they depend on. If one of these fails, `require` raises an error
 with the same message.
 """
 
@@ -45,8 +45,8 @@ CGROUP_FILES = (
         "total_inactive_file",
     ),
 )
-"""For control groups v2 and v1: the files with the limit, the usage and the statistics, and the
-name of the statistic for memory that can be reclaimed.
+"""The files of control groups v2 and v1 with the limit, the usage and the statistics, followed by
+the name of the statistic for reclaimable memory.
 """
 
 CGROUP_UNLIMITED = 1 << 60
@@ -132,7 +132,7 @@ def _failed_check(problem: MissingPart) -> CheckResult:
 
 
 def system() -> CheckResult:
-    """Can this operating system run servers, or only the simulated world?"""
+    """Check whether this operating system can run servers, or only the simulated world."""
     try:
         require_posix("running ZooKeeper, bookies, brokers or Spark")
     except MissingPart as problem:
@@ -209,7 +209,9 @@ def disk_space(folder: Path, needed_mib: int = DISK_NEEDED_MIB) -> CheckResult:
 
 
 def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> CheckResult:
-    """Is enough memory available, both on the machine and within the container's limit?"""
+    """Check whether enough memory is available, both on the machine and within the container's
+    limit.
+    """
     try:
         from psutil import virtual_memory
     except ImportError:
@@ -246,7 +248,7 @@ def cgroup_memory_left_mib(folder: Path) -> int | None:
 
 
 def port(number: int = 0) -> CheckResult:
-    """Can a server listen on this loopback port (0: on any free port)?"""
+    """Check whether a server can listen on this loopback port (0: any free port)."""
     try:
         free = free_port(number)
     except MissingPart as problem:
@@ -258,7 +260,9 @@ def port(number: int = 0) -> CheckResult:
 
 
 def other_users() -> CheckResult:
-    """Are a cluster's files and secrets protected from other users of this machine?"""
+    """Check whether a cluster's files and secrets are protected from other users of this
+    machine.
+    """
     try:
         check_secrets_folder()
     except MissingPart as problem:

@@ -1,4 +1,4 @@
-"""Defines the verbs of the command `labkit`, and runs one.
+"""Defines the verbs of the command `labkit`, and runs the verb on the command line.
 
 Each verb imports its modules only when it runs, so that a bookie starts fast, and `labkit doctor`
 works even if packages are missing.
@@ -36,7 +36,7 @@ TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
 _PORTABLE_VERBS = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
 _VERBS_WITH_ID = ("bookie", "autorecovery", "broker", "client")
-"""Verbs whose error messages start with the value of their option `--id`."""
+"""Verbs whose error messages start with the value of the option `--id`."""
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Arguments = Any
@@ -103,7 +103,8 @@ def _accept_any_text() -> None:
 class _OutputError(Exception):
     """Standard output cannot be written.
 
-    This is not an `OSError`, so a verb does not mistake it for an error in one of its own files.
+    This is not an `OSError`, so that verbs do not mistake it for an error in one of their own
+    files.
     """
 
     def __init__(self, reason: OSError) -> None:
@@ -491,7 +492,7 @@ def _client(arguments: Arguments) -> int:
         asyncio.run(run_command(arguments, _print))
     except ProgramError as error:
         return _fail(f"{arguments.id}: {error}")
-    except SystemExit:  # asyncio lets it propagate.
+    except SystemExit:  # asyncio lets this exception propagate.
         return _fail(f"{arguments.id}: a task in {arguments.file} called `sys.exit`")
     return EXIT_OK
 

@@ -41,7 +41,7 @@ def lock_directory(directory: Path) -> None:
     _make_durable_folder(current)
     check_others_cannot_replace(directory)
     close_to_others(current)
-    # Deliberately never closed: the lock is held as long as the descriptor is open.
+    # Never close this descriptor, because the lock is held only as long as it is open.
     fd = open_regular(directory / "lock", os.O_RDWR | os.O_CREAT)
     if not try_lock(fd):
         os.close(fd)
@@ -55,7 +55,7 @@ class OpenFile:
     """
 
     def __init__(self, path: Path | str, flags: int) -> None:
-        # Set this first: if anything below fails, `__del__` still calls `close`.
+        # Set this first, because `__del__` calls `close` even if anything below fails.
         self._fd = -1
         self._path = path
         self._fd = open_regular(path, flags)
@@ -128,7 +128,7 @@ class RealDisk:
         self.root = root
         _make_durable_folder(root)
         self._file_system = FileSystem(root)
-        # Keep a string, because a flush touches thousands of index files, and building a `Path`
+        # Keep a string, because a flush accesses thousands of index files, and building a `Path`
         # takes longer than the system call that uses it.
         self._prefix = f"{root}/"
 
@@ -142,8 +142,8 @@ class RealDisk:
     def _make_folders(self, folder: Path) -> None:
         """Create the directory and its missing parents below `root`.
 
-        This method syncs `root` if it adds a directory to it, which happens only a few times. All
-        other new directories are synced by a flush, for many new ledgers at once.
+        This method syncs `root` if it adds a directory to `root`, which happens only a few times.
+        All other new directories are synced by a flush, for many new ledgers at once.
         """
         require_directory(folder)
         missing = [folder]
@@ -195,7 +195,9 @@ def disk_space(disks: Iterable[RealDisk]) -> tuple[int, int]:
 
 
 def _make_durable_folder(folder: Path) -> None:
-    """Create the directory and its missing parents, so that they survive a power failure."""
+    """Create the directory and its missing parents durably, so that they survive a power
+    failure.
+    """
     if folder.is_dir():
         return
     require_directory(folder)

@@ -1,7 +1,7 @@
 """A thread for a bookie's disk work, so that the event loop never waits for the disk.
 
-A `ThreadPoolExecutor` with one worker would do the same job, but passing a call to it and getting
-the result back takes as long as a sync on a fast disk.
+A `ThreadPoolExecutor` with one worker would do the same, but passing it a call and getting the
+result back takes as long as a sync on a fast disk.
 """
 
 import asyncio

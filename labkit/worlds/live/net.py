@@ -1,7 +1,7 @@
 """The `Network` port on TCP: connections that carry length-prefixed frames.
 
-To keep the cost per entry low, all frames received together (up to `FRAMES_AT_ONCE`) are passed on
-in one call, and all frames of one `send` are written together. `labkit.worlds.live.peers` limits
+To keep the cost per entry low, up to `FRAMES_AT_ONCE` frames that were received together are passed
+on in one call, and all frames of one `send` are written together. `labkit.worlds.live.peers` limits
 the total memory of all connections and decides which slow peers to drop.
 """
 
@@ -23,7 +23,9 @@ from labkit.worlds.live.peers import PeerLimits, PeerProgress, Peers
 
 FRAMES_AT_ONCE = 256
 HIGH_WATER_BYTES = 512 * 1024
-"""A connection with this many unsent bytes is not writable (`serverWriteBufferHighWaterMark`)."""
+"""A connection with at least this many unsent bytes is not writable
+(`serverWriteBufferHighWaterMark`).
+"""
 _LENGTH = struct.Struct(">I")
 
 
@@ -83,7 +85,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._needed = 0
         """The length at which `_rest` contains a complete frame."""
         self._front_size = 0
-        """How many bytes of `_rest` were copied to the front of the receive buffer."""
+        """Number of bytes of `_rest` that were copied to the front of the receive buffer."""
 
     @property
     def is_closed(self) -> bool:
@@ -187,10 +189,9 @@ class FrameConnection(asyncio.BufferedProtocol):
         self.update_receiving()
 
     def _pass_on_frames(self, data: memoryview) -> None:
-        """Pass on the frames in `data` until no complete frame is left or `pause` is called.
-
-        The remaining bytes are copied, because the next receive on any connection overwrites the
-        shared buffer.
+        """Pass on the frames in `data` until no complete frame is left or `pause` is called. The
+        remaining bytes are copied, because the next read on any connection overwrites the shared
+        buffer.
         """
         assert self._on_bodies is not None
         at = 0
@@ -250,12 +251,12 @@ class FrameConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        # Free the buffer now: the transport and this object refer to each other, so otherwise only
-        # the garbage collector would free the memory.
+        # Free the buffer now. Otherwise, only the garbage collector would free it, because the
+        # transport and this object refer to each other.
         self._rest = bytearray()
         self._peers.closed(self)
-        # Clear the lists first: a callback may close the connection, and each callback must run
-        # only once.
+        # Clear the lists first, because a callback may close the connection, and each callback must
+        # run only once.
         when_closed, self._when_closed, self._when_writable = self._when_closed, [], []
         for on_close in when_closed:
             on_close()

@@ -1,7 +1,7 @@
 """Limits a server's connections so that the process stays below its open-file limit.
 
-A process that runs out of file descriptors cannot open index files either, and a bookie would
-treat that as a failing disk.
+A process that runs out of file descriptors cannot open index files either. A bookie would mistake
+this for a failing disk.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ _MIN_CONNECTIONS = 10
 
 
 def limit_connections(limits: PeerLimits, others: int) -> PeerLimits:
-    """Return the limits, with a lower `max_connections` if the open-file limit requires it.
+    """Return the limits, with `max_connections` reduced if the open-file limit requires it.
 
     `others` is the number of descriptors needed for everything else. Raises
     `BKIncorrectParameterException` if fewer than 10 connections would be left.

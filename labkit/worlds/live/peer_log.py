@@ -26,7 +26,7 @@ _ACCEPTING = (
 
 
 class PeerLog(logging.Handler):
-    """Writes the lines with which it is called and, as a logging handler, the log messages of
+    """Writes the lines that are passed to it and, as a logging handler, the log messages of
     libraries.
     """
 
@@ -73,8 +73,8 @@ class PeerLog(logging.Handler):
 def report_failed_accepts(log: Callable[[str], None]) -> None:
     """Make the running event loop log one line for each connection that it cannot accept.
 
-    By default, asyncio writes a traceback for each of them, and thus a hundred per second while the
-    process is out of file descriptors.
+    By default, asyncio writes a traceback for each of them, which amounts to a hundred per second
+    while the process is out of file descriptors.
     """
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

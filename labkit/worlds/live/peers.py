@@ -4,17 +4,17 @@ For each peer, a process buffers the received part of an incomplete frame, and t
 peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This module
 enforces the limits on all connections together:
 
-    memory       While more than `max_memory_mb` is held, no connection is writable, and only the
-                 connection with the oldest incomplete frame may receive. Peers that have been
-                 behind for `PATIENCE_S` are then dropped, starting with the one that has been
-                 behind longest, until the total is within the limit.
+    memory While more than `max_memory_mb` is held, no connection is writable, and only the
+    connection with the oldest incomplete frame may receive data. Peers that have been behind for
+    `PATIENCE_S` are then dropped, starting with the one that has been behind longest, until the
+    total is within the limit.
     time         A peer is dropped if it does not complete a frame, or does not read the last bytes
                  of a closed connection, within `FRAME_TIMEOUT_S`.
     connections  A connection beyond `max_connections` replaces the oldest one that has never sent
                  a frame. If all have sent one, the new connection is dropped.
 
 A peer is behind while it has an incomplete frame or unread bytes. A peer that transfers at least
-`PROGRESS_BYTES` between two checks, one second apart, no longer counts as slow.
+`PROGRESS_BYTES` between two checks, which are one second apart, does not count as slow.
 
 Connections (`labkit.worlds.live.net`) report how many bytes they transfer and hold, and `Peers`
 tells them when to stop receiving and when to close.
@@ -54,10 +54,10 @@ _MIB = 1024 * 1024
 class PeerLimits:
     """Limits on all peers of a process.
 
-    max_connections: the maximum number of connections to a server.
-    max_memory_mb: the maximum memory held for all peers, in MiB; at least 20, to fit a few frames.
-    max_frame_bytes: the maximum frame size in bytes, including the length prefix; from 1024 to
-        5 MiB, the largest frame that labkit's own clients send and accept.
+    max_connections: the maximum number of connections to a server. max_memory_mb: the maximum
+    memory held for all peers, in MiB. The minimum is 20, so that a few frames fit. max_frame_bytes:
+    the maximum frame size in bytes, including the length prefix. It can be from 1024 to 5 MiB, the
+    size of the largest frame that labkit's own clients send and accept.
 
     BookKeeper does not limit all connections together, so two of the keys exist only in labkit.
 
@@ -195,7 +195,7 @@ class Peers:
         """Add a new connection, and drop one if there are too many."""
         self._all[peer] = self._silent[peer] = None
         if len(self._all) > self._limits.max_connections:
-            # Disconnecting a client that has not sent a frame yet does the least harm.
+            # Disconnecting a client that has not sent a frame yet is the least harmful.
             others = (other for other in self._silent if other is not peer)
             self._drop(next(others, peer), "too many connections")
 
@@ -210,10 +210,9 @@ class Peers:
     # Bytes held for connections
 
     def receive_buffer(self) -> memoryview:
-        """Return the receive buffer. All connections share one buffer, because each connection
-        empties it immediately.
-
-        Separate buffers would fragment the heap even after their connections are closed.
+        """Return the receive buffer, which all connections share, because each connection empties
+        it immediately. Separate buffers would fragment the heap even after their connections are
+        closed.
         """
         return self._received[:_RECEIVE_BYTES_WHEN_FULL] if self.is_full else self._received
 
@@ -234,8 +233,8 @@ class Peers:
     def _enforce_memory_limit(self) -> None:
         was_full, self.is_full = self.is_full, self._held_bytes > self._max_bytes
         if self.is_full:
-            # Let only one connection receive: otherwise, incomplete frames could fill the memory,
-            # and none of them would ever be completed.
+            # Let only one connection receive data. Otherwise, incomplete frames could fill the
+            # memory, and none of them would ever be completed.
             front = next((peer for peer in self._held if peer.has_incomplete_frame), None)
             for peer in self._held:
                 if peer is front:

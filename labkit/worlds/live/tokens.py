@@ -1,10 +1,10 @@
 """Token authentication: clients prove their role with a JSON Web Token, which is verified by PyJWT.
 
-A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`) and has not
-expired (`exp`), contains a role, and, if an audience is configured, is meant for that audience.
-`broker/protocol/authorization` decides what the role may do. If only `authenticationEnabled` is
-set, every role may do everything. Create tokens with Pulsar's `bin/pulsar tokens create` or with
-`make_token`.
+A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`), has not
+expired (`exp`), and contains a role. If an audience is configured, the token must also be meant for
+that audience. `broker/protocol/authorization` decides what the role may do. With
+`authenticationEnabled` alone, every role may do everything. Create tokens with Pulsar's `bin/pulsar
+tokens create` or with `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
 """
@@ -25,8 +25,8 @@ METHOD = "token"
 _CHECKED_HERE: Any = dict.fromkeys(
     ("verify_aud", "verify_iat", "verify_iss", "verify_sub", "verify_jti"), False
 )
-"""Checks that PyJWT must skip: Pulsar ignores these claims, or reads roles and audiences from
-claims with configurable names, which are checked here.
+"""Checks that PyJWT must skip. Pulsar either ignores these claims, or reads roles and audiences
+from claims with configurable names, which this module checks.
 """
 
 

@@ -1,8 +1,9 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
 While no listener is connected, the node does not record any events. If too many rows are queued for
-all listeners together, the slowest listener is dropped. This is reported to the listener, in the
-last line that it receives, and in the node's log. Connections beyond `MAX_LISTENERS` are refused.
+all listeners together, the slowest listener is dropped. The listener learns this from the last line
+that it receives, and the node's log mentions it as well. Connections beyond `MAX_LISTENERS` are
+refused.
 """
 
 import asyncio
@@ -28,9 +29,9 @@ MAX_LISTENERS = 50
 """Limit on the number of connections, each of which uses a file descriptor."""
 _BACKLOG = 16
 _MAX_ROWS_PER_LINE = 1000
-"""Maximum number of rows per line, because the rows of a long replay would not fit in one line."""
+"""Maximum number of rows per line. All rows of a long replay would not fit in one line."""
 _MAX_UNREAD_BYTES = 64 * 1024
-"""While a listener has this many unread bytes, further rows are queued for it."""
+"""If a listener has this many unread bytes, further rows are queued for it."""
 _DROPPED = "too many rows are queued: the listener is too slow; further rows are not sent"
 _REFUSED = f"this node already has {MAX_LISTENERS} listeners, the maximum"
 _VALUES = tuple(DEFAULTS.values())
@@ -40,7 +41,7 @@ _FROM_JSON: dict[Any, Callable[[Any], Any]] = {
     Segments: lambda value: tuple((first, tuple(ensemble)) for first, ensemble in value),
     float: float,
 }
-"""The functions that convert the values whose type JSON does not preserve."""
+"""The functions that convert values whose type JSON does not preserve."""
 _CONVERTED = {name: _FROM_JSON[kind] for name, kind in COLUMN_TYPES.items() if kind in _FROM_JSON}
 _NAMES = [name for name, kind in COLUMN_TYPES.items() if kind == Names]
 _FIRST_CONVERTED = min(map(Event._fields.index, _CONVERTED))
@@ -48,7 +49,9 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The received data is not a trace: another program or another version of labkit sent it."""
+    """The received data is not a trace. It was sent by another program or another version of
+    labkit.
+    """
 
 
 class TraceEndedError(TraceStreamError):
@@ -118,14 +121,14 @@ class TraceServer:
 
     def _pass_on(self, listener: "_Listener", rows: list[Event]) -> None:
         if threading.get_ident() != self._loop_thread:
-            # A flush records events in another thread, but only the loop's thread may write to a
-            # connection.
+            # A flush records events in another thread, but only the event loop's thread may write
+            # to a connection.
             with self._lock:
                 is_first = not self._from_threads
                 self._from_threads.append((listener, rows))
             # Schedule a single call for all rows that arrive before it runs. Each scheduled call
-            # writes to the pipe that wakes the loop, and while that pipe is full, the loop misses
-            # signals.
+            # writes to the pipe that wakes the loop, and the loop misses signals while that pipe is
+            # full.
             if is_first:
                 self._loop.call_soon_threadsafe(self._pass_on_all)
             return
@@ -164,10 +167,8 @@ class _Listener:
         self._wake = asyncio.Event()
 
     def send(self, rows: list[Event]) -> None:
-        """Write the rows, or queue them if the listener does not keep up.
-
-        Rows are written before the node continues, so an event is sent before any client can
-        observe its effect.
+        """Write the rows, or queue them if the listener is not keeping up. Rows are written before
+        the node continues, so an event is sent before any client can observe its effect.
         """
         if self._writer is not None and self._writer.transport.is_closing():
             return  # The connection is closed. `TraceServer` is about to remove this listener.
@@ -211,8 +212,8 @@ def _line(content: list[Event] | str) -> bytes:
 
 
 def _values(event: Event) -> tuple[Any, ...]:
-    """Return the event's columns without trailing default values, because most kinds of events use
-    only the first few columns.
+    """Return the event's columns without trailing default values. Most kinds of events use only the
+    first few columns.
     """
     size = len(event)
     while event[size - 1] == _VALUES[size - 1]:
@@ -263,8 +264,8 @@ class TraceStream:
 def decode_rows(line: bytes) -> list[Event]:
     """Decode the rows in one line. An empty line contains no rows.
 
-    Raises `TraceEndedError` if the line says that the node drops or refuses this listener, and
-    `TraceStreamError` if it is not a list of rows or contains an unknown kind of event.
+    Raises `TraceEndedError` if the line says that the node drops or refuses this listener. Raises
+    `TraceStreamError` if the line is not a list of rows or contains an unknown kind of event.
     """
     try:
         content = json.loads(line or b"[]")

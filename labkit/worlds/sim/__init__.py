@@ -8,14 +8,14 @@ Every run can be reproduced: the same scenario produces the same trace, event by
 process and on any Python version. `trace.at(...)` returns the state of the cluster at any moment,
 and running `scenario.with_fault(...)` repeats the run up to the new fault.
 
-This world runs the real code, without any change: `labkit.system.storage`, `bookie`, `client`,
+This world runs the real code without changes: `labkit.system.storage`, `bookie`, `client`,
 `metadata`, `autorecovery`, `topic`, `broker` and `node`. Only the implementations behind its ports
 are simulated:
 
     machine/    time, randomness, processes, network, disks and ZooKeeper
     nodes/      bookies, brokers and clients on simulated machines
 
-A scenario is one immutable value:
+A scenario is a single immutable value that consists of
 
     settings/   the servers and their settings, and the triggers that start steps and faults
     workload/   what the clients do
@@ -43,8 +43,8 @@ failing ones. `crash_map/` runs a single machine without network or time and sto
 disk operations.
 
 Four things are not simulated: a crash of the metadata server, a failure of its disk, corrupt
-memory, and malicious nodes. A run tries a single order of events, so many successful runs make a
-bug unlikely, but they do not prove that there are no bugs.
+memory, and malicious nodes. Each run tries only one order of events, so even many successful runs
+do not prove that there are no bugs.
 
 Apart from the standard library, this package needs only protobuf, which has a pure-Python wheel. It
 therefore also runs in the browser (Pyodide) and produces the same traces there.

@@ -2,9 +2,10 @@
 
 Whenever the event loop is idle, one of the messages in flight is delivered: the decisions `next 0`,
 `next 1`, ... choose among the oldest messages of each connection. If the decision `crash b1 5` is
-set, bookie b1 loses power after its fifth message, loses everything that it has not synced, and
-restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth choice, while
-all messages stay in flight except those to and from the metadata server. Requests then time out.
+set, bookie b1 loses power after its fifth message. It loses everything that it has not synced, and
+restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth choice, so
+that requests time out. Meanwhile, all messages stay in flight except those to and from the metadata
+server.
 
 To keep the number of choices small:
 
@@ -53,7 +54,7 @@ class ChosenOrderWorld(World):
         """
         self._waits = self.decisions.of("wait")
         self._waited_before = -1
-        """The number of the choice before which the world last waited."""
+        """The number of the choice that followed the last wait."""
         self._waits_until = 0.0
         for bookie in self.bookies:
             bookie.take_no_time()

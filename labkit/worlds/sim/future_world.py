@@ -1,4 +1,4 @@
-"""A world that repeats a run up to a moment, and then goes another way."""
+"""A world that repeats a run up to a moment, and makes new decisions from then on."""
 
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -7,12 +7,12 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.world import World
 
 BEFORE_THE_RUN_US = -1
-"""A moment before the first step and the first fault, so every decision is drawn again."""
+"""A moment before the first step and the first fault, after which every decision is drawn again."""
 
 
 class FutureWorld(World):
-    """After `moment_us` (µs of virtual time), it draws all decisions from `seed`, and no further
-    faults strike.
+    """After `moment_us` (µs of virtual time), it draws all decisions from `seed` and injects no
+    more faults.
     """
 
     def __init__(self, scenario: Scenario, loop: SimLoop, moment_us: int, seed: int) -> None:

@@ -4,9 +4,9 @@
     found.jump      the moment at which most futures were lost, and how many
 
 A future of a moment is a run that is identical to the original up to that moment. From then on, all
-random decisions are drawn again, and no more faults occur. If the promise is broken in few futures
-of one moment but in nearly all futures of the next, then whatever happened between the two moments
-made this inevitable.
+random decisions are drawn again, and no more faults occur. If few futures of one moment break the
+promise but nearly all futures of the next moment do, then whatever happened in between made the
+failure inevitable.
 
 Only some moments are tried, each with a sample of futures: the search repeatedly halves the
 interval in which the share of broken futures changes most.
@@ -60,8 +60,8 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """The number of futures of a moment that were `tried`, and the number of those in which the
-    promise was `broken`. `seq` is the last event at that moment, or -1 before the first event.
+    """How many futures of a moment were `tried`, and in how many of them the promise was `broken`.
+    `seq` is the last event at that moment, or -1 before the first event.
     """
 
     time_us: int
@@ -77,8 +77,7 @@ class FutureShare:
 @dataclass(frozen=True, slots=True)
 class Jump:
     """The two neighbouring moments between which the share of broken futures rises most, and what
-    happened between them: the events of the trace, the faults that struck, and the decisions that
-    were not harmless.
+    happened in between: events, faults, and decisions other than the harmless defaults.
     """
 
     before: FutureShare
@@ -89,8 +88,9 @@ class Jump:
 
     @property
     def reason(self) -> str:
-        """The likely cause: the faults if there were any, else the decisions if there were any,
-        else all events. A decision about the order of messages says less than the events.
+        """The likely cause: the faults, or the decisions if there were no faults, or all events if
+        there were neither. Decisions about the order of messages are left out, because the events
+        say more.
         """
         decisions = {
             name: value for name, value in self.decisions.items() if not name.startswith("next ")
@@ -110,8 +110,8 @@ class Jump:
 class Inevitability:
     """The share of futures that break a promise, for several moments in chronological order.
 
-    `jump` is None if the share is the same for all moments, that is, if nothing that happened
-    during the run made a difference. `remaining` estimates how many moments are still to be tried.
+    `jump` is None if the share is the same for all moments, which means that nothing in the run
+    made a difference. `remaining` is an estimate of how many more moments will be tried.
     """
 
     promise: str
@@ -203,7 +203,7 @@ def largest_changes(
 ) -> Iterator[tuple[Mapping[int, FutureShare], int, int]]:
     """Repeatedly halve the interval in which the share changes most.
 
-    Yields the shares that are known, by index from 0 to `last`, and this interval.
+    Yields the known shares, by index from 0 to `last`, and this interval.
     """
     shares = {index: share_at(index) for index in (0, last)}
     while True:
@@ -256,7 +256,7 @@ def _count_broken(trace: Run, moment_us: int, check: type[Check], futures: int) 
         except SimulationError:
             return False
 
-    # With the seed of the run itself, a future would make the same decisions as the run.
+    # Skip the seed of the run itself, with which a future would make the same decisions as the run.
     seeds = (seed for seed in count() if seed != trace.scenario.seed)
     return sum(map(breaks, islice(seeds, futures)))
 

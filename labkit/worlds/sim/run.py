@@ -26,10 +26,9 @@ STEP_BUDGET = 5_000_000
 
 
 def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
-    """Run a scenario in the simulated world and return its trace.
-
-    In a notebook, where cells run inside an event loop, the world runs in a separate thread. Raises
-    `SimulationError` if the run deadlocks or takes more steps than `step_budget`.
+    """Run a scenario in the simulated world and return its trace. In a notebook, whose cells run
+    inside an event loop, the world runs in a separate thread. Raises `SimulationError` if the run
+    deadlocks or takes more steps than `step_budget`.
     """
     return outside_event_loops(partial(_run, scenario, step_budget))
 
@@ -76,12 +75,12 @@ def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
 
 
 def run_future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
-    """Run the scenario, but after the given moment, make other decisions and do not inject any
-    further faults.
+    """Run the scenario, but make other decisions after the given moment, and do not inject any more
+    faults.
 
     `moment_us` is in microseconds of virtual time. The decisions after it are drawn from `seed`.
-    The scenario of the trace lists the decisions that were made and the faults that struck, so it
-    describes the future by itself. Raises `SimulationError` if the run does not end.
+    The scenario of the returned trace lists the decisions and faults that occurred, so it fully
+    describes this future. Raises `SimulationError` if the run does not end.
     """
     world_class = FutureInChosenOrder if scenario.in_turn else FutureWorld
 

@@ -1,5 +1,5 @@
-"""A link to a run or to a crash map, which contains everything that is needed to repeat it and to
-show one of its moments.
+"""A link to a run or to a crash map. It contains everything needed to repeat the run or the map,
+and to show one of its moments.
 
     run.1.eNqrVkrJTC9K...Qx7cQ.57
     crash.1.eNqrVipOLs...AUZ1A.42
@@ -8,9 +8,9 @@ The first number is the version of the format. The last one is the `seq` of the 
 the number of the selected cell of the map. Between them is a `RunLink` or a `CrashMapLink` as JSON,
 compressed with zlib, in URL-safe base64.
 
-On the site, the link is the fragment of a URL, which browsers do not send to the server. Because a
-link may come from a stranger, `parse` limits its size, validates the scenario as `from_json` does,
-and rejects scenarios and scripts that are much larger than labkit's own. Nothing in a link is ever
+On the site, the link is the fragment of a URL, which browsers do not send to the server. A link may
+come from a stranger, so `parse` limits its size, validates the scenario as `from_json` does, and
+rejects scenarios and scripts that are much larger than labkit's own. Nothing in a link is ever
 executed.
 """
 
@@ -54,12 +54,13 @@ _STEPS = (Add, Checkpoint, Collect, Commit, Fence, Restart, SetExplicitLac)
 _STEPS_IN_FLUSH = (Add, Commit, Fence, SetExplicitLac)
 _IDS = ("ledger_id", "entry_id", "last_add_confirmed")
 _SHIPPED = frozenset(VARIANTS)
-"""labkit's own variants. Exercises add another variant while they run a learner's code."""
+"""labkit's own variants. While an exercise runs a learner's code, it adds another variant."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Selection(Value):
-    """What a reader has selected in a view. Each view uses the fields for which it has controls.
+    """What the reader has selected in a view. A view uses only the fields for which it has
+    controls.
 
     promise: the name of the broken promise that the view marks.
     level: the level of a game, or 0.
@@ -83,12 +84,10 @@ class Selection(Value):
 class _Link(Value):
     """Base class of links.
 
-    kind: the first word of the link.
-    content_name: what the link contains, for error messages.
-    classes: the classes whose instances the link may contain, by name.
-    digest: the digest of what the link contains.
-    code: the learner's code that the run used, as text that is never executed; "" if the link does
-        not include this code, and None if only labkit's own code ran.
+    kind: the first word of the link. content_name: what the link contains, for error messages.
+    classes: the classes whose instances the link may contain, by name. digest: the digest of what
+    the link contains. code: the learner's code that the run used, as text that is never executed.
+    "" if the link does not include this code, and None if only labkit's own code ran.
     """
 
     kind: ClassVar[str]
@@ -153,20 +152,19 @@ class _Link(Value):
 class RunLink(_Link):
     """What a link to a run contains.
 
-    digest: the digest of the run's trace (of the fork's, if there is one).
-    view, selection: the name of the view, and what is selected in it.
-    other: the scenario of a fork that the timeline shows next to the run, or None.
-    version: the version of labkit that made the link.
-    at: the `seq` of the last event shown (in a timeline with a fork, the number of the step); -1
-        before the first.
+    digest: the digest of the run's trace, or of the fork's trace if there is a fork. view,
+    selection: the name of the view, and what is selected in it. other: the scenario of a fork that
+    the timeline shows next to the run, or None. version: the version of labkit that made the link.
+    at: the `seq` of the last event shown, or -1 before the first. In a timeline with a fork, this
+    is the number of the step.
     """
 
     kind = "run"
     content_name = "a run"
     classes = CLASSES
 
-    # Keep the scenario and the fields after it last, because pages identify a run by the fields
-    # before them.
+    # Keep the scenario and the fields that follow it at the end, because pages identify a run by
+    # the fields before them.
     view: str
     selection: Selection = Selection()
     other: Scenario | None = None
@@ -193,8 +191,8 @@ class CrashMapLink(_Link):
     kind = "crash"
     content_name = "a crash map"
 
-    # Keep the script and the fields after it last, because pages identify a map by the fields
-    # before them.
+    # Keep the script and the fields that follow it at the end, because pages identify a map by the
+    # fields before them.
     defect: str = ""
     journal_count: int = 1
     ledger_dir_count: int = 1
@@ -238,8 +236,8 @@ def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any
 
 
 def link_to_crash_map(defect: str | None, code: str, **fields: Any) -> str:
-    """Return the link with these fields. Return "" if the script is too large for a link, or if it
-    has steps of other classes than labkit's.
+    """Return the link with these fields, or "" if the script is too large for a link or contains
+    steps that are not labkit's own.
 
     defect: the name of the bug in the store, or None if the store used a learner's code.
     """
@@ -277,8 +275,8 @@ def site_of(repository: str) -> str:
 
 
 def _with_decisions(link: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """Change the decisions of each scenario in a link's JSON data, except those of plays, which are
-    in the order of the player's moves.
+    """Change the decisions of each scenario in a link's JSON data. Plays are left unchanged,
+    because their decisions are in the order of the player's moves.
     """
     for content in link.values() if isinstance(link, dict) else ():
         for name in ("scenario", "other") if isinstance(content, dict) else ():
@@ -291,8 +289,8 @@ def _with_decisions(link: Any, change: Callable[[dict[str, Any]], dict[str, Any]
 
 def _by_name(decisions: dict[str, float]) -> dict[str, list[float]]:
     """Return the decisions in the short form that links contain: for each name, pairs of a number
-    and a value. `{"delay w>b0 7": 3, "delay w>b0 9": 1}` becomes `{"delay w>b0": [7, 3, 2, 1]}`:
-    each number is the distance from the previous one, because small numbers compress better.
+    and a value. `{"delay w>b0 7": 3, "delay w>b0 9": 1}` becomes `{"delay w>b0": [7, 3, 2, 1]}`.
+    Each number is relative to the previous one, because small numbers compress better.
     """
     numbered: dict[str, list[tuple[int, float]]] = {}
     for decision, value in decisions.items():
@@ -308,7 +306,7 @@ def _by_name(decisions: dict[str, float]) -> dict[str, list[float]]:
 
 
 def _named(short: dict[str, Any]) -> dict[str, Any]:
-    """Return the decisions of which `_by_name` returned the short form.
+    """Return the decisions whose short form, as returned by `_by_name`, is given.
 
     Raises `ValueError` if the form is invalid.
     """

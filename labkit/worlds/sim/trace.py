@@ -1,4 +1,4 @@
-"""A run as an immutable object: its events, and everything that is needed to repeat it."""
+"""A run as an immutable object: its events, and everything needed to repeat it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,9 @@ from labkit.worlds.sim.scenario.rerun_with_fault import forked
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 FUTURES = 16
-"""The number of futures to try at each moment: enough to see a jump, in a fraction of a second."""
+"""The number of futures to try at each moment. This many show a jump, and take only a fraction of a
+second.
+"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -101,16 +103,16 @@ class Trace:
         return self.rerun(forked(self.scenario, self.events, self._number(seq), fault, node))
 
     def future(self, moment_us: int, seed: int) -> "Trace":
-        """Run the scenario again, with decisions drawn from `seed` after this moment, and without
-        the faults after it.
+        """Run the scenario again, but after this moment, draw all decisions from `seed` and inject
+        no more faults.
 
         With the scenario's own seed, the decisions remain the same.
         """
         return self.run_future(self.scenario, moment_us, seed)
 
     def loss_curves(self, promise: str) -> Iterator[Inevitability]:
-        """Find out when the broken promise became inevitable: yield the result so far after each
-        moment that was tried, with `FUTURES` futures for each.
+        """Find out when the broken promise became inevitable. Yields the result so far after each
+        moment that was tried, with `FUTURES` futures per moment.
         """
         return inevitability_so_far(self, promise, FUTURES)
 

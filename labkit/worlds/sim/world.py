@@ -40,7 +40,7 @@ OUTLAST_S = 30.0
 """How long a step may still take after all faults have been repaired and every entry has been read.
 """
 _GRACE_S = 1.0
-"""How long a step may wait for its trigger when nothing else is left to do."""
+"""How long a step may wait for its trigger when everything else is done."""
 
 
 class World:
@@ -111,7 +111,7 @@ class World:
             self._ledgers.no_more()
         before = len(self.results.recorded)
         await asyncio.wait(list(steps), timeout=OUTLAST_S)
-        # The trace contains no events from this phase, so drop the results as well.
+        # The trace contains no events of this phase, so drop its results as well.
         del self.results.recorded[before:]
         for ended, (step, node) in steps.items():
             self.results.outlasted(node.name, str(step), OUTLAST_S, has_ended=ended.done())
@@ -169,7 +169,7 @@ class World:
         self.end_after(for_ms, link.heal)
 
     def at(self, moment: Moment, action: Callable[[], None]) -> None:
-        """Call `action` at the given moment of the scenario, unless the epilogue starts first."""
+        """Call `action` at this moment of the scenario, unless the epilogue starts before it."""
 
         def act() -> None:
             if not self.in_epilogue:
@@ -280,10 +280,10 @@ class World:
 
     def _repair_all(self) -> None:
         self.in_epilogue = True
-        # Drop these actions, because a fault that is still waiting for an event could strike during
+        # Drop these actions, so that no fault that is still waiting for its event can occur during
         # the epilogue.
         self._waiting_actions.clear()
-        # Stop choosing the order, which does not matter in the epilogue, because it reads
+        # Stop choosing the order of messages. It does not matter in the epilogue, which reads
         # everything.
         self.network.transit.choose = None
         self.network.repair()
@@ -315,8 +315,8 @@ class World:
 
     def _on_uncaught_exception(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "process" not in context:
-            # This exception belongs to no step or task: a future, such as that of a late add, was
-            # garbage-collected before anyone retrieved its exception.
+            # This exception does not belong to a step or a task. A future, such as that of a late
+            # add, was garbage-collected before its exception was retrieved.
             return
         process, error = context["process"], context["exception"]
         if process is None and self._error is None:

@@ -1,8 +1,8 @@
 """Protection against cross-site request forgery (CSRF).
 
-A browser lets any web page send certain requests to any address, including loopback, without asking
-the server first: GET requests, and POST requests with text or a form. A server that accepts
-requests without a token must therefore check that they do not come from a page of another site:
+A browser lets any web page send GET requests, and POST requests with text or a form, to any address
+without asking the server first. This includes loopback addresses. A server that accepts requests
+without a token must therefore check that they do not come from a page of another site:
 
     Origin, Sec-Fetch-Site   Browsers send these headers to identify the page's site; other clients
                              send neither.
@@ -26,7 +26,7 @@ _SAME_SITE = ("same-origin", "none")
 
 
 def cross_site_reason(request: HTTPServerRequest, advertised_url: str) -> str:
-    """Return the reason for suspecting that a page of another site sent the request, or "".
+    """Return why the request may have been sent by a page of another site, or "" if it was not.
 
     `advertised_url` is this broker's HTTP address.
     """

@@ -1,8 +1,8 @@
 """The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
 
-Responses are JSON. An error is `{"reason": ...}` with the same status as in Pulsar. A request for a
-topic or bundle that another broker owns is redirected to that broker (307). `docs/pulsar.md` lists
-the supported paths.
+Responses are JSON. Errors have the form `{"reason": ...}` and the same status as in Pulsar. A
+request for a topic or bundle that another broker owns is redirected to that broker (307).
+`docs/pulsar.md` lists the supported paths.
 
 In Pulsar: `broker/web/PulsarWebResource.java`, `RestException.java`.
 """
@@ -84,8 +84,7 @@ class _WithExactNames(HTTPHeaders):
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """The base class of all request handlers. Its methods without a docstring are called by
-    tornado.
+    """The base class of all request handlers. Methods without a docstring are called by tornado.
 
     A body larger than `MAX_BODY_BYTES` is read to its end but discarded.
     """
@@ -195,9 +194,8 @@ class _RouteHandler(_Handler):
     async def _check_may(self, role: str, action: Action, call: Call) -> None:
         """Raise `BrokerError` if the client's role is not allowed to perform the action.
 
-        For requests that ordinary clients send, the role must have been granted the action on the
-        topic or the namespace. All other requests require the role of an administrator or a
-        superuser.
+        For requests that ordinary clients send, the role must have been granted access to the topic
+        or the namespace. All other requests require the role of an administrator or a superuser.
         """
         authorization = self.broker.authorization
         if authorization is None:

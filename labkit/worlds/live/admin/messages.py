@@ -68,7 +68,8 @@ _PLAIN = {
 async def _peek(call: Call) -> object:
     """Return the n-th entry that the subscription has not acknowledged.
 
-    The Java client interprets 404 as the end of the backlog, so other errors use another status.
+    The Java client takes 404 for the end of the backlog, so all other errors use a different
+    status.
     """
     count = call.path_number(4)
     if count < 1:
@@ -107,7 +108,7 @@ async def _message_by_id(call: Call) -> object:
 async def _last_message_id(call: Call) -> object:
     topic = await call.open_topic()
     last = await last_message_id(topic.ledger, topic.partition)
-    # An empty topic has no last message, but it still has a last position.
+    # An empty topic has no last message, but it does have a last position.
     return {**message_id_json(topic.ledger.last_confirmed, topic), "batchIndex": last.batch_index}
 
 
@@ -181,7 +182,7 @@ def _decompress(metadata: MessageMetadata, payload: bytes, position: Position) -
     """
     if not metadata.compression or _is_encrypted(metadata) or metadata.HasField("chunk_id"):
         return payload
-    # Imported here because it takes 50 MB of memory and most brokers never need it.
+    # Imported here because it takes 50 MB of memory, and most brokers never need it.
     from labkit.system.topic.compression import DecompressionError, decompress_payload  # noqa: PLC0415
 
     size = metadata.uncompressed_size

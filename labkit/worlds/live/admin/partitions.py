@@ -1,8 +1,8 @@
 """Handles a request for a partitioned topic by sending one request for each of its partitions.
 
 The broker sends these requests over HTTP, with the client's credentials, to the brokers that own
-the partitions, which may include the broker itself. If one of them fails, the client can repeat the
-whole request.
+the partitions. It may itself be one of them. If one of these requests fails, the client can repeat
+the whole request.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
 """
@@ -45,7 +45,7 @@ async def check_not_partitioned(call: Call, what: str) -> None:
     """Raise `StatusError` if the topic is partitioned, because the request can only be applied to a
     single partition.
 
-    `what` is how the advice in the error message begins, such as "skip messages of".
+    `what` is the beginning of the advice in the error message, such as "skip messages of".
     """
     if await all_partitions(call):
         raise StatusError(
@@ -60,7 +60,7 @@ async def forward_to_partitions(
 ) -> dict[int, Any]:
     """Forward the request once for each of these partitions and return the responses by partition.
 
-    If given, `rest` replaces the part of the path after the topic, and `method` replaces the HTTP
+    `rest`, if given, replaces the part of the path after the topic, and `method` replaces the HTTP
     method. An error response is returned as a `StatusError`.
     """
     limit = asyncio.Semaphore(_AT_ONCE)
@@ -79,11 +79,10 @@ async def forward_to_partitions(
 
 
 async def forward(call: Call, path: str, method: str) -> Any:
-    """Send this broker a request for another path, with the body, the options and the credentials
-    of the call.
+    """Send this broker a request for another path, with the call's body, options and credentials.
 
-    The broker redirects the request to the topic's owner if necessary. Returns the response's JSON,
-    or a `StatusError` for an error response.
+    If necessary, the broker redirects the request to the topic's owner. Returns the response's
+    JSON, or a `StatusError` for an error response.
     """
     options = {name: value for name, value in call.options.items() if name != "authoritative"}
     headers = {"Content-Type": "application/json"}
@@ -100,7 +99,7 @@ async def forward(call: Call, path: str, method: str) -> Any:
             allow_nonstandard_methods=True,
         )
     except HTTPClientError as error:
-        if error.response is None:  # No response within the limit, or a closed connection.
+        if error.response is None:  # The request timed out, or the connection was closed.
             return _unavailable_error(path, error)
         return StatusError(error.code, _reason(error.response.body) or f"{path}: {error}")
     except OSError as error:

@@ -1,7 +1,7 @@
 """The HTTP paths for namespace policies.
 
-Every policy can be read and removed, even one that only Pulsar's brokers enforce. A policy can be
-set only if labkit's brokers enforce it.
+Every policy can be read and removed, even if only Pulsar's brokers enforce it. Only policies that
+labkit's brokers enforce can be set.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
 """
@@ -93,8 +93,8 @@ def _strategy(body: object) -> object:
 class _Policy:
     """A namespace policy, stored under `key`.
 
-    `checked` validates a request body, and returns the value to store or raises `BadRequestError`
-    or `StatusError`. If `checked` is None, the policy cannot be set.
+    `checked` validates a request body and returns the value to store. It raises `BadRequestError`
+    or `StatusError` if the body is invalid. If `checked` is None, the policy cannot be set.
     """
 
     key: str

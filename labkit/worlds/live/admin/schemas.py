@@ -1,8 +1,8 @@
 """The HTTP paths for the schemas of a topic.
 
-Over HTTP, schema types are called by their names in Pulsar's Java code, and schema definitions are
-sent as text. The definition of a KeyValue schema is one JSON document,
-`{"key": ..., "value": ...}`, in which "" stands for a primitive type.
+Over HTTP, schema types have the names that they have in Pulsar's Java code, and schema definitions
+are sent as text. The definition of a KeyValue schema is a JSON document, `{"key": ..., "value":
+...}`, in which "" stands for a primitive type.
 
 In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUtils.java`.
 """
@@ -111,7 +111,7 @@ def _text(schema: Schema) -> str:
             key, value = (json.loads(part) if part else "" for part in parts)
             return json.dumps({"key": key, "value": value}, separators=(",", ":"))
         except (InvalidDefinitionError, ValueError, RecursionError):
-            pass  # A broker other than labkit may have stored a definition that is not a pair.
+            pass  # Another program may have stored a definition that is not a pair.
     return schema.schema_data.decode(errors="replace")
 
 

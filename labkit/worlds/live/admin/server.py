@@ -36,9 +36,7 @@ _MAX_DISCARDED_BYTES = 128 * 1024 * 1024
 
 
 class _CompletionNotifier(HTTPMessageDelegate):
-    """Passes a request on to `delegate`, and calls `on_whole` when the whole request has
-    arrived.
-    """
+    """Passes a request on to `delegate`, and calls `on_whole` when the request is complete."""
 
     def __init__(self, delegate: HTTPMessageDelegate, on_whole: Callable[[], None]) -> None:
         self._delegate = delegate

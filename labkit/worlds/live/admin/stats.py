@@ -67,7 +67,7 @@ async def _terminate_partitions(call: Call) -> object:
             HTTPStatus.METHOD_NOT_ALLOWED,
             f"{call.topic} is not partitioned: terminate it without /partitions",
         )
-    # A partition that does not exist yet must also be terminated, so create it first.
+    # Partitions that do not exist yet must also be terminated, so create them first.
     used = await existing_partitions(call, partitions)
     unused = [each for each in partitions if each not in used]
     # If this fails, the next request also fails.

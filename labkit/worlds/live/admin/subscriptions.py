@@ -118,7 +118,7 @@ def _published_before(call: Call, age_s: int) -> int:
 
 
 async def _expire_up_to(call: Call) -> None:
-    """Acknowledge all messages up to the message in the request's body. This message is included
+    """Acknowledge all messages up to the message in the request's body. That message is included
     unless the body sets `excluded`.
     """
     await check_not_partitioned(call, "expire messages of")
@@ -160,8 +160,8 @@ async def _start(
     """Return the position of the message in the request's body or, with `after`, of the next
     message.
 
-    If that message is not the first one of its batch, also return the batch size, and a bit set of
-    this message and those after it in the batch. Raises `BadRequestError`.
+    If that message is not the first in its batch, also return the batch size, and a bit set of this
+    message and the later ones in the batch. Raises `BadRequestError`.
     """
     position = parse_position(call.body)
     index = call.body.get("batchIndex", -1) if isinstance(call.body, dict) else -1

@@ -5,6 +5,6 @@
     token_config     the keys that verify tokens
     metadata_option  combines the option `--zookeeper` with a configuration file
 
-A server prints the names of the keys that it does not use. Read `known_keys` and `properties`
+A server prints the names of all keys that it does not use. Read `known_keys` and `properties`
 first.
 """

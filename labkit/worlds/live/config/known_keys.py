@@ -3,13 +3,13 @@
     obeyed                The key belongs to a field of a settings class
                           (`labkit.system.model.settings`).
     refused               The key controls what is stored and where, what is durable, or who may
-                          connect, and labkit does not support it. The only accepted values are
+                          connect, and labkit does not support it. The only values accepted are
                           those that describe labkit's behavior (see the tables in this directory).
     refused by a bookie   A bookie refuses the key in the same way, but a separate autorecovery
                           process ignores it.
 
-All other keys are ignored: most of them tune or monitor the Java implementation. A server prints
-the names of the ignored keys on one line, because the user may have misspelled one of them.
+All other keys are ignored. Most of them tune or monitor the Java implementation. A server prints
+the names of the ignored keys on one line, because the user may have misspelled a key.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,7 +66,7 @@ class KnownKeys:
         if no key is similar.
 
         With `bookie=False`, keys that only a bookie refuses are included, because they have no
-        effect. Raises `BKIncorrectParameterException` for a refused key.
+        effect either. Raises `BKIncorrectParameterException` for a refused key.
         """
         unused = {}
         for name, value in sorted(properties.items()):

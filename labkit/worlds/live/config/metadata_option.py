@@ -1,7 +1,7 @@
 """Combines the option `--zookeeper` with a configuration file that also sets a metadata store.
 
 The servers in the option replace those in the file. The path and the ledger manager must be the
-same, because a bookie with another path would belong to another cluster.
+same in both, because a bookie with another path would belong to another cluster.
 """
 
 from dataclasses import replace
@@ -14,11 +14,11 @@ from labkit.system.model.errors import BKIncorrectParameterException
 def resolve_metadata_option(
     option: str, keys: str, path: str, layout: LedgerLayout | None
 ) -> MetadataLocation:
-    """Return the metadata location that the option and the file specify together.
+    """Return the metadata location specified by the option and the file.
 
     `path` and `layout` are the ledgers path and the ledger layout in the file. `keys` lists the
-    keys that set them, for error messages. If `path` is the default, it never causes a conflict. If
-    the option does not specify a layout, the layout in the file is used. Raises
+    keys that set them, for error messages. The default path never causes a conflict. If the option
+    does not specify a layout, the layout in the file is used. Raises
     `BKIncorrectParameterException` if the option and the file conflict.
     """
     location = parse_location(option)

@@ -14,7 +14,7 @@ _LINE = re.compile(r"([^=:\s]+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
 
 
 _NO_LIMIT = -1
-"""Any negative number is converted to this value if the key has a unit."""
+"""If a key has a unit, any negative number is converted to this value."""
 
 
 def _boolean(text: str) -> bool:
@@ -42,8 +42,8 @@ _CONVERSIONS: Mapping[object, Callable[[str], Any]] = {
 def read_configuration(path: Path) -> bytes:
     """Return the file's contents.
 
-    Raises `BKIncorrectParameterException` rather than `OSError`, which callers treat as a failed
-    disk.
+    Raises `BKIncorrectParameterException` rather than `OSError`, because callers interpret an
+    `OSError` as a failed disk.
     """
     try:
         return path.read_bytes()
@@ -80,8 +80,8 @@ def parse_properties(data: bytes, name: str) -> dict[str, str]:
 
 
 def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
-    """Return the values that the properties set for fields of the settings class `kind`, by field
-    name.
+    """Return the values that the properties set for the fields of the settings class `kind`, by
+    field name.
 
     A property with an empty value is treated as if it were not set. Raises
     `BKIncorrectParameterException`, which names the invalid key.

@@ -6,8 +6,9 @@
       /its/path                      the same
       anything else                  the key in base64
 
-A secret key is any 32 bytes or more. A public key is an X.509 key in DER, for RSA or an elliptic
-curve. Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` create such keys.
+A secret key consists of at least 32 arbitrary bytes. A public key is an X.509 key in DER, for RSA
+or an elliptic curve. Pulsar's `bin/pulsar tokens create-secret-key` and `create-key-pair` create
+such keys.
 
 In Pulsar: `broker/authentication/utils/AuthTokenUtils.java`.
 """
@@ -50,7 +51,7 @@ class TokenKeys:
     def verifier(
         self,
     ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
-        """Return the key, and the signature algorithms for which it may be used.
+        """Return the key and the signature algorithms with which it may be used.
 
         Raises `BKIncorrectParameterException`, which names the invalid key.
         """

@@ -4,9 +4,9 @@ A bookie with thousands of ledgers flushes thousands of small index files. Synci
 by one requires one file system commit per file, whereas `syncfs` commits once, in a fraction of the
 time.
 
-`syncfs` is used only if it reports write errors. It does so since Linux 5.8, for errors that
-occurred after its descriptor was opened, and only on file systems that write to their device
-directly. Stacked file systems such as overlayfs do not report these errors.
+`syncfs` is used only if it reports write errors. Since Linux 5.8, it reports errors that occurred
+after its descriptor was opened, but only on file systems that write to their device directly.
+Stacked file systems such as overlayfs do not report these errors.
 """
 
 import ctypes

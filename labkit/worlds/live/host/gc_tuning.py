@@ -1,8 +1,8 @@
 """Makes Python's cyclic garbage collector run less often in processes that handle many requests.
 
-By default, the collector runs after every 700 new objects and traverses those that are still alive.
-With 1,000 adds in flight, each with a few objects that reference counting frees anyway, a client
-would spend a tenth of its time on collections that find nothing.
+By default, the collector runs after every 700 new objects and traverses the objects that are still
+alive. With 1,000 adds in flight, each with a few objects that reference counting frees anyway, a
+client would spend a tenth of its time on collections that find nothing.
 """
 
 import gc

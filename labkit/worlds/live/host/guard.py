@@ -2,12 +2,13 @@
 killed by SIGKILL.
 
 An exit handler cannot do this, because it does not run after SIGKILL, and notebook kernels are
-usually killed. The operating system, however, always closes the pipes of a dead process.
+usually killed with SIGKILL. However, the operating system always closes the pipes of a dead
+process.
 
-Therefore this process forks. The child detaches and watches the pipe on its standard input:
-end-of-file means that the owner has exited. It also watches the owner's process id, because the
-pipe stays open if the owner has forked. The parent becomes the command through `exec`, so the
-owner sees the command's own process id, signals and exit code.
+This process therefore forks. The child detaches itself and watches the pipe on its standard input.
+End-of-file means that the owner has exited. It also watches the owner's process id, because the
+pipe stays open if the owner has forked. The parent calls `exec` to become the command, so the owner
+sees the command's own process id, signals and exit code.
 
 Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, where OWNER is the
 owner's process id, and standard input is a pipe.
@@ -31,11 +32,12 @@ READ_SIZE = 4096
 def guarded(command: list[str]) -> list[str]:
     """Return the command line that runs `command` under a guard owned by this process.
 
-    Start the returned command with a pipe as its standard input, and keep the pipe open: closing
+    Start the returned command with a pipe as its standard input, and keep the pipe open. Closing
     the pipe ends `command`. The process id, the signals and the exit code are those of `command`
     itself. It leads a process group, so `os.killpg` also reaches its children.
     """
-    # Run this file in isolated mode and without site-packages: Python then starts in only 10 ms.
+    # Run this file in isolated mode and without site-packages, because Python then starts in only
+    # 10 ms.
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), "--", *command]
 
 
@@ -48,8 +50,8 @@ def main() -> None:
         os.setsid()
     command_ended, command_lives = os.pipe()
     # Get the id before the fork. If the watcher called `getppid` after its parent had exited, it
-    # would get 1, the id of init, and a signal to "group 1" is sent to every process that the user
-    # may signal.
+    # would get 1, the id of init. A signal to "group 1" would then be sent to every process that
+    # the user may signal.
     group = os.getpid()
     if os.fork() == 0:
         os.close(command_lives)
@@ -88,7 +90,7 @@ def _owner_ends_first(command_ended: int, owner: int) -> bool:
         try:
             owner_ended.append(os.pidfd_open(owner))
         except OSError:
-            """The kernel does not support this, or the owner has already exited."""
+            """The kernel does not support pidfd, or the owner has already exited."""
     interval_s = None if owner_ended else CHECK_INTERVAL_S
     while True:
         readable, _, _ = select.select([0, command_ended, *owner_ended], [], [], interval_s)
@@ -119,7 +121,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
-        return  # No process is left in the group. For this, macOS raises PermissionError.
+        return  # The group is empty. macOS raises PermissionError in this case.
 
 
 if __name__ == "__main__":

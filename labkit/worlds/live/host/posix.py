@@ -1,7 +1,8 @@
 """Operating system functions that Windows lacks: file locks, syncs, user ids, stopping processes.
 
-On Windows, only the simulated world runs. Everything that starts servers calls `require_posix`,
-which fails with a clear error, but this module and the modules that use it can still be imported.
+On Windows, only the simulated world runs. All code that starts servers calls `require_posix`, which
+raises an error that explains this. This module and the modules that use it can still be imported
+there.
 """
 
 import asyncio
@@ -111,14 +112,14 @@ def sync_data(fd: int) -> None:
 def sync_all(fd: int) -> None:
     """Sync a file's data and metadata, or the entries of a directory, to the device."""
     if sys.platform == "darwin":
-        # macOS has no fdatasync, and its fsync leaves the data in the drive's cache, where it is
-        # lost on a power failure. Only F_FULLFSYNC waits until the drive has written it.
+        # macOS has no fdatasync, and its fsync leaves the data in the drive's cache, where a power
+        # failure destroys it. Only F_FULLFSYNC waits until the drive has written the data.
         try:
             fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
             return
         except OSError as error:
             if error.errno not in _NO_FULL_SYNC:
                 raise
-    # On other systems fsync reaches the device. On a macOS file system without F_FULLFSYNC, fsync
-    # is the best available option, and the one that Java uses for BookKeeper.
+    # On other systems, fsync reaches the device. On a macOS file system without F_FULLFSYNC, fsync
+    # is the best available option. BookKeeper uses it as well, through Java.
     os.fsync(fd)

@@ -1,7 +1,7 @@
 """Creates files and directories that only their owner can access, regardless of the umask.
 
-Other users cannot enter the directories that labkit creates, so the files in them need no check.
-Directories that the user has created keep their modes.
+Other users cannot enter the directories that labkit creates, so the files in them need not be
+checked. Directories that the user has created keep their modes.
 """
 
 import os
@@ -26,7 +26,7 @@ class NotPrivateError(LabkitError):
 def make_private(folder: Path) -> None:
     """Create a private directory and its missing parents, or make an existing directory private.
 
-    Raises `NotPrivateError` if the directory belongs to another user and is open to others, and
+    Raises `NotPrivateError` if the directory belongs to another user and is open to others, or an
     `OSError`.
     """
     if not folder.parent.exists():

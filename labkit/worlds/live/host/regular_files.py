@@ -1,8 +1,8 @@
 """Opens and lists files in a bookie's directories, and rejects everything but regular files.
 
 A FIFO would block its reader forever. A symbolic link may point outside the directory. If a
-directory were found in place of a file and skipped, the file's acknowledged entries would seem not
-to exist. Every error includes the path.
+directory in place of a file were skipped, the file's acknowledged entries would seem not to exist.
+Every error includes the path.
 """
 
 import errno
@@ -33,7 +33,7 @@ def with_path(error: OSError, path: Path | str) -> OSError:
 def open_regular(path: Path | str, flags: int) -> int:
     """Open a regular file without ever blocking, even if the path is a FIFO.
 
-    Raises `StorageDamagedException` if the path is not a regular file, and `OSError`.
+    Raises `StorageDamagedException` if the path is not a regular file, or an `OSError`.
     """
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)

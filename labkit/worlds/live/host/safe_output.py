@@ -1,7 +1,7 @@
 """Prints a server's log lines, and ignores failures to write them.
 
-Standard output and standard error are often redirected to the very disk that has become full, and
-this must not stop the server.
+Standard output and standard error are often redirected to a disk that becomes full, and this must
+not stop the server.
 """
 
 import sys
@@ -25,7 +25,7 @@ def _write(name: str, descriptor: int, line: str) -> None:
         stream.write(f"{printable(line, kept=_KEPT)}\n")
         stream.flush()
     except OSError:
-        # Replace the stream: the old one has buffered the line, so flushing it would fail again at
-        # exit and change the exit code.
+        # Replace the stream, because the old one has buffered the line. Flushing it at exit would
+        # fail again and change the exit code.
         new = open(descriptor, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         setattr(sys, name, new)

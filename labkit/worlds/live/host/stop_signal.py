@@ -26,12 +26,11 @@ def on_stop_signal(action: Callable[[], object]) -> None:
 
     for number in numbers:
         # asyncio passes signals to the loop as bytes in a pipe, and a byte is lost if calls from
-        # other threads have filled the pipe. Python's own handler, in contrast, runs for every
-        # signal.
+        # other threads have filled the pipe. Python's own handler, however, runs for every signal.
         loop.add_signal_handler(number, lambda: None)
         signal.signal(number, act)
-    # Suppress Python's warning about a full pipe: the bytes that are already in it wake the loop
-    # anyway.
+    # Suppress Python's warning about a full pipe, because the bytes that are already in the pipe
+    # wake the loop anyway.
     signal.set_wakeup_fd(signal.set_wakeup_fd(-1), warn_on_full_buffer=False)
 
 

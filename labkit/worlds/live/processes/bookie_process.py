@@ -2,8 +2,8 @@
 
     labkit bookie --id b0 --data FOLDER --zookeeper HOST:PORT
 
-On SIGTERM it flushes and exits. If its disk fails, it exits at once, because it must not
-acknowledge data that is only in memory.
+On SIGTERM, the bookie flushes its memory to disk and exits. If a disk fails, it exits at once,
+because it must not acknowledge data that is only in memory.
 
 In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 """
@@ -57,8 +57,8 @@ async def run_bookie(
 ) -> None:
     """Serve until SIGTERM, then flush and return.
 
-    Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered,
-    and `warn` with a line whenever its directories become full or have space again. A SIGTERM
+    Calls `announce` with one line of JSON (pid, port, trace_port) once the bookie is registered.
+    Calls `warn` with a line whenever its directories become full or have space again. A SIGTERM
     before the announcement cancels the start. Raises `LabkitError` if the bookie cannot start, and
     `OSError` if its disk fails.
     """
@@ -137,7 +137,7 @@ async def _serve(
 async def _serve_until(
     stopped: asyncio.Event, service: BookieService, server: asyncio.Server
 ) -> None:
-    """Serve until stopped, then flush. Raises any error of the service."""
+    """Serve until stopped, then flush. Re-raises any error of the service."""
     serving = asyncio.create_task(service.run())
     stopping = asyncio.create_task(stopped.wait())
     await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)

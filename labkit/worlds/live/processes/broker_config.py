@@ -37,8 +37,8 @@ from labkit.worlds.live.tokens import TokenSettings
 
 _PLAIN, _PARTITIONED = "non-partitioned", "partitioned"
 _PULSAR_MAX_MESSAGE_SIZE = "5242880"
-"""Pulsar's default for `maxMessageSize`. A message of this size with metadata exceeds the default
-frame size of bookies, so here this value means the largest size that fits.
+"""Pulsar's default for `maxMessageSize`. A message of this size plus its metadata exceeds the
+bookies' default frame size, so this value stands for the largest size that fits.
 """
 
 
@@ -86,7 +86,7 @@ class BrokerOptions(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BrokerFile:
-    """Keys of `broker.conf` that are not settings themselves but determine settings."""
+    """Keys of `broker.conf` that are not settings themselves, but determine settings."""
 
     allow_auto_topic_creation_type: str = setting(_PLAIN, "allowAutoTopicCreationType")
     authentication_enabled: bool = setting(False, "authenticationEnabled")
@@ -114,7 +114,7 @@ class _BrokerFile:
     def metadata(self, option: str | None) -> MetadataLocation:
         """Return the location of the metadata.
 
-        Topics and ledgers are stored below the same path of the same ZooKeeper. `option` is the
+        Topics and ledgers are stored below the same path in the same ZooKeeper. `option` is the
         value of `--zookeeper`. Raises `BKIncorrectParameterException`.
         """
         configured = self._configured_location()
@@ -193,8 +193,8 @@ PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
     """Return a broker's settings, and the keys in the file that have no effect.
 
-    The command line takes precedence over the file, and the file over the defaults. Each key
-    without effect is mapped to the known key that was probably meant, or to "". Raises
+    The command line takes precedence over the file, and the file over the defaults. Each of these
+    keys is mapped to the known key that was probably meant, or to "". Raises
     `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}
@@ -230,7 +230,7 @@ def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str
 def _broker_config(properties: Mapping[str, str], file: _BrokerFile) -> BrokerConfig:
     ledgers = replace(PULSAR_DEFAULTS, **fields_in(properties, ManagedLedgerConfig))
     if (ledgers.retention_time_ms == 0) != (ledgers.retention_size_bytes == 0):
-        # Pulsar's brokers accept this in the file, but refuse it as a namespace policy.
+        # Pulsar's brokers accept this in the file, but reject it as a namespace policy.
         raise BKIncorrectParameterException(
             "only one of defaultRetentionTimeInMinutes and defaultRetentionSizeInMB is 0, so"
             " nothing would be retained: set that key to -1 (no limit) or to a positive value, or"

@@ -2,8 +2,8 @@
 
     labkit broker --id broker-1 --zookeeper HOST:PORT
 
-On SIGTERM it closes its topics, which stores the cursors and all messages received so far, and
-releases its bundles.
+On SIGTERM, the broker closes its topics and releases its bundles. Closing a topic stores its
+cursors and all messages received so far.
 
 In Pulsar: `PulsarBrokerStarter.java`, `broker/PulsarService.java`.
 """
@@ -86,7 +86,9 @@ async def _serve(
 
 
 _LIMITS = PeerLimits(max_connections=100_000)
-"""As in Pulsar by default, only the open-file limit restricts the number of connections."""
+"""As in Pulsar's default configuration, only the open-file limit restricts the number of
+connections.
+"""
 _OTHER_DESCRIPTORS = 250 + MAX_LISTENERS
 """File descriptors for connections to bookies and ZooKeeper, HTTP and trace listeners."""
 
@@ -102,7 +104,7 @@ class _Ports:
     async def open(cls, settings: BrokerSettings) -> Self:
         """Bind the ports.
 
-        Raises `PortInUseError`, and `BKIncorrectParameterException` for an invalid certificate or
+        Raises `PortInUseError`, or `BKIncorrectParameterException` for an invalid certificate or
         key.
         """
         listening = cls(settings.host)

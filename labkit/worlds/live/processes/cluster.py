@@ -47,17 +47,16 @@ _QUORUM_KEYS = (
     "managedLedgerDefaultAckQuorum",
 )
 _BROKER_KEYS = {"bookkeeperExplicitLacIntervalInMills": 100}
-"""The interval is short so that programs that read a topic's ledgers see the newest entry quickly.
-"""
+"""The interval is short, so that programs that read a topic's ledgers soon see the newest entry."""
 
 
 class LocalCluster:
     """ZooKeeper, bookies `b0`, `b1`, ... and brokers `broker-1`, ... on this machine.
 
     `zookeeper` selects an existing server, as "host:port" or in the form of `metadataServiceUri`.
-    By default the cluster starts its own. `folder` is the directory for the data. By default it is
-    temporary and deleted by `stop`. With `traced`, `trace` receives the events of all nodes and
-    clients.
+    By default, the cluster starts its own. `folder` is the directory for the data. By default, it
+    is a temporary directory that `stop` deletes. With `traced`, `trace` receives the events of all
+    nodes and clients.
 
     All processes that the cluster starts exit together with this process, even if it is killed.
     """
@@ -73,16 +72,16 @@ class LocalCluster:
         brokers: int = 0,
         broker_conf: Mapping[str, object] | None = None,
     ) -> None:
-        """Prepare a cluster, which `start` will start.
+        """Prepare a cluster, to be started with `start`.
 
-        `autorecovery` enables autorecovery in the bookies. The mapping contains keys for their
-        `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`. {} selects the
-        defaults. `broker_conf` contains keys of `broker.conf`, such as
+        `autorecovery` enables autorecovery in the bookies. It contains keys for their
+        `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or is empty to use
+        the defaults. `broker_conf` contains keys of `broker.conf`, such as
         `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` if there is no bookie, the number of brokers is
-        negative, `zookeeper` is invalid, or labkit refuses or ignores a key, and `MissingPart` on
-        Windows.
+        negative, `zookeeper` is invalid, or labkit refuses or ignores a key. Raises `MissingPart`
+        on Windows.
         """
         require_posix("a cluster of processes")
         if bookies < 1 or brokers < 0:
@@ -113,7 +112,7 @@ class LocalCluster:
         self._clients: list[tuple[BookKeeper, ZooKeeperStore]] = []
         self._is_started = False
         self.is_stopped = False
-        """Whether the cluster was running and has been stopped."""
+        """Whether the cluster has been started and stopped again."""
 
     @property
     def zookeeper(self) -> str:
@@ -199,7 +198,7 @@ class LocalCluster:
         return self
 
     async def stop(self) -> None:
-        """Stop everything. First the brokers close their topics, then the bookies flush."""
+        """Stop everything. The brokers first close their topics, and then the bookies flush."""
         await self.disconnect()
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
@@ -246,7 +245,7 @@ class LocalCluster:
             await self._settler.wait()
 
     async def kill(self, name: str) -> None:
-        """Kill the node with SIGKILL: its memory is lost, but its files are kept.
+        """Kill the node with SIGKILL. Its memory is lost, but its files are kept.
 
         Raises `NodeStateError` if it is down.
         """
@@ -286,8 +285,8 @@ class LocalCluster:
             kill_and_wait(self.embedded_zookeeper.pid)
 
     def _nodes(self, kind: str, names: Iterable[str]) -> dict[str, NodeProcess]:
-        # Also pass on the secret of an existing server, because nodes may reach that server at
-        # another address.
+        # Also pass on the secret of an existing server, because nodes may connect to it at another
+        # address.
         location = self._location
         secret = known_secret(location.servers) if location else self.embedded_zookeeper.secret
         environment = own_path() | ({SECRET_VARIABLE: secret} if secret else {})
@@ -360,7 +359,7 @@ class LocalCluster:
         if node.kind == _BOOKIE:
             options += ["--data", str(node.folder)]
         else:
-            # A broker keeps its ports when it restarts, because clients know it by them.
+            # A broker keeps its ports when it restarts, because clients identify it by its ports.
             for option, name in (("--port", "port"), ("--web-port", "web_port")):
                 options += [option, str(node.ports.get(name) or free_port())]
         if self._settler is not None:

@@ -30,7 +30,7 @@ async def run_local(
 ) -> None:
     """Run a cluster until a stop signal, which cancels the calling task.
 
-    Calls `say` with the addresses of all servers once they accept clients, and `warn` with a line
+    Calls `say` with the addresses of all servers once they accept clients. Calls `warn` with a line
     whenever one of them exits. Raises the same errors as `LocalCluster`.
     """
     cluster = LocalCluster(

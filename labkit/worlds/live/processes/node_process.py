@@ -102,7 +102,7 @@ class NodeProcess:
             async with asyncio.timeout(_START_TIMEOUT_S):
                 line = await self.process.stdout.readline()
                 if not line:
-                    # The process is about to exit, and may still be writing the reason to its log.
+                    # The process is about to exit, but may still be writing the reason to its log.
                     await self.process.wait()
         if not line:
             default = "it printed nothing"
@@ -133,7 +133,7 @@ class NodeProcess:
     def _failure_reason(self, log_path: Path, log_start: int) -> str:
         """Return the error that the process printed before it exited, or "" if it printed none.
 
-        If the last line of the log is not one of labkit's errors, add the path of the log.
+        If the last line of the log is not one of labkit's errors, add the log's path.
         """
         lines = log_path.read_bytes()[log_start:].decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
@@ -158,7 +158,7 @@ class NodeProcess:
         await self._ended()
 
     async def shut_down(self) -> None:
-        """Send SIGTERM, after resuming a paused node, and wait for the process to exit.
+        """Send SIGTERM and wait for the process to exit. A paused node is resumed first.
 
         Raises `NodeStateError` if the node is down.
         """
@@ -215,7 +215,7 @@ class NodeProcess:
 
 
 def kill_and_wait(pid: int) -> None:
-    """Kill a child process and wait for it, without using an event loop, while this process exits.
+    """Kill a child process and wait for it, without an event loop, while this process exits.
 
     If possible, let asyncio reap the child. On macOS, this requires Python 3.13.
     """

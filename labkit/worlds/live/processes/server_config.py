@@ -45,7 +45,7 @@ class BookieSettings:
     """The settings of a bookie process.
 
     Port 0 selects a free port. If `autorecovery` is None, the process does not run autorecovery.
-    Relative directories are not resolved, because the cookie records the directories as they were
+    Relative directories are not resolved, because the cookie records directories as they are
     configured. Raises `BKIncorrectParameterException` for a value out of range.
     """
 
@@ -104,10 +104,10 @@ class BookieOptions(AutoRecoveryOptions, Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
     """The contents of a `bk_server.conf`: the settings of the components, and keys that determine
-    other settings.
+    further settings.
 
-    `properties` contains all keys of the file with their values. `unused_keys` maps each key
-    without effect to the known key that was probably meant, or to "".
+    `properties` contains all keys of the file with their values. `unused_keys` contains the keys
+    that have no effect, each mapped to the known key that was probably meant, or to "".
     """
 
     properties: Mapping[str, str]

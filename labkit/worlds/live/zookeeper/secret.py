@@ -1,7 +1,7 @@
-"""The secret that keeps other users of the machine out of a cluster's ZooKeeper server.
+"""The secret that prevents other users of the machine from using a cluster's ZooKeeper server.
 
-    the server       only serves clients that authenticate by SASL (DIGEST-MD5)
-    a cluster's own processes
+    the server serves only clients that authenticate with SASL (DIGEST-MD5) a cluster's own
+    processes
                      get the secret in the environment variable LABKIT_ZOOKEEPER_SECRET
     other processes of the same user, such as a shell or Spark's workers
                      read it from a file that is named after the server's address, in a private
@@ -82,7 +82,7 @@ def publish(address: str, secret: str, pid: int) -> None:
     """Publish a server's secret to this user's processes, and delete the secrets of dead servers.
 
     `pid` is the server's process id. Raises `MissingPart` if the directory cannot be made private,
-    and `OSError`.
+    or an `OSError`.
     """
     folder = check_secrets_folder()
     make_private(folder)

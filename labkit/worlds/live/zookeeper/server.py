@@ -2,7 +2,7 @@
 
 Ledger metadata, ledger ids, cookies and bookie registrations are stored as znodes, as in
 production. The server is Apache ZooKeeper itself, from the jars in PySpark's wheel. It serves one
-data directory on one loopback port, and exits together with the process that started it, even if
+data directory on one loopback port. It exits together with the process that started it, even if
 that process is killed (`labkit.worlds.live.host.guard`).
 
 In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM.
@@ -50,7 +50,7 @@ JARS = (
     "commons-io",
     "netty-handler",
 )
-"""The jars that the server needs. With all 300 of PySpark's jars, it would start more slowly."""
+"""The jars that the server needs. It would start more slowly with all 300 jars of PySpark."""
 
 JVM_OPTIONS = (
     "-Xmx128m",
@@ -83,10 +83,10 @@ enforce.auth.schemes=sasl
 """
 """The `conf` command works without the secret. It shows the data directory and the ports.
 
-All nodes and clients of the cluster connect from the same address, so the default limit of 60
-connections per address is disabled, because it could prevent bookies from reconnecting. At startup
-and once an hour, the server deletes all snapshots except the newest three, and the transaction logs
-that these three do not need.
+The default limit of 60 connections per address is disabled, because all nodes and clients of the
+cluster connect from the same address, and bookies might be unable to reconnect. At startup and once
+an hour, the server deletes all snapshots except the newest three, and all transaction logs that
+these three do not need.
 """
 
 LOGGING = f"""\
@@ -137,10 +137,10 @@ def zookeeper_jars() -> list[Path]:
 class EmbeddedZooKeeper:
     """A ZooKeeper server on a loopback port, in a process that exits together with this one.
 
-    `folder` is the directory for its data, its configuration and its log `zookeeper.log`, of which
-    the newest 3 MB are kept. A server that is restarted on the same directory has the same znodes.
-    Without `folder`, each start creates a temporary directory, which `stop` deletes. Port 0
-    selects a free port, which later starts reuse.
+    `folder` is the directory for its data, its configuration, and the newest 3 MB of its log
+    `zookeeper.log`. A server that is restarted on the same directory has the same znodes. Without
+    `folder`, each start creates a temporary directory, which `stop` deletes. Port 0 selects a free
+    port, which later starts reuse.
 
     The server serves only this user. `labkit.worlds.live.zookeeper.secret` explains how clients
     authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
@@ -198,8 +198,7 @@ class EmbeddedZooKeeper:
             try:
                 await self._start_on(port)
             except PortTaken:
-                # Another process took the port after it was chosen and before the server could bind
-                # it.
+                # Another process took the port before the server could bind it.
                 if self.port or not attempts_left:
                     raise
             else:
@@ -323,7 +322,7 @@ async def _folder_served_on(port: int) -> Path | None:
     """Ask the server on this port for its configuration and return the parent of its data
     directory.
 
-    A response alone is not enough, because another ZooKeeper may have taken the port first.
+    Just getting a response is not enough, because another ZooKeeper may have taken the port first.
     """
     try:
         async with asyncio.timeout(RESPONSE_TIMEOUT_S):

@@ -1,9 +1,9 @@
 """Implements the `MetadataStore` port with a ZooKeeper session, through the client library kazoo.
 
-kazoo runs in its own threads. This module passes results and watch events to the event loop, and a
-watch event always arrives before the response to any later request. kazoo reconnects by itself,
-but drops all watches when it loses the connection. Because changes may have been missed, all
-watches fire after a reconnect, whether the session is the same or a new one.
+kazoo runs in its own threads. This module passes results and watch events to the event loop. A
+watch event always arrives before the response to any later request. If the connection is lost,
+kazoo reconnects by itself, but drops all watches. Changes may have been missed in the meantime, so
+all watches fire after a reconnect, whether or not the session is new.
 """
 
 import asyncio
@@ -48,12 +48,12 @@ from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, sasl_options
 logging.getLogger("kazoo").addHandler(logging.NullHandler())
 
 _RESPONSE_TIMEOUT_S = 15.0
-"""This is longer than a session survives without a connection. kazoo itself would wait forever."""
+"""Longer than a session survives without a connection. kazoo itself would wait forever."""
 
 _CREATE_ATTEMPTS = 100
 
 _POLL_SHARE = 1 / 4
-"""Interval at which to check whether the store responds, as a share of the session timeout."""
+"""How often to check whether the store responds, as a share of the session timeout."""
 
 _RECONNECT_DELAY_S = 0.1
 _MAX_RECONNECT_DELAY_S = 1.0
@@ -136,8 +136,8 @@ class ZooKeeperStore:
             raise MetadataUnavailableError(f"{problem}; {hint}") from None
 
     async def _wait_for_response(self) -> None:
-        """Wait until a request succeeds, because a server may accept a connection and then refuse
-        its first request.
+        """Wait until a request succeeds. It is not enough that the server accepts the connection,
+        because it may still refuse the first request.
         """
         while True:
             await self._connected.wait()
@@ -178,7 +178,9 @@ class ZooKeeperStore:
             self._polling = self._loop.create_task(self._poll())
 
     async def _poll(self) -> None:
-        """Send requests periodically: kazoo's pings do not show that the process was suspended."""
+        """Send requests periodically, because kazoo's pings do not show that the process was
+        suspended.
+        """
         while True:
             with suppress(MetadataError):
                 await self.exists("/")
@@ -244,7 +246,7 @@ class ZooKeeperStore:
         transaction.check(self._whole(path.rpartition("/")[0]), parent_version)
         transaction.create(self._whole(path), data)
         for outcome in await self._result(path, transaction.commit_async()):
-            # If one request of a transaction fails, the requests before it are rolled back.
+            # If a request of a transaction fails, the requests before it are rolled back.
             if isinstance(outcome, KazooException) and not isinstance(outcome, RolledBackError):
                 raise _metadata_error(path, outcome)
 
@@ -271,15 +273,15 @@ class ZooKeeperStore:
         return sorted(await self._result(path, request))
 
     async def sync(self) -> None:
-        # Any path will do, because `sync` makes the server catch up with all earlier changes.
+        # Any path works, because `sync` makes the server catch up with all earlier changes.
         await self._result("/", self.client.sync_async("/"))
 
     def _whole(self, path: str) -> str:
-        """Prepend the chroot. With kazoo's own option, the chroot would have to exist."""
+        """Prepend the chroot, because kazoo's own option would require the chroot to exist."""
         return f"{self.location.chroot}{path}"
 
     def _watch(self, on_change: OnChange | None) -> Callable[[WatchedEvent], None] | None:
-        """Return a watch, which kazoo calls once: on a change, or when it drops the watch."""
+        """Return a watch, which kazoo calls once, on a change or when it drops the watch."""
         if on_change is None:
             return None
 
@@ -335,8 +337,8 @@ def _metadata_error(path: str, error: KazooException) -> MetadataError:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no types
-    """Runs watches in the thread that reads the responses, so that each watch precedes later
-    responses.
+    """Runs watches in the thread that reads responses, so that a watch runs before later responses
+    are handled.
 
     Calls `on_refusal` if this thread fails because the server refused the client.
     """
@@ -351,8 +353,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
         """Run kazoo's connection thread, and rerun it whenever it ends.
 
-        The thread ends if the connection is lost during authentication, which kazoo mistakes for a
-        wrong secret.
+        The thread ends if the connection is lost during authentication, because kazoo mistakes this
+        for a wrong secret.
         """
 
         def run() -> None:
@@ -376,8 +378,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
         exceptional: Sequence[socket.socket],
         timeout: float | None = None,
     ) -> tuple[list[socket.socket], list[socket.socket], list[socket.socket]]:
-        """Wait with `poll`, if the system has it: kazoo would create a selector for each of the
-        five calls that a request makes, which takes a third of the request's processor time.
+        """Wait with `poll`, if the system has it. A request makes five such calls, and kazoo would
+        create a selector for each of them, which takes a third of the request's processor time.
         """
         if not hasattr(select, "poll"):
             found: tuple[list[Any], list[Any], list[Any]] = super().select(

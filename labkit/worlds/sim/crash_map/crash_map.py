@@ -1,13 +1,13 @@
 """The crash map: a script of storage operations, with a crash before every disk operation.
 
 Each row is a disk operation of the script, and each column is a way in which a crash can treat
-unsynced data. For each cell, the machine stops and restarts with the data that survived, and every
-promise that it made before the crash is checked. Then the power fails again, and everything is
-checked once more. By then, the operating system has written all data that survived the first crash
-to the disk, even if only the process was killed.
+unsynced data. For each cell, the machine stops and restarts with the data that survived the crash.
+Every promise that it made before the crash is then checked. After that, the power fails again, and
+everything is checked once more. By then, the operating system has written all data that survived
+the first crash to the disk, even if only the process was killed.
 
-The script runs only once: before each operation, the disks are copied as a crash would leave them,
-and the bookie is started on the copies.
+The script runs only once. Before each of its operations, the disks are copied in the state in which
+a crash would leave them, and a bookie is started on the copies.
 """
 
 import json
@@ -321,7 +321,7 @@ def crash_map(
 
 
 class _Crashes:
-    """All crashes of one run. Crashes that leave identical disks behind share one result."""
+    """All crashes of one run. Crashes that leave identical disks behind share a result."""
 
     def __init__(
         self,
@@ -339,8 +339,8 @@ class _Crashes:
     def cell(self, keep: Keep) -> Cell:
         crashed = self._machine.after_crash(keep)
         bookie = self._bookie
-        # Two crashes that leave identical disks behind have the same result only if the bookie had
-        # made the same promises before them.
+        # Crashes that leave identical disks behind have the same result only if the bookie had made
+        # the same promises before each of them.
         promises = len(bookie.requests), bookie.promised, len(bookie.deleted)
         key = (*promises, *(disk.fingerprint() for disk in crashed.disks))
         if key not in self._results:
@@ -406,7 +406,7 @@ def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings
 def _is_kept(
     store: LedgerStore, bookie: ScriptedBookie, promise: Promise, data: bytes
 ) -> bool | None:
-    """Return whether the store has the data, or None if it has different data that clients would
+    """Return whether the store has the data, or None if it has other data that clients would
     accept.
     """
     ledger_id, number = promise.ledger_id, promise.number

@@ -1,4 +1,4 @@
-"""Looks for bugs in more scenarios than anyone would write by hand.
+"""Searches for bugs in more scenarios than anyone would write by hand.
 
 Scenarios are generated, run, checked by `labkit.system.check`, and shrunk:
 
@@ -14,12 +14,12 @@ Scenarios are generated, run, checked by `labkit.system.check`, and shrunk:
     found = search(range(5000), variant="ack after one bookie")
     print(shrink(found.first.scenario, found.first.promise))
 
-Findings of `EveryRunEnds` have no trace, so `shrink` rejects them.
+A run that never ends has no trace, so `shrink` rejects findings of `EveryRunEnds`.
 
 `labkit search` runs this search from the command line. `labkit.views.spark.search` runs it on Spark
-and keeps a table of all runs. `tools/search` uses that for searches that take hours.
+and keeps a table of all runs. `tools/search` uses the table for searches that run for hours.
 
-    orders/   every order of a small scenario's messages instead of a sample
+    orders/ tries every order of a small scenario's messages instead of a sample
 
 A search that finds nothing proves nothing, but `every_order` can prove that a small scenario breaks
 no promise. Both the search and `every_order` rely on two properties of `labkit.worlds.sim`: every

@@ -17,10 +17,10 @@ PACKAGES = (
     *("autorecovery", "bookie", "broker", "check", "client"),
     *("metadata", "model", "node", "storage", "topic"),
 )
-"""The packages that run unchanged in both worlds, and the one that checks the promises."""
+"""The packages that run unchanged in both worlds, and the package that checks the promises."""
 
 _ROOT: Traversable = files(labkit.system)
-"""A directory, or a directory inside the zip file from which labkit is imported."""
+"""A directory, possibly inside the zip file from which labkit is imported."""
 
 
 @cache

@@ -9,7 +9,8 @@ _WIDTH = 30
 
 
 class ProgressLine:
-    """A progress line, rewritten in place a few times per second. A `total` of 0 means unknown.
+    """A progress line, rewritten in place a few times per second. A `total` of 0 means that the
+    total is unknown.
 
     Without `in_place`, it prints a new line once a minute, which is suitable for log files.
     """

@@ -1,7 +1,7 @@
 """Runs a scenario until a promise is broken, checking the events as they occur.
 
-A broken promise stays broken, so the run can end as soon as the promise is broken. The rest of the
-workload and the epilogue do not run, and later random decisions do not matter.
+A broken promise stays broken, so the run can end at that moment. The rest of the workload and the
+epilogue do not run, and later random decisions do not matter.
 """
 
 import gc
@@ -23,7 +23,7 @@ class BrokenRun(NamedTuple):
     """The part of a run up to the moment at which the promise was broken.
 
     The scenario has no seed, and contains only the decisions that had been made by then.
-    `step_count` is the number of steps that the event loop had run by then.
+    `step_count` is the number of steps that the event loop had executed.
     """
 
     scenario: Scenario

@@ -118,9 +118,9 @@ def in_processes(
 ) -> Iterator[_T]:
     """Apply `work` to batches of items in `jobs` processes, and yield the results in order.
 
-    Items are taken as late as possible: at most about `_BATCH_SIZE` * (`jobs` + 1) results are
-    pending at any time, so a new item may depend on the results of all items before the pending
-    ones. If `jobs` is 0, there is one process per processor.
+    Items are taken as late as possible. At most about `_BATCH_SIZE` * (`jobs` + 1) results are
+    pending at any time, so a new item may depend on all results except the pending ones. If `jobs`
+    is 0, there is one process per processor.
     """
     jobs = jobs or os.cpu_count() or 1
     remaining = iter(items)

@@ -7,8 +7,8 @@
     4  repeat from 2 until nothing changes
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
-attempt keeps only the decisions made before the promise was broken, so if large parts are removed
-first, most decisions go with them. The result is the smallest scenario that these steps can reach,
+attempt keeps only the decisions made before the promise was broken, so removing large parts first
+also removes most of the decisions. The result is the smallest scenario that these steps can reach,
 not the smallest possible one.
 """
 
@@ -68,12 +68,12 @@ def shrink(
     checks: Sequence[type[Check]] = CHECKS,
     patience_s: float = 60.0,
 ) -> Shrunk:
-    """Make a scenario that breaks a promise as small as possible within `patience_s` of processor
-    time, so that a busy machine shrinks it as far as an idle one. `promise` is the name of a check,
-    or "" for the first promise that is broken.
+    """Make a scenario that breaks a promise as small as possible within `patience_s`. This is
+    processor time, so a busy machine shrinks the scenario as far as an idle one. `promise` is the
+    name of a check, or "" for the first promise that is broken.
 
     Raises `LookupError` if the promise is not broken. Also raises it if the run does not end,
-    because such a run has no trace that can be checked, and every attempt would take just as long.
+    because such a run has no trace to check, and every attempt would take just as long.
     """
     started_at = time.monotonic()
     try:
@@ -190,7 +190,9 @@ def ddmin(
 
 
 def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
-    """Yield scenarios with fewer entries. Triggers on the last entry move to the new last one."""
+    """Yield scenarios with fewer entries. Triggers on the last entry are moved to the new last
+    entry.
+    """
     for at, step in enumerate(scenario.workload):
         if not isinstance(step, Write):
             continue
@@ -224,7 +226,7 @@ def _renumber(decision: str, fewer: int) -> str:
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
-    """Yield every simpler version of the value in which only one part has been simplified.
+    """Yield every version of the value in which a single part has been simplified.
 
     `name` is the name of the field that holds the value. Each result is strictly simpler, so
     repeated simplification terminates.

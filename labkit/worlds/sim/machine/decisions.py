@@ -4,8 +4,9 @@
     lose w>b0 5      if 1, the sixth message is lost
 
 The value of a decision depends only on the seed and on the decision's name, so resetting a decision
-or setting it by hand does not change any other. A run records the decisions that were not 0.
-Without a seed, the same decisions reproduce the run, and fewer decisions make it simpler.
+or setting it by hand does not affect any other decision. A run records the decisions that were not
+0. These decisions reproduce the run without the seed, and removing some of them makes the run
+simpler.
 """
 
 import re
@@ -102,7 +103,7 @@ class DecisionSeries:
         self._chosen = chosen
         self._record = record
         self.is_chosen = bool(chosen)
-        """Whether any of these decisions are set explicitly."""
+        """Whether any of these decisions has been set explicitly."""
         self._seed = seed
         self._base = 0
         """A hash of seed and name, computed at the first draw."""
@@ -119,7 +120,7 @@ class DecisionSeries:
             draw = self._random(number)
             if draw >= share:
                 return 0.0
-            # Draws below `share` are uniformly distributed, so reuse this one to draw the value.
+            # A draw below `share` is uniformly distributed, so reuse it to draw the value.
             value = spread(draw / share)
         if value:
             self._record(f"{self.name} {number}", value)
@@ -147,12 +148,12 @@ class Decisions:
         self, seed: int | None, chosen: Mapping[str, float], now_us: Callable[[], int]
     ) -> None:
         self.drawn: dict[str, float] = {}
-        """The decisions so far that were not 0, in the order in which they were made."""
+        """All decisions so far with a value other than 0, in the order in which they were made."""
         self.made_at_us: dict[str, int] = {}
         """The virtual time at which each of these decisions was made."""
         self._now_us = now_us
         self.is_chosen = bool(chosen)
-        """Whether any decisions are set explicitly."""
+        """Whether any decision has been set explicitly."""
         self._seed = seed
         self._by_name: dict[str, DecisionSeries] = {}
         self._chosen: dict[str, dict[int, float]] = {}

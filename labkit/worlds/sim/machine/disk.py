@@ -6,8 +6,8 @@ rename or a removal may be lost or kept. A `Keep` function decides the fate of e
 operation.
 
 As on Linux, a failed sync loses its data for good. The pages stay in memory, where the next process
-can still read them, but they count as clean, and reach the disk only after a new write to the same
-page.
+can still read them. However, they count as clean, so they reach the disk only after a new write to
+the same page.
 """
 
 import errno
@@ -23,7 +23,9 @@ SECTOR_SIZE = 512
 PAGE_SIZE = 4096
 """The unit that the operating system writes, in bytes."""
 _MAX_FILE_SIZE = 2**28
-"""Maximum file size in bytes without trailing zeros. A corrupt record may request any size."""
+"""Maximum file size in bytes without trailing zeros. It is limited because a corrupt record may
+request any size.
+"""
 
 
 class SimDiskError(OSError):
@@ -90,7 +92,7 @@ class FileContent:
 
 
 def _is_zero(data: bytes) -> bool:
-    # This comparison is much faster than looking for the first non-zero byte.
+    # Comparing is much faster than searching for a non-zero byte.
     return data == bytes(len(data))
 
 
@@ -99,7 +101,7 @@ class Inode:
     """A file with its current name and contents.
 
     `durable` is the content as of the last sync. The next sync makes `writes` durable, but not
-    `passed_over`, the writes of failed syncs, split by page.
+    `passed_over`, which contains the writes of failed syncs, split by page.
     """
 
     path: str
@@ -294,8 +296,8 @@ class SimDisk:
         """Flip one bit in each byte of a block, in memory and on disk, and return the block's
         offset.
 
-        The block contains the byte at the relative position `part` (0 to 1) of the file without its
-        trailing zeros.
+        The block contains the byte at the relative position `part` (0 to 1) of the file. Trailing
+        zeros do not count.
         """
         inode = self._names[path]
         at = int(part * max(0, len(inode.content.stored) - 1))
@@ -335,9 +337,7 @@ class SimDisk:
 
     def after_kill(self, controller: DiskController) -> "SimDisk":
         """Return a copy of the disk as the next process would find it if only the current process
-        were killed.
-
-        Unsynced changes are visible, but still not durable.
+        were killed. Unsynced changes are visible but not durable.
         """
         disk = SimDisk(controller, self.name)
         # Copy each file only once, because its old name and its new name must refer to the same

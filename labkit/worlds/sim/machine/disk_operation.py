@@ -1,4 +1,4 @@
-"""An operation on a simulated disk, and how much of it survives a crash before a sync."""
+"""Operations on a simulated disk, and how much of an unsynced operation survives a crash."""
 
 import random
 from collections.abc import Callable

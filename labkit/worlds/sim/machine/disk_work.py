@@ -1,8 +1,8 @@
 """Makes the disk calls of a simulated bookie take time, and sometimes fail.
 
-A call takes effect when its duration has elapsed. If the machine crashes before that, only the
-first few disk operations of the call are carried out. The decision `reach b1 7` determines how
-many. `disk b1 7` determines how much longer than usual the call takes.
+A call takes effect at the end of its duration. If the machine crashes before that, only the first
+few disk operations of the call are carried out. The decision `reach b1 7` determines how many, and
+`disk b1 7` determines how much longer than usual the call takes.
 """
 
 import errno
@@ -21,7 +21,7 @@ from labkit.worlds.sim.machine.loop import SimLoop
 T = TypeVar("T")
 
 CALL_S = 0.0005
-"""How long a call (usually a sync) takes if nothing is wrong."""
+"""How long a call (usually a sync) normally takes."""
 _SLOW_MS = log_spread(1, 100)
 
 
@@ -44,14 +44,16 @@ class DiskFaults:
     def __init__(self) -> None:
         self.call_s = CALL_S
         self.extra_s = 0.0
-        """How much longer each call takes."""
+        """How much longer than usual each call takes."""
         self.slow_share = 0.0
         self.fails_to_sync = False
         self.fails_to_read = False
         self.is_full = False
         self.is_full_at_sync = False
         self.stops: dict[int, Callable[[], None]] = {}
-        """What stops the machine, by the number of the operation before which it stops."""
+        """The functions that stop the machine, by the number of the operation before which they do
+        so.
+        """
         self.call_count = 0
         """Number of calls so far, including those before restarts. Each call has its own decisions.
         """
@@ -124,12 +126,11 @@ class DiskWorker:
         return done
 
     def crash(self) -> None:
-        """Carry out the first few operations of the call that is in progress, if there is one.
-
-        They count as carried out before the crash, although the process is already dead.
+        """Carry out the first few operations of the call in progress, if there is one. They count
+        as carried out before the crash, although the process is already dead.
         """
         # If an operation of the current call caused the crash, the call has already stopped there.
-        # The machine's other workers still carry out a part of theirs.
+        # The machine's other workers still carry out a part of their calls.
         if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
         number, begin, call = self._pending[0]

@@ -43,9 +43,9 @@ class OneThreadExecutor(futures.ThreadPoolExecutor):
 def awaited(result: "futures.Future[T]") -> T:
     """Return the result of a call in another thread or process, or raise its exception.
 
-    An interrupt during the wait is also raised here. A signal that arrives just before a wait
-    starts, or that the operating system delivers to another thread, does not end the wait, so this
-    function waits for short intervals and checks for signals between them.
+    An interrupt during the wait is also raised here. A wait is not interrupted by a signal that
+    arrives just before it starts, or that the operating system delivers to another thread. This
+    function therefore waits in short intervals and checks for signals in between.
     """
     while not result.done():
         futures.wait((result,), timeout=_CHECK_INTERVAL_S)

@@ -1,7 +1,7 @@
 """A ZooKeeper server that lags behind the others and serves reads from an older tree.
 
-As ZooKeeper guarantees, a session never sees an older state again: it sees its own changes, all
-changes up to its last `sync`, and every change that one of its watches has reported.
+As ZooKeeper guarantees, a session never goes back to an older state. It sees its own changes, all
+changes up to its last `sync`, and every change reported by one of its watches.
 
 In ZooKeeper: `server/quorum/Follower.java`.
 """
@@ -25,7 +25,7 @@ class LaggingServer:
         self._lag_s = lag_s
         self._tree = tree
         self._views = deque([(0.0, _view(tree))])
-        """The state that it serves and all later ones, each with the time at which the leader
+        """The state that it serves and all later states, each with the time at which the leader
         reached it.
         """
         self._watch_fired = False
@@ -44,7 +44,7 @@ class LaggingServer:
         self._views = deque([self._views[-1]])
 
     def read(self, now: float, kind: str, path: str) -> Any:
-        """Serve a read that sets no watch. Raises `NoNodeError`."""
+        """Serve a read that does not set a watch. Raises `NoNodeError`."""
         while len(self._views) > 1 and self._views[1][0] <= now - self._lag_s:
             self._views.popleft()
         node = self._views[0][1].get(path)

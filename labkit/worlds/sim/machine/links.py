@@ -1,5 +1,5 @@
-"""Network links, which delay messages and can be faulty. There is one for each direction between
-two nodes.
+"""Network links, which delay messages and can be faulty. Two nodes are connected by one link in
+each direction.
 
 The messages of a link are numbered from 0, across all connections. Decisions refer to a message by
 this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
@@ -16,7 +16,7 @@ from labkit.worlds.sim.machine.decisions import Decisions, log_spread
 from labkit.worlds.sim.machine.loop import SimLoop
 
 LATENCY_S = 0.00025
-"""How long a message takes if nothing is wrong."""
+"""How long a message normally takes."""
 _LATE_MS = log_spread(0.1, 50)
 _EXTRA_MS = log_spread(0.5, 50)
 Choose = Callable[[Sequence["Parcel"]], int]
@@ -42,8 +42,8 @@ class Receiver(Protocol):
 
 
 class Purpose(Enum):
-    """What a message is for: frames, a part of opening or closing a connection, or a client's
-    message to itself that begins a step.
+    """What a message is for: carrying frames, opening or closing a connection, or beginning a step
+    (a client's message to itself).
     """
 
     FRAMES = auto()
@@ -92,7 +92,7 @@ class NetworkLink:
     """A network link in one direction between two nodes.
 
     While `is_cut` is set, messages are held back until `heal`. `extra_s` is added to the delay of
-    every message. The four shares (0 to 1) say how many of the messages are late, lost, copied
+    every message. The four shares (0 to 1) determine how many messages are late, lost, copied
     (their frames arrive twice) and swapped (later messages overtake them).
     """
 
@@ -216,9 +216,9 @@ class NetworkLink:
 class Transit:
     """The messages in flight on all links.
 
-    Normally, parcels arrive when they are due. If `choose` is set, it decides instead: whenever the
-    event loop is idle, `deliver_chosen` passes it the candidates, and it returns the index of the
-    one to deliver.
+    Normally, parcels arrive when they are due. If `choose` is set, this function decides instead.
+    Whenever the event loop is idle, `deliver_chosen` calls it with the candidates, and it returns
+    the index of the parcel to deliver.
     """
 
     def __init__(self, loop: SimLoop) -> None:
@@ -226,14 +226,14 @@ class Transit:
         self.choose: Choose | None = None
         self.parcels: list[tuple[str, int, int, int]] = []
         """The parcels sent so far: link, number, and when each was sent and due (in microseconds).
-
-        Lost messages are missing, and frames that were appended to a parcel are part of it.
+        Lost messages are not included, and frames that were appended to a parcel are part of that
+        parcel.
         """
         self.under_way: list[Parcel] = []
         """The parcels that are waiting to be chosen."""
         self.at_once: dict[str, None] = {}
-        """Links whose parcels arrive immediately even in a chosen order: those between the metadata
-        server and each bookie that has been restarted, for the rest of the run.
+        """Links whose parcels arrive immediately even in a chosen order. For the rest of the run,
+        these are the links between the metadata server and each restarted bookie.
         """
 
     def carry(self, parcel: Parcel) -> None:
@@ -259,7 +259,9 @@ class Transit:
         return True
 
     def deliver_first(self, wanted: Callable[[Parcel], bool]) -> bool:
-        """Deliver the oldest parcel that is wanted. Return False if there is no such parcel."""
+        """Deliver the oldest parcel for which `wanted` returns True. Return False if there is
+        none.
+        """
         parcel = next(filter(wanted, self.under_way), None)
         if parcel is not None:
             self._deliver(parcel)

@@ -30,11 +30,11 @@ Ts = TypeVarTuple("Ts")
 
 
 class SimulationError(LabkitError):
-    """The simulated world cannot continue because of a bug in the program that runs in it."""
+    """The simulated world cannot continue, because the program that runs in it has a bug."""
 
 
 class DeadlockError(SimulationError):
-    """Every task is waiting, and no pending event could wake one."""
+    """Every task is waiting, and no pending event will wake any of them."""
 
 
 class BudgetError(SimulationError):
@@ -73,7 +73,7 @@ class SimTask(asyncio.Task[T]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """A scheduled step: like asyncio's handle, but created with one call instead of three."""
+    """A scheduled step. Unlike asyncio's handle, it is created with one call instead of three."""
 
     __slots__ = ()
 
@@ -124,8 +124,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.world = copy_context()
         """The context of code that runs outside any node."""
         self.numbers = count()
-        """Numbers of tasks and futures. Timers have their own, so that an additional fault does not
-        change how sets of tasks iterate.
+        """Numbers of tasks and futures. Timers have a separate series of numbers, so that an
+        additional fault does not change the iteration order of sets of tasks.
         """
         self.event_count = 0
         """Number of steps run so far."""
@@ -203,8 +203,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         future: SimFuture[Any] = SimFuture(loop=self)
-        # Set the number here rather than in an `__init__` method, which would double the cost of a
-        # future.
+        # Set the number here, because an `__init__` method would double the cost of a future.
         future._number = next(self.numbers)
         return future
 
@@ -219,13 +218,13 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def start(self, process: Process) -> None:
         """Keep a reference to a process until the end of the run, even if the process dies earlier.
-
-        If its tasks were garbage-collected, Python would run their `finally` blocks.
+        Otherwise, its tasks would be garbage-collected, and Python would run their `finally`
+        blocks.
         """
         self._processes.append(process)
 
     def report_lost_errors(self, process: Process) -> None:
-        """Report exceptions in the tasks of a living process, unless they have been retrieved."""
+        """Report unretrieved exceptions in the tasks of a live process."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
         if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
@@ -253,7 +252,9 @@ class SimLoop(asyncio.BaseEventLoop):
                 self.close()
 
     def _run_once(self) -> None:
-        """Run rounds until the loop is stopped, whereas asyncio's method runs a single round."""
+        """Run rounds until the loop is stopped, unlike asyncio's method, which runs a single
+        round.
+        """
         while True:
             self._run_round()
             if self._stopping:
@@ -317,19 +318,18 @@ class SimLoop(asyncio.BaseEventLoop):
             raise BudgetError(
                 f"the run reached its limit of {self._time_limit_s:g} s of virtual time"
             )
-        # Treat polls that are due now as ordinary steps, because an earlier step may change their
-        # condition.
+        # Treat polls that are due now as ordinary steps, because a step before them may change what
+        # they wait for.
         while polls and polls[0][0] <= now:
             heappush(timers, heappop(polls))
         while timers and timers[0][0] <= now:
             ready.append(heappop(timers)[2])
 
     def _skip_polls(self, until: float) -> None:
-        """Skip polls that are due up to `until` and before the next timer, and have nothing to do.
-
+        """Skip polls that have nothing to do and are due up to `until` and before the next timer.
         Nothing can change before that timer, so a poll that has nothing to do now can be skipped
-        until then: it is set again for its next interval, and counts as a step. A poll that has
-        something to do becomes an ordinary timer.
+        until then. A skipped poll is set for its next interval and counts as a step. A poll that
+        has something to do becomes an ordinary timer.
         """
         timers, polls, numbers = self._timers, self._polls, self._timer_numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)
@@ -386,8 +386,7 @@ def _close_coroutine(task: "asyncio.Task[Any]") -> None:
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     coroutine = task.get_coro()
     assert isinstance(coroutine, CoroutineType)
-    # A task group waits for its tasks when it is first cancelled, and ends when it is cancelled
-    # again.
+    # When a task group is cancelled, it waits for its tasks. It ends when it is cancelled again.
     for _ in range(3):
         if coroutine.cr_frame is not None:
             with suppress(RuntimeError):

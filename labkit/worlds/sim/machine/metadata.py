@@ -2,12 +2,11 @@
 
 The client sends its requests over the simulated network and pings the server three times per
 session timeout. If it hears nothing, it reconnects. If its session has expired by then, it starts a
-new one.
+new session.
 
 A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
 because the client then cannot know whether the request was carried out. A request that is waiting
-for a connection raises the same error if the session turns out to have expired, because the request
-belonged to that session.
+for a connection raises the same error if its session has expired in the meantime.
 
 In ZooKeeper: `ClientCnxn.java`.
 """
@@ -47,9 +46,9 @@ class SimMetadataStore:
         """Set when a ping is due or the connection is lost."""
         self._session_id = 0
         self._heard_at = 0.0
-        """When the client last received something from the server or its machine."""
+        """When the client last heard from the server or its machine."""
         self._server_heard_at = inf
-        """When the client last received something from the server itself."""
+        """When the client last heard from the server itself."""
         self._outbox: list[Any] = []
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
@@ -207,8 +206,8 @@ class SimMetadataStore:
         # The previous id is 0 before the first session, and equals the new id if the session was
         # resumed in time. Otherwise, the previous session has been lost.
         if before not in (0, session_id):
-            # The server has deleted the watches of the old session, so whoever set one must read
-            # again.
+            # The server has deleted the watches of the old session, so whoever set a watch must
+            # read again.
             watches, self._watches = self._watches, {}
             for on_change in watches.values():
                 on_change()

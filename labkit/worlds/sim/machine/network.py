@@ -2,10 +2,10 @@
 
 A connection is reliable and ordered unless a link misbehaves. Data sent over a cut link waits on
 the sender's side until the link heals, as if TCP retransmitted it. Frames that arrive at the same
-moment are delivered together, as if they had been received in a single call.
+moment are delivered together, as if a single call had received them.
 
-When a process ends, its connections are closed. A machine that loses power sends nothing, so its
-peers notice only when they write to it and it is up again.
+When a process ends, its connections are closed. When a machine loses power, it sends nothing. Its
+peers notice this only when they write to it after it is up again.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from labkit.worlds.sim.machine.process import Process
 
 _CONNECT_TIMEOUT_S = 10.0
 _HIGH_WATER_BYTES = 4 * 1024 * 1024
-"""Bytes that the socket buffers of both sides and the sender's memory can hold."""
+"""Capacity of both sides' socket buffers and the sender's memory together, in bytes."""
 
 
 class End:
@@ -35,11 +35,13 @@ class End:
         self.due = 0.0
         """When the newest parcel to this end is due. Later parcels cannot arrive earlier."""
         self.newest: Parcel | None = None
-        """The newest parcel to this end that has not arrived. Frames that are due at the same time
-        are appended to it, so that they arrive together.
+        """The newest parcel to this end that is still in transit. Frames that are due at the same
+        time are appended to this parcel, so that they arrive together.
         """
         self.is_reset_due = False
-        """Whether to send a reset once the machine is up: the process died with data in transit."""
+        """Whether to send a reset once the machine is up, because the process died with data in
+        transit.
+        """
         self._network = network
         self.waiting: list[Any] | None = None
         self._is_hung_up = False
@@ -74,8 +76,8 @@ class End:
     def resume(self) -> None:
         waiting, self.waiting = self.waiting, None
         if waiting:
-            # Deliver the frames in the loop's next round, as a socket would, so that the caller is
-            # not re-entered.
+            # Deliver the frames in the loop's next round, as a socket would, so that this call does
+            # not re-enter the caller.
             asyncio.get_running_loop().call_soon(self.receive, waiting)
         if self._is_hung_up:
             asyncio.get_running_loop().call_soon(self.hang_up)
@@ -138,8 +140,8 @@ class SimNetwork:
     """All connections and links.
 
     If a machine has lost power, the ends of its connections remain. They are reset when the machine
-    is up again, if data had been sent to them before it lost power (`started`) or is sent to them
-    later (`reset_when_up`).
+    is up again, either because data had been sent to them before the power failure (`started`), or
+    because data is sent to them later (`reset_when_up`).
     """
 
     def __init__(self, loop: SimLoop, decisions: Decisions, report: Report) -> None:
@@ -187,8 +189,8 @@ class SimNetwork:
             self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended, and notify its peers unless `silently` is set,
-        because the machine has lost power. A process that was killed can lose power later.
+        """Disconnect a process that has ended. Its peers are notified, unless `silently` is set
+        because the machine has lost power. The machine of a killed process can lose power later.
         """
         self._up.pop(process.name, None)
         if silently:
@@ -197,7 +199,7 @@ class SimNetwork:
             self._without_process[process.name] = None
         for key in [key for key in self._ports if key[0] == process.name]:
             del self._ports[key]
-        # The ends of earlier processes are still here, but no longer open.
+        # The ends of earlier processes are still in the dictionary, but no longer open.
         for end in [each for each in self._ends.get(process.name, {}).values() if each.is_open]:
             end.is_open = False
             if silently and not self.is_order_chosen:
@@ -228,7 +230,7 @@ class SimNetwork:
                 own_end.when_closed(on_close)
                 response.set_result(accepted)
             elif accepted:
-                # The caller has stopped waiting, so nobody would use the connection.
+                # The caller has stopped waiting, so the connection would not be used.
                 own_end.close()
 
         def request() -> None:

@@ -1,4 +1,4 @@
-"""A node's process: when it dies, everything that runs in it stops and is never resumed.
+"""A node's process. When it dies, everything that runs in it stops for good.
 
 Every task, callback and timer carries the process that created it in a context variable, and the
 event loop checks this process before each step. The loop executes the steps of a running process,
@@ -23,7 +23,7 @@ class NodeClock:
     rate: float = 1.0
     wall_offset_ms: int = 0
     was_never_skewed: bool = True
-    """Whether the clock has always agreed with the virtual time."""
+    """Whether the clock has always shown the virtual time."""
     _since: float = 0.0
     _at_since: float = 0.0
 
@@ -33,8 +33,8 @@ class NodeClock:
     def true(self, local: float) -> float:
         """Return the virtual time at which this clock will show `local`.
 
-        The time is rounded up, because a timer that fired slightly too early would be set again for
-        the same moment, forever.
+        The time is rounded up, because a timer that fired slightly too early would be set for the
+        same moment again and again.
         """
         when = self._since + (local - self._at_since) / self.rate
         while self.local(when) < local:
@@ -42,7 +42,9 @@ class NodeClock:
         return when
 
     def change(self, now: float, rate: float, wall_offset_ms: int) -> None:
-        """From now on, run at this rate, with the wall clock off by `wall_offset_ms`."""
+        """From now on, make the clock run at this rate, with the wall clock off by
+        `wall_offset_ms`.
+        """
         self._at_since, self._since, self.rate = self.local(now), now, rate
         self.was_never_skewed = self.was_never_skewed and rate == 1.0
         self.wall_offset_ms = wall_offset_ms
@@ -56,7 +58,7 @@ class TaskList:
         self._limit = 64
 
     def add(self, task: "asyncio.Task[Any]") -> None:
-        """Add a task, and from time to time drop those that have finished."""
+        """Add a task, and occasionally drop tasks that have finished."""
         self._tasks.append(task)
         if len(self._tasks) > self._limit:
             self._limit = 64 + 2 * len(self.unfinished())

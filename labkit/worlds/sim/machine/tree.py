@@ -28,7 +28,7 @@ class Znode:
     version: int = 0
     children: dict[str, None] = field(default_factory=dict)
     created_count: int = 0
-    """Number of children created so far, which is the number of the next sequential child."""
+    """Number of children created so far. The next sequential child gets this number."""
 
 
 class ZnodeTree:
@@ -62,7 +62,7 @@ class ZnodeTree:
         above.created_count += 1
         above.children[path.rpartition("/")[2]] = None
         self.nodes[path] = Znode(data, owner)
-        # This also fires the watches of `exists` calls that did not find the node.
+        # This also fires watches set by `exists` calls that did not find the node.
         self._fire(self._data_watches, path)
         self._fire(self._child_watches, parent)
         return path

@@ -5,9 +5,9 @@ duplicates a request, the server repeats its response. (Real ZooKeeper clients n
 request.) A session that is silent for longer than its timeout expires: its ephemeral nodes are
 deleted and its watches removed.
 
-When a hung server resumes, it finds waiting requests as well as overdue sessions. The order in
-which it handles them is random, because in ZooKeeper the thread that expires sessions runs
-independently of those that serve connections:
+When a hung server resumes, requests are waiting and sessions are overdue. The server handles them
+in random order, because ZooKeeper's thread that expires sessions runs independently of the threads
+that serve connections:
 
     expire b0 2     session 2, owned by b0, expires before the server reads any of its requests; the
                     value is the delay in ms until its nodes are deleted
@@ -42,11 +42,11 @@ _WRITES = "create", "create_child", "set"
 _MAX_RESPONSES_KEPT = 1000
 """Responses kept per session, more than can be in flight while a duplicate request is delayed."""
 _BUSY_S = 1.0
-"""For this long after a hang, the server may also be slow to serve new connections."""
+"""How long after a hang the server may also be slow to serve new connections."""
 
 
 class SimZooKeeper:
-    """The server. It never crashes, because simulating ZooKeeper's replication is out of scope."""
+    """The server. It never crashes, because ZooKeeper's replication is not simulated."""
 
     def __init__(
         self,
@@ -141,8 +141,8 @@ class SimZooKeeper:
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
         else:
-            # Handle the session's waiting requests first. If the session's owner is gone, the
-            # session still expires soon.
+            # Handle the session's waiting requests first. If its owner is gone, the session will
+            # still expire soon.
             session.heard_at = self._loop.now - self._timeout_s * 3 / 4
 
     def _serve_later(self, connection: End) -> None:
@@ -166,9 +166,9 @@ class SimZooKeeper:
             self._check_expiry(session)
         session.heard_at = self._loop.now
         session.connection = connection
-        # The client lists its watches. Those that the server no longer has fired while the client
-        # was disconnected. Report them together with the session id, so that the client learns of
-        # the changes before it sends any request.
+        # The client lists its watches. Watches that the server no longer has were triggered while
+        # the client was disconnected. Report them together with the session id, so that the client
+        # learns of the changes before it sends any request.
         fired = [n for n in watches if not self.tree.is_watching((session.id, n))]
         connection.send([("session", session.id), *(("changed", n) for n in fired)])
         return session
@@ -274,8 +274,8 @@ class SimZooKeeper:
 class _Session:
     """The server side of a session.
 
-    `is_over`: the session had expired when the server resumed from a hang, and its nodes are about
-    to be deleted. `responses`: the most recent responses, by request number.
+    `is_over` is true if the session had expired when the server resumed from a hang, and its nodes
+    are about to be deleted. `responses` contains the most recent responses, by request number.
     """
 
     id: int

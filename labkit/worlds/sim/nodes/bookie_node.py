@@ -89,7 +89,7 @@ class BookieNode(SimNode):
 
     def crash_at_operation(self, nth: int, disk: str, down_ms: float) -> None:
         def stop() -> None:
-            # If the bookie has just crashed, this operation belongs to the last call of its dead
+            # If the bookie has just crashed, this operation is part of the last call of its dead
             # process (see `DiskWorker.crash`).
             if self.is_up:
                 self.crash(disk)
@@ -240,7 +240,7 @@ def _directory_names(name: str, count: int) -> list[str]:
 
 
 def _lost_share(draw: float) -> float:
-    """Return what share of an operation is lost, given that at least part of it is lost.
+    """Return what share of an operation is lost if at least part of it is lost.
 
     Half of these operations are lost completely. The others are torn.
     """

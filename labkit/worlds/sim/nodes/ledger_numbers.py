@@ -21,12 +21,12 @@ class LedgerNumbers:
         return await asyncio.shield(self._future(number))
 
     def writer_ended(self, number: int) -> None:
-        """Make all steps fail that are waiting for the ledger, unless it has been created."""
+        """Fail all steps that are waiting for the ledger, unless it has been created."""
         future = self._future(number)
         if not future.done():
             error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")
             future.set_exception(error)
-            future.exception()  # Otherwise asyncio would warn that nobody has retrieved it.
+            future.exception()  # Otherwise, asyncio would warn that nobody retrieved it.
 
     def no_more(self) -> None:
         """Fail all steps that are waiting for a ledger, because no more ledgers will be created."""

@@ -2,8 +2,8 @@
 
 A node runs the real components, assembled as in `labkit.worlds.live`. Only the ports are simulated.
 A crash ends the whole process of a node. A start creates a new process, which finds the data that
-survived. What happens to a node is reported when it has happened, because the event may trigger a
-restart or another fault.
+survived. Events about a node are reported only after they have happened, because an event may
+trigger a restart or another fault.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ class SimNode:
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def repair(self) -> None:
-        """End all faults of this node. If it is paused or down, it stays so."""
+        """End all faults of this node. If it is paused or down, this does not change."""
         self.end_skew()
 
     def wall_clock_ms(self) -> int:
@@ -123,7 +123,7 @@ class SimNode:
         except CrashError:
             return
         except (LabkitError, OSError) as error:
-            # An event may have triggered a crash during the current step, and even a restart.
+            # An event may have triggered a crash, and even a restart, during the current step.
             if not process.is_alive:
                 return
             self.crash(error=type(error).__name__, reason=str(error))
@@ -131,7 +131,7 @@ class SimNode:
                 self.world.after(_RESTART_MS, self.start)
 
     async def serve(self, process: Process) -> None:
-        """Do the work of this kind of node. Subclasses must implement this."""
+        """Do the work of this kind of node. Subclasses must implement this method."""
         raise NotImplementedError
 
     def report_started(self, process: Process) -> None:
@@ -141,7 +141,7 @@ class SimNode:
             self.recorder.record("node.started")
 
     def _task_ended(self, task: asyncio.Task[None]) -> None:
-        """Report an uncaught exception: it is a bug and must not go unnoticed."""
+        """Report an uncaught exception, because it is a bug."""
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, CrashError):
             name = type(error).__name__
@@ -177,7 +177,7 @@ class SimNode:
             in_name_order,
             lambda: next(tokens),
             self.wall_clock_ms,
-            # Omit `config` if it is None, because variants may have default configurations of their
+            # Omit `config` if it is None, because a variant may have a default configuration of its
             # own.
             **({} if config is None else {"config": config}),
         )

@@ -144,7 +144,7 @@ class ResultRecorder:
         self.recorded.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
-        """Record that a step was still running at the run's end, and whether it then ended in
+        """Record that a step was still running at the end of the run, and whether it ended in
         time.
         """
         at = len(self._rows)

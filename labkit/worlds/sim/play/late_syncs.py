@@ -18,14 +18,14 @@ class LateSyncWorld(ChosenOrderWorld):
 
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         self.late_syncs: dict[int, int] = {}
-        """Events that report a sync too early: the number of each, and the number of events until
-        the disk had synced the record, or -1 if that has not happened.
+        """The events that report a sync too early. Maps each event's number to the number of events
+        before the record was really synced, or to -1 if it has not been synced yet.
         """
         self._unsynced: dict[int, Event] = {}
-        """The events in `late_syncs` whose record the disk can still lose."""
+        """The events in `late_syncs` whose records the disk can still lose."""
         self.lost_syncs: dict[int, int] = {}
-        """The events in `late_syncs` whose record the disk has lost: the number of each, and that
-        of the power cut.
+        """The events in `late_syncs` whose records the disk has lost. Maps each event's number to
+        the number of the power cut.
         """
         super().__init__(scenario, loop)
 

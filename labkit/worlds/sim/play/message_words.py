@@ -42,8 +42,8 @@ _METADATA = {
 
 
 def words_of(parcel: Parcel, *, to_server: bool) -> str:
-    """Describe a message other than one that begins a step. `to_server` is true if its receiver is
-    a bookie or a broker.
+    """Describe a message, unless it begins a step. `to_server` is true if the receiver is a bookie
+    or a broker.
     """
     if parcel.purpose is not Purpose.FRAMES:
         return _CONNECTION[parcel.purpose]

@@ -1,7 +1,8 @@
 """Finds the move after which a broken promise of a play became inevitable.
 
-A future of a move is a run with the moves up to this one, in which the remaining messages then
-arrive in a random order. `labkit.worlds.sim.futures` does the same for runs that are not played.
+A future of a move is a run that repeats the moves up to this one, after which the remaining
+messages arrive in a random order. `labkit.worlds.sim.futures` does the same for runs that are not
+played.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,10 +37,9 @@ class PlayCurve:
     """The share of futures that break a promise, after some moves, in the order in which the moves
     took effect.
 
-    move: the number and the words of the move that increased the share most; None as long as it is
-        not known, and if no move made a difference.
-    before, after: the shares before and after this move.
-    remaining: an estimate of how many moves are still to be tried.
+    move: the number and the words of the move that increased the share most. None while it is
+    unknown, or if no move made a difference. before, after: the shares before and after this move.
+    remaining: an estimate of how many more moves will be tried.
     """
 
     shares: tuple[FutureShare, ...]
@@ -80,7 +80,7 @@ class PlayCurve:
 
 
 def play_curves(play: Play, promise: str) -> Iterator[PlayCurve]:
-    """Yield what is known so far after each move that was tried, except the first."""
+    """After each move that was tried, except the first, yield the result so far."""
     moves, events = play.in_effect_order, play.trace.events
     end = next((each.seq for each in events if each.kind == "epilogue.started"), len(events))
     event_counts = [*(move.event_count for move in moves), end]

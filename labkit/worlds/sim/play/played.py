@@ -1,5 +1,4 @@
-"""A run up to the last move: what has happened, which messages are in flight, and which promises
-are broken.
+"""A run up to the last move: its events, the messages in flight, and the broken promises.
 
     played = play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
     played.in_flight                             # the messages that can arrive next
@@ -7,7 +6,7 @@ are broken.
 
 A `Played` object is immutable. Each move repeats the run from the start, which takes less than a
 tenth of a second, and undoing a move repeats the run without that move. When no message is left in
-flight, the run ends: all bookies lose power once, and every entry is read back.
+flight, the run ends. All bookies then lose power once, and every entry is read back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,8 +88,8 @@ class Played:
         """Every possible move."""
         moves = [f"deliver {each.name}" for each in self.in_flight if not each.behind]
         for each in self.in_flight:
-            # The copy has the same name, so a message cannot be copied twice, or be lost after it
-            # was copied.
+            # A copy has the same name as its message, so a message cannot be copied twice, and
+            # cannot be lost after it has been copied.
             if each.can_fail and f"copy {each.name}" not in self.moves:
                 moves += [f"lose {each.name}", f"copy {each.name}"]
         return (*dict.fromkeys(moves), *self.cuts, *([self.wait] if self.wait else []))
@@ -108,9 +107,9 @@ class Played:
         return _play(self.start, self.moves, is_quick=self.is_quick, rest=_oldest)
 
     def future(self, count: int, seed: int) -> "Played":
-        """Return the run after the first `count` moves, and then all messages in a random order.
-
-        The moves count in the order in which they took effect. Raises `SimulationError`.
+        """Return the run after the first `count` moves, followed by all other messages in random
+        order. The moves are counted in the order in which they took effect. Raises
+        `SimulationError`.
         """
         moves = [each.name for each in self.in_effect_order[:count]]
         random = Random(seed)
@@ -127,8 +126,8 @@ class Played:
         return sorted(self.made, key=attrgetter("event_count"))
 
     def loss_curves(self, promise: str) -> Iterator[PlayCurve]:
-        """Find out after which move the broken promise became inevitable: yield the result so far
-        after each moment that was tried.
+        """Find out after which move the broken promise became inevitable. Yields the result so far
+        after each move that was tried.
         """
         return play_curves(self, promise)
 
@@ -149,9 +148,9 @@ class Played:
 def play(scenario: Scenario, moves: Sequence[str] = (), *, is_quick: bool = True) -> Played:
     """Run a scenario up to the last of these moves.
 
-    The scenario's own decisions about the order come first, as moves. Raises `ImpossibleMoveError`,
-    and `BKIncorrectParameterException` if the scenario has a seed, because its random decisions
-    would then depend on the moves.
+    The scenario's own decisions about the order become the first moves. Raises
+    `ImpossibleMoveError`, and `BKIncorrectParameterException` if the scenario has a seed, because
+    its random decisions would then depend on the moves.
     """
     if scenario.seed is not None:
         raise BKIncorrectParameterException(
@@ -195,7 +194,7 @@ def _run_until_stopped(world: PlayedWorld | NamedOrderWorld) -> tuple[Trace, boo
 def _without_moves(scenario: Scenario, *, is_quick: bool) -> tuple[Scenario, list[str], bool]:
     """Split a scenario into the scenario before the first move, and the moves that it contains.
 
-    The last value is False if the scenario cannot be played with `is_quick`, because its metadata
+    The third value is False if the scenario cannot be played with `is_quick`, because its metadata
     messages arrive in another order.
     """
     order = [int(name.split()[1]) for name in scenario.decisions if name.startswith("next ")]
@@ -219,7 +218,7 @@ def _without_moves(scenario: Scenario, *, is_quick: bool) -> tuple[Scenario, lis
         few = [move for move in moves if not (is_delivery(move) and move in world.metadata)]
         quick = _play(start, few, is_quick=True).scenario
         is_same = quick == scenario
-        if len(order) <= max(order):  # Decisions that are 0 have been left out.
+        if len(order) <= max(order):  # Decisions with the value 0 are omitted.
             is_same = run(quick, STEP_BUDGET).digest == run(scenario, STEP_BUDGET).digest
         if is_same:
             return start, few, True

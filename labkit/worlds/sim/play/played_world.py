@@ -1,11 +1,11 @@
 """A world that makes given moves and then stops, with all other messages still in flight.
 
-With `is_quick`, messages to and from the metadata server arrive by themselves: a player then
-chooses only among the messages that clients and bookies exchange.
+With `is_quick`, messages to and from the metadata server arrive by themselves, so a player chooses
+only among the messages that clients and bookies exchange.
 
-If the move is a power cut, the bookie loses power right after its last message before that move,
-even if other nodes have received messages since then. No node can tell the difference, because
-nodes influence each other only through messages.
+If the move is a power cut, the bookie loses power immediately after the last message that it
+received before this move, even if other nodes have received messages since then. No node can tell
+the difference, because nodes influence each other only through messages.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ In a chosen order, any positive value has the same effect.
 """
 
 WAIT_MS = 6000.0
-"""Duration of a wait, in which a request times out."""
+"""Duration of a wait, long enough for a request to time out."""
 
 FAILURES = {
     "lose": "a message of the connection {} is lost",
@@ -40,7 +40,9 @@ FAILURES = {
 
 
 class ImpossibleMoveError(BKIncorrectParameterException):
-    """A move delivers a message that is not in flight, or that must wait for another one."""
+    """A move is impossible, for example because its message is not in flight or must wait for
+    another one.
+    """
 
 
 class MovesMade(Exception):
@@ -50,12 +52,11 @@ class MovesMade(Exception):
 class InFlight(NamedTuple):
     """A message in flight.
 
-    name: for example `w>b0 2`, the third message from w to b0.
-    behind: the words of the message that must arrive first, or "" if this one can arrive now; a
-        connection delivers its messages in order.
-    is_void: whether it will be dropped, because its receiver has lost this connection.
-    can_fail: whether it can be lost or copied; a message that contains metadata, or that opens or
-        closes a connection, cannot.
+    name: for example `w>b0 2`, the third message from w to b0. behind: the words of the message
+    that must arrive first, because a connection delivers its messages in order. "" if this message
+    can arrive now. is_void: whether it will be dropped because its receiver has lost the
+    connection. can_fail: whether it can be lost or copied. This is false for messages that contain
+    metadata, or that open or close a connection.
     """
 
     name: str
@@ -70,9 +71,8 @@ class InFlight(NamedTuple):
 class MadeMove(NamedTuple):
     """A move that was made.
 
-    name: for example `crash b1 2`.
-    event_count: the number of events before the move took effect. A power cut can take effect
-        before earlier moves (see above).
+    name: for example `crash b1 2`. event_count: the number of events before the move took effect. A
+    power cut can take effect before earlier moves (see the module's docstring).
     is_void: whether it delivered a message that was dropped.
     """
 
@@ -83,7 +83,7 @@ class MadeMove(NamedTuple):
 
 
 Rest = Callable[[Sequence[Parcel]], int]
-"""Chooses among the messages that can arrive next, after the last move."""
+"""Chooses among the messages that can arrive next when there are no moves left."""
 
 
 def stop(possible: Sequence[Parcel]) -> int:
@@ -91,7 +91,7 @@ def stop(possible: Sequence[Parcel]) -> int:
 
 
 class PlayedWorld(LateSyncWorld):
-    """Makes the moves, then lets `rest` choose the messages."""
+    """Makes the moves, then lets `rest` choose each message."""
 
     def __init__(
         self,
@@ -105,14 +105,18 @@ class PlayedWorld(LateSyncWorld):
         failures = {move: value_of(move) for move in moves if not is_delivery(move)}
         decisions = {**scenario.decisions, **failures}
         self._steps: dict[Callable[[], None], str] = {}
-        """The steps that wait for a message from their client to itself, by their beginning."""
+        """Steps that wait for a message from their client to itself, by the function that begins
+        the step.
+        """
         self._took_effect: dict[str, int] = {}
-        """The number of events before each power cut and wait that was possible, as a move."""
+        """For each power cut or wait that was possible, as a move: the number of events before
+        it.
+        """
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
         """The decisions so far: those of the scenario, and one for each move and each delivery."""
         self.made: list[MadeMove] = []
-        """The moves so far, including those made after the given ones."""
+        """The moves so far, including those made after the given moves."""
         self._waiting = list(reversed(moves))
         self._is_quick = is_quick
         self._rest = rest

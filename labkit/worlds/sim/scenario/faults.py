@@ -1,7 +1,7 @@
-"""The faults of a scenario, as immutable objects. Each fault's docstring says what the fault does
-and what it does not do. The faults of the metadata server are in `metadata_faults`.
+"""The faults of a scenario, as immutable objects. The docstring of each fault says what it does and
+what it does not do. The faults of the metadata server are in `metadata_faults`.
 
-A fault strikes at the moment `when`. A fault with a duration ends after `for_ms` milliseconds. If
+A fault begins at the moment `when`. A fault with a duration ends after `for_ms` milliseconds. If
 that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap. When one of them
 ends, all faults of the same kind on the same target end with it.
 """
@@ -28,8 +28,8 @@ class Crash(Value):
     `torn` (half of each write survives). With `lot`, the fate of each operation is random, so a
     later operation may survive although an earlier one is lost. Decisions such as `lose disk b1 7`
     say how much of an operation is lost. In all cases except `kept`, the machine loses power, even
-    if its process is already dead, and its peers do not see their connections close. An event
-    reports only the death of a process. The node restarts after `down_ms` milliseconds. If that is
+    if its process is already dead, and its peers do not see their connections close. Only the death
+    of a process is reported as an event. The node restarts after `down_ms` milliseconds. If that is
     0, it stays down until a `Restart` or the epilogue.
     """
 
@@ -87,7 +87,7 @@ class Restart(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class Pause(Value):
     """A process is suspended, as by SIGSTOP or a long garbage collection, and resumes later.
-    Messages to the process are queued on its machine, and its timers are overdue when it resumes.
+    Meanwhile, messages to the process are queued on its machine, and its timers become overdue.
     """
 
     node: str
@@ -102,8 +102,8 @@ class Pause(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowStart(Value):
-    """When a bookie starts, it pauses for `extra_ms` between the steps: opening its disks,
-    registering, and serving.
+    """When a bookie starts, it pauses for `extra_ms` between opening its disks, registering, and
+    serving.
     """
 
     node: str
@@ -193,8 +193,8 @@ class BitRot(Value):
 
     Both the entry log and the index record which entry the data belongs to, and the writer's digest
     covers the entry, so the bookie or the reader notices the damage. As in BookKeeper, a journal
-    has no checksums: replay stops with an error at a record that it cannot parse, but damage to a
-    length or an id can make the bookie report that it does not have an entry that it has
+    has no checksums. Replay stops with an error at a record that it cannot parse. But if a length
+    or an id is damaged, the bookie may report that it does not have an entry that it has
     acknowledged. Random scenarios therefore never damage a journal.
     """
 
@@ -211,7 +211,7 @@ class BitRot(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplacedDisks(Value):
     """A bookie's machine loses power and comes back with empty directories: `all` of them, or only
-    those of the `journal` or the `ledgers`.
+    the `journal` or the `ledgers` directories.
 
     The bookie restarts after `down_ms` milliseconds. If that is 0, it stays down until a `Restart`
     or the epilogue. The cookie check then prevents it from serving.
@@ -289,8 +289,8 @@ class Loss(_LinkShare):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Duplication(_LinkShare):
-    """A `share` (0 to 1) of the messages arrives a second time later, as when a client resends a
-    request that has already arrived.
+    """A `share` (0 to 1) of the messages arrives a second time later, as if a client had resent a
+    request that had already arrived.
 
     The value of a decision such as `copy w>b0 2` is the interval in milliseconds.
     """

@@ -41,7 +41,7 @@ class SlowMetadata(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class HangingMetadata(Value):
     """The metadata server hangs, as ZooKeeper does during a long garbage collection or on a machine
-    that is swapping, and resumes later. Requests wait in the meantime, and the server's clock keeps
+    that is swapping, and resumes later. Meanwhile, requests wait, and the server's clock keeps
     running.
 
     If the hang lasts longer than the session timeout, the order of events afterwards is random. An
@@ -66,8 +66,8 @@ class LaggingMetadata(Value):
     """A node's metadata server lags `lag_ms` behind the others, so reads that do not set a watch
     return old data.
 
-    After the response to any other request, or after a watch fires, the node sees everything up to
-    that point.
+    After the response to any other request, or after a watch has fired, the node sees everything up
+    to that point.
     """
 
     node: str

@@ -14,7 +14,7 @@ FAULTS: dict[str, Callable[[str, Moment], Fault]] = {
     "pause": lambda node, when: Pause(node, when=when),
     "cut": lambda node, when: Partition((node,), when=when),
 }
-"""The faults that a reader can add to a node in the diagram of a run, by name."""
+"""The faults that can be added to a node in the diagram of a run, by name."""
 
 
 class CannotForkError(LabkitError):

@@ -2,7 +2,7 @@
 
 The same scenario produces the same run, event by event, in any process. A decision listed in
 `decisions` has the value given there. All other decisions are drawn from the seed, or are harmless
-if `seed` is None.
+if there is no seed.
 """
 
 import json
@@ -32,9 +32,9 @@ class Scenario(Value):
     correct system). With `in_turn`, the decisions `next 0`, `next 1`, ... determine which message
     in flight arrives next. Otherwise, messages arrive when they are due.
 
-    The workload may take at most `limit_s` seconds of virtual time. A step whose trigger never
-    occurs is abandoned once all other steps have ended. The epilogue then repairs all faults, cuts
-    the power of all bookies once if `ends_in_power_cut` is set, and reads every entry back.
+    The workload may take at most `limit_s` seconds of virtual time. A step whose trigger has not
+    occurred is abandoned once all other steps have ended. The epilogue then repairs all faults,
+    cuts the power of all bookies once if `ends_in_power_cut` is set, and reads every entry back.
     """
 
     cluster: Cluster = field(default_factory=Cluster)

@@ -1,7 +1,7 @@
 """Checks that a scenario is consistent: names must exist, and faults must fit their targets.
 
-Each function raises `BKIncorrectParameterException`, whose message names the part and the valid
-values.
+Each function raises `BKIncorrectParameterException` with a message that names the invalid part and
+the valid values.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ from labkit.worlds.sim.workload.publish import Publish
 from labkit.worlds.sim.workload.steps import Step, Write
 
 _RESERVED_NODES = (METADATA_SERVER, EPILOGUE)
-"""Names that occur in events, but that faults of a node cannot target."""
+"""Node names that occur in events, but cannot be the target of a fault."""
 _BOOKIE_FAULTS = (
     CrashAtOperation
     | SlowStart

@@ -37,7 +37,9 @@ CONFIG = StorageConfig(
     log_size_limit=2048,
     page_size=512,
 )
-"""Configures small files, and journals that are deleted as soon as they are no longer needed."""
+"""A configuration with small files, and with journals that are deleted as soon as they are no
+longer needed.
+"""
 
 StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
 """Opens a store: `LedgerStore` itself, or a variant with a bug."""

@@ -70,8 +70,8 @@ def from_data(data: Any, classes: Mapping[str, type[Any]] = CLASSES) -> Any:
                 )
             except TypeError as error:
                 raise BKIncorrectParameterException(f"{name}: {error}") from None
-            # Check the types here, because the system's own settings classes validate only
-            # relations between fields.
+            # Check the types here, because the system's own settings classes do not check the types
+            # of their fields.
             check_fields(value)
             return value
     return data

@@ -1,8 +1,8 @@
 """Checks the fields of scenario values. The error for an invalid field describes the valid values.
 
 A field's annotation determines its type, and its name determines its limits: fields with the same
-name have the same limits everywhere. Fields with annotations that scenario values do not use accept
-anything.
+name have the same limits everywhere. A field with an annotation that scenario values do not use
+accepts anything.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,15 +23,16 @@ _SHORT.maxstring = _SHORT.maxother = 80
 def check_fields(value: Any) -> None:
     """Check the fields of a dataclass. If a field requires a tuple, convert a list to a tuple.
 
-    Raises `BKIncorrectParameterException`, which names the field, its value and the valid values.
+    Raises `BKIncorrectParameterException` with a message that names the field, its value and the
+    valid values.
     """
     cls = type(value)
     if cls not in _RULES:
         _RULES[cls] = _rules_of(cls)
     for name, default, rule in _RULES[cls]:
         part = getattr(value, name)
-        # Skip default values: a search creates millions of scenarios, and most of their fields have
-        # default values.
+        # Skip default values for speed, because a search creates millions of scenarios, and most of
+        # their fields have default values.
         if part is default:
             continue
         if not rule.allows(part):
@@ -45,8 +46,8 @@ def check_fields(value: Any) -> None:
 class Rule(NamedTuple):
     """A rule for a field.
 
-    `allows` returns whether a value is valid. `describe` takes an invalid value, and returns a
-    description of the valid ones.
+    `allows` returns whether a value is valid. `describe` takes an invalid value and describes the
+    valid values.
     """
 
     allows: Callable[[Any], bool]

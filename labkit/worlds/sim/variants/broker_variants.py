@@ -27,14 +27,14 @@ def broker_with(**parts: type) -> type[Broker]:
 
 
 class ContinuesAfterFailedRollover(ManagedLedger):
-    """After a failed rollover, later entries are stored although the waiting ones have failed.
+    """After a failed rollover, later entries are stored although the waiting entries have failed.
 
     If the next ledger cannot be created, the entries that wait for it fail. Later entries are still
     accepted, and stored in the ledger that is created afterwards.
     """
 
     def abandon(self, error: LabkitError) -> None:
-        """Stop only if another broker owns it. Otherwise fail the waiting entries."""
+        """Stop only if another broker owns the topic. Otherwise, fail only the waiting entries."""
         if isinstance(error, ManagedLedgerFencedError):
             super().abandon(error)
         else:

@@ -63,9 +63,8 @@ async def ignore_cookie_mismatch(
 
 
 class _ListensLate(Registration):
-    """A bookie starts listening for expired sessions only after it has registered.
-
-    If a session expires in between, the bookie remains unregistered forever.
+    """A bookie starts listening for expired sessions only after it has registered. If its session
+    expires before that, the bookie remains unregistered forever.
     """
 
     def listen(self) -> None:

@@ -85,10 +85,9 @@ class IndexFirstAndTrusted(IndexFirst):
 
 
 class FenceNotFlushed(LedgerStore):
-    """If there are no new entries, a checkpoint writes only the mark.
-
-    The mark advances past a fence's record although the index header is still in memory. In
-    BookKeeper: `InterleavedLedgerStorage.flush`.
+    """If there are no new entries, a checkpoint writes only the mark. The mark then advances past a
+    fence's record although the index header is still in memory. In BookKeeper:
+    `InterleavedLedgerStorage.flush`.
     """
 
     def flush_entries(self, memtable: Memtable) -> None:

@@ -3,7 +3,7 @@
 A consumer behaves like the official clients: it looks up the topic, subscribes, grants permits for
 as many messages as it can hold, and acknowledges entries or parts of batches. It may request
 redelivery of unacknowledged messages, or reset the subscription to the first message. After any
-failure it opens a new connection and forgets its unacknowledged messages, which the broker then
+failure, it opens a new connection and forgets its unacknowledged messages, which the broker then
 redelivers.
 """
 
@@ -32,7 +32,7 @@ from labkit.worlds.sim.workload.topic_connection import RetryLookupError, TopicC
 
 _BACKOFF_S = 0.1
 _IDLE_S = 1.0
-"""How long a consumer waits for a message before it asks whether there are any more."""
+"""How long a consumer waits for a message before it asks whether there are more messages."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +52,7 @@ class Consume(Value):
     the first message once. `start_over_by` says how: with `seek`, or with `unsubscribe` and a new
     subscription of the same name.
 
-    A `reader` has a non-durable subscription: after any failure it resumes after the last message
+    A `reader` has a non-durable subscription. After any failure, it resumes after the last message
     that was delivered to it.
     """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from labkit.system.topic.chain.ledger_chain import Position
 
 _QUIET_TURNS = 5
-"""How often a consumer must ask in vain before it stops expecting more messages."""
+"""How many times a consumer must ask in vain before it expects no more messages."""
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 
 class Step(Protocol):
-    """Something that a client does: either one of labkit's steps or one of your own."""
+    """Something that a client does. Steps are either labkit's or your own."""
 
     @property
     def client(self) -> str: ...
@@ -41,13 +41,13 @@ class Write(Value):
 
     At most `window` adds are pending at a time. `every_ms` is the pause between adds in
     milliseconds, and `pause_ms` is an additional pause before the last add. Without `close`, the
-    ledger stays open, as if its writer had died.
+    ledger remains open, as if its writer had died.
 
     If `force_every` is not 0, the ledger uses deferred sync, and the writer forces the entries to
     disk after every `force_every` adds. Otherwise each entry is durable when it is acknowledged.
-    `explicit_lac_ms` is the interval at which the writer sends its LastAddConfirmed if no entry
-    carries it (0: never). The copies of an entry span `racks` racks if that many are available.
-    With `enforce_racks`, the write fails if they are not.
+    `explicit_lac_ms` is the interval at which the writer sends its LastAddConfirmed separately if
+    no entry contains it (0: never). The copies of an entry span `racks` racks if that many are
+    available. With `enforce_racks`, the write fails if they are not.
 
     With `delay_ensemble_change`, the writer replaces a failed bookie only if too few bookies are
     left. The writer fails if an add has not been acknowledged within `quorum_timeout_ms` (0: no
@@ -145,7 +145,7 @@ class Read(Value):
     """Read a ledger up to LastAddConfirmed without recovery, `polls` times.
 
     Each poll continues where the previous one ended, `poll_ms` milliseconds later. With
-    `long_poll_ms`, a poll makes a bookie wait up to that long for the next entry, and reads only
+    `long_poll_ms`, a poll asks a bookie to wait up to that long for the next entry, and reads only
     that entry.
 
     Without `long_poll_ms`, `lac` determines how a poll obtains LastAddConfirmed: "read" asks as

@@ -29,8 +29,7 @@ _NOT_RESPONSES = (
     BaseCommand.CLOSE_PRODUCER,
     BaseCommand.CLOSE_CONSUMER,
 )
-"""Commands that a broker sends without a request, or that do not contain the id of their request.
-"""
+"""Commands that a broker sends without being asked, or that do not contain the id of a request."""
 
 OnCommand = Callable[[BaseCommand, bytes], None]
 """Receives a command from the broker, and the message that follows it."""

@@ -7,7 +7,7 @@ The state of a node consists of
     for a bookie or the metadata server  all messages received, in order
 
 If a node receives the same message in the same state again, its reaction is compared with the
-table. A difference means that the node depends on something other than its messages and its memory.
+table. If they differ, the node depends on something other than its messages and its memory.
 """
 
 from collections.abc import Sequence
@@ -43,11 +43,11 @@ class EnoughLearned(Exception):
 
 
 class DirectedWorld(ChosenOrderWorld):
-    """Delivers one message from each channel in `path`, in this order, and then prefers messages
-    whose effect is unknown.
+    """Delivers one message from each channel in `path`, in this order. After that, it prefers
+    messages whose effect is unknown.
 
-    Once no message is in flight, nothing more can be learned: with `stops`, the run ends. Otherwise
-    the clock advances.
+    Once no message is in flight, nothing more can be learned. With `stops`, the run then ends.
+    Otherwise, the clock advances.
     """
 
     def __init__(
@@ -65,7 +65,9 @@ class DirectedWorld(ChosenOrderWorld):
         self.first: WorldState | None = None
         """The state at the first choice."""
         self.possible_failures: list[str] = []
-        """Further failures that are possible in this run, each as the decision that causes it."""
+        """Additional failures that are possible in this run. Each is given as the decision that
+        causes it.
+        """
         self._table = learned
         self._failures = failures
         self.path = path
@@ -175,7 +177,9 @@ class DirectedWorld(ChosenOrderWorld):
         return known[0]
 
     def _record_losable(self, parcel: Parcel) -> None:
-        """Record that a parcel with frames between a bookie and a client can be lost."""
+        """Record that the parcel can be lost, if it contains frames between a bookie and a
+        client.
+        """
         ends = parcel.link.source, parcel.link.target
         if parcel.purpose is Purpose.FRAMES and METADATA_SERVER not in ends:
             self.possible_failures.append(f"lose {parcel}")

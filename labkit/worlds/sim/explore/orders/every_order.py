@@ -7,23 +7,22 @@ depends only on its state and the message that it receives, so the real code run
 pair (`directed_world`). The search then explores the states of the world with a table of the
 results (`transition_table`):
 
-    1  Explore depth first from the first choice, visiting each state of the world once. If the
-       effect of a message is not known yet, run the real code, add everything that this run shows
-       to the table, and apply all checks to it.
-    2  For each state without messages in flight, run one order that leads there to its end,
-       including the epilogue, and apply all checks.
-    3  Start over until the table no longer changes.
+    1 Explore depth first from the first choice, visiting each state of the world once. If the
+    effect of a message is not known yet, run the real code, add everything learned from this run to
+    the table, and apply all checks to the run. 2 For each state without messages in flight, pick
+    one order that leads to it, run it to the end (including the epilogue), and apply all checks. 3
+    Repeat both steps until the table no longer changes.
 
 If two orders differ only in which of two nodes receives its message first, no node can tell them
 apart, so only one of them is tried (`TransitionTable.choices`).
 
 As a result, every possible reaction of a node to a message and every reachable state of the world
-has been checked. With `crashes` and `losses`, all this is repeated for each combination of
-failures, up to the given numbers (`injected_failures`).
+has been checked. With `crashes` and `losses`, all this is repeated for each combination of up to
+that many failures (`injected_failures`).
 
-Limitations: disk operations take no time; a crashed bookie restarts immediately; no timeout fires;
-and if no node can distinguish several orders, only one of them is checked, even for a promise that
-compares times on two nodes.
+This search has limitations. Disk operations take no time, a crashed bookie restarts immediately,
+and no timeout fires. If no node can distinguish several orders, only one of them is checked, even
+for a promise that compares times on two nodes.
 """
 
 import gc
@@ -48,8 +47,8 @@ from labkit.worlds.sim.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """The result for all orders or, unless `complete`, for the orders tried before the search
-    stopped.
+    """The result for all orders, or for the orders tried before the search stopped if it is not
+    `complete`.
 
     failure_combinations  number of combinations of crashes and losses, including none
     states                number of states of the world
@@ -144,7 +143,7 @@ class _Search:
         """The failures that are currently injected."""
         self._combination_count = self._state_count = self._end_count = self._order_count = 0
         self._broken_end_count = 0
-        """Totals over the combinations of failures tried before."""
+        """Totals over the combinations of failures that have already been tried."""
         self._run_count = 0
         self._orders: dict[WorldState, int] = {}
         self._ends: list[WorldState] = []
@@ -179,7 +178,8 @@ class _Search:
         self._combination_count += 1
         self._state_count += len(self._orders)
         self._end_count += len(self._ends)
-        # States are recorded in post-order, so the last entry is the root's, which holds the total.
+        # States are recorded in post-order, so the last entry is that of the root and holds the
+        # total.
         self._order_count += next(reversed(self._orders.values()), 0)
         self._broken_end_count += sum(self._is_broken[world_state] for world_state in self._ends)
         return is_complete

@@ -1,10 +1,9 @@
-"""Computes a fingerprint of a program's memory. Programs with equal fingerprints behave in the same
-way from then on.
+"""Computes a fingerprint of a program's memory. Two programs with the same fingerprint will behave
+in the same way.
 
 A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
-coroutines together with the instructions at which they wait. It ignores everything that only
-identifies an object or reveals its age: addresses, times (all floats), and the numbers of tasks and
-futures.
+coroutines together with the instructions at which they wait. It ignores whatever only identifies an
+object or reveals its age: addresses, times (all floats), and the numbers of tasks and futures.
 
 The traversal does not enter the simulation's own objects, which are the same for all programs.
 """
@@ -50,7 +49,7 @@ _WORLD_OBJECTS = (
     World,
 )
 _NOT_STATE = ("_number", "_name", "__dict__", "__weakref__")
-"""The numbers of tasks and futures only reveal when they were created."""
+"""Task and future numbers only reveal when the task or future was created."""
 
 
 def fingerprint(roots: Iterable[Any]) -> bytes:

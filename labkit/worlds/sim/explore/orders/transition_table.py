@@ -36,11 +36,11 @@ class TransitionTable:
     def __init__(self, scenario: Scenario) -> None:
         self.nodes = (*scenario.cluster.names, *scenario.clients, METADATA_SERVER)
         self.node_of: list[int] = []
-        """For each channel, the index of the node that receives from it."""
+        """The index of the node that receives from each channel."""
         self.is_metadata: list[bool] = []
-        """For each channel, whether the metadata server sends or receives on it."""
+        """Whether the metadata server sends or receives on each channel."""
         self.reactions: dict[int, dict[Arrival, Reaction]] = {}
-        """For each node state, the node's reaction to each message."""
+        """The reaction to each message, by node state."""
         self.outcome_count = 0
         self._numbers: dict[object, int] = {}
         self._channels: dict[str, int] = {}
@@ -91,16 +91,15 @@ class TransitionTable:
         return WorldState(states, _add_messages({}, tuple(sent)))
 
     def choices(self, world_state: WorldState) -> list[Arrival]:
-        """Return the messages to try next: all messages that can arrive next or, if these are
-        enough, only those that are sent to one particular node.
+        """Return the messages to try next. These are all messages that can arrive next, or only
+        those sent to one particular node if they are enough.
 
         Messages to different nodes commute: both nodes react in the same way, whichever message
-        arrives first. This method therefore looks for a node that must receive one of the messages
-        already in flight to it before it can receive any message on a channel that is now empty.
-        Every order is then equivalent to one that starts with one of these messages. (In the
-        literature, such messages are called a persistent set.) Which messages these are depends on
-        what a node can send according to the table, so the search starts over whenever the table
-        has grown.
+        arrives first. This method therefore looks for a node that must receive a message already in
+        flight to it before a message can arrive on any of its empty channels. Every order is then
+        equivalent to an order that starts with one of the messages to this node. (The literature
+        calls such messages a persistent set.) The result depends on what nodes can send according
+        to the table, so the search starts over whenever the table has grown.
         """
         heads = [(channel, messages[0]) for channel, messages in world_state.channels]
         by_node: dict[int, list[Arrival]] = {}
@@ -112,12 +111,11 @@ class TransitionTable:
         return heads
 
     def _others_can_send(self, world_state: WorldState, node_index: int) -> bool:
-        """Return whether the next message that the node receives may be one that is not in flight
-        yet.
+        """Return whether the node may next receive a message that is not in flight yet.
 
-        The result may be True although no such message can arrive first: this method assumes that
-        all messages that could ever be in flight can arrive in any order, and that each node can
-        reach every state to which these messages lead.
+        The result may be True even if no such message can arrive first. This method assumes that
+        all messages that could ever be in flight can arrive in any order. It also assumes that each
+        node can reach every state to which these messages lead.
         """
         non_empty = {channel for channel, _ in world_state.channels}
         in_flight = {

@@ -1,10 +1,10 @@
 """Makes bookies fail while their disks are busy: during a flush, at the end of a journal, after a
 compaction.
 
-A storage bug shows up only if a crash falls between two particular disk operations out of
-thousands. A scenario of this kind therefore contains little else: one or two ledgers, a reader that
-keeps the run going until the disk work is done, and crashes during this work. Sometimes each bookie
-has several ledger directories.
+A storage bug shows up only if a crash occurs between two particular disk operations out of
+thousands. A scenario of this kind therefore contains little else than one or two ledgers, a reader
+that keeps the run going until the disk work is done, and crashes during this work. Sometimes each
+bookie has several ledger directories.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,9 @@ def with_busy_disks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _during_a_flush(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash during a flush, often after a restart, so that LastLogMark is in an earlier journal."""
+    """Crash during a flush, often after a restart, so that LastLogMark points into an earlier
+    journal.
+    """
     flush_ms = draw.one_of(10, 30, 100)
     cluster = replace(
         cluster, flush_interval_ms=flush_ms, ledger_directories=draw.one_of(1, 2, 2, 3)

@@ -1,9 +1,9 @@
 """Adds consumers with subscriptions of all types to scenarios with brokers.
 
-Meanwhile, their connections to the brokers are cut, reset and slowed down, their clients pause, and
-a new owner of the topic cannot read the entries that the previous owner stored. The consumers
-acknowledge batches in parts, request redelivery, and reset their subscriptions to the first
-message. Some consumers are readers, and some share the keys of a subscription.
+Meanwhile, their connections to the brokers are cut, reset and slowed down, and their clients pause.
+Sometimes a new owner of the topic cannot read the entries that the previous owner stored. The
+consumers acknowledge batches in parts, request redelivery, and reset their subscriptions to the
+first message. Some consumers are readers, and some share the keys of a subscription.
 """
 
 from collections.abc import Callable
@@ -80,8 +80,8 @@ def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
 def _with_unreadable_entries(draw: ScenarioRandom, scenario: Scenario) -> Scenario:
     """Make entries unreadable for the topic's new owner.
 
-    All brokers but the first are killed. As soon as the topic has a new owner, which has not cached
-    any of the entries, all bookies are killed.
+    All brokers but the first are killed. All bookies are killed as soon as the topic has a new
+    owner, which has not cached any of the entries.
     """
     cluster = scenario.cluster
     killed = On("batch.stored", draw.number(2, 10))

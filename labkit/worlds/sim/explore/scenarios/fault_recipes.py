@@ -1,9 +1,10 @@
 """Combines faults with the steps that they affect, and chooses the details at random.
 
-A fault rarely causes harm on its own, but it may do so if it coincides with a client's actions. For
+A fault is rarely harmful on its own, but it may be if it coincides with a client's actions. For
 example, a ledger is recovered while its writer is alive, while its bookies restart, or while it is
-deleted. Or a client needs data that a disk has lost, or a bookie that is unavailable. The clients
-of a recipe have distinct names, because the checks identify recoveries by the client's name.
+being deleted. Or a client needs data that a disk has lost, or a bookie that is unavailable. The
+clients of a recipe have distinct names, because the checks identify recoveries by the client's
+name.
 """
 
 from collections.abc import Callable
@@ -66,8 +67,8 @@ def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Make the metadata store hang.
 
-    If autorecovery runs, the lost-bookie delay is usually 0, because a delay would hide a bug in
-    which the list of bookies is read too early. Half of these scenarios have no other faults,
+    If autorecovery runs, the lost-bookie delay is usually 0, because a longer delay would hide a
+    bug that reads the list of bookies too early. Half of these scenarios have no other faults,
     because other faults can make the auditor's requests fail, and the auditor then restarts.
     """
     cluster = scenario.cluster

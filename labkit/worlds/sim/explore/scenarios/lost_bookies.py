@@ -1,11 +1,11 @@
 """Keeps bookies down until they count as lost, or makes an operator reformat them.
 
 Ledgers of lost bookies are marked, copied and recovered. This takes longer than a usual workload:
-the bookie's session must expire, the lost-bookie delay must pass, a repair must copy the entries,
-and if a ledger is open, a worker waits for a grace period before it fences the ledger's writer. All
-this takes ten seconds longer if the metadata store was silent or another node becomes the auditor.
-Such a scenario therefore contains a client that keeps working until the repair is done, so that the
-run does not end earlier.
+the bookie's session must expire, the lost-bookie delay must pass, and a repair must copy the
+entries. If a ledger is open, a worker also waits for a grace period before it fences the ledger's
+writer. All this takes ten seconds longer if the metadata store was silent or another node becomes
+the auditor. Such a scenario therefore contains a client that keeps working until the repair is
+done, so that the run does not end earlier.
 """
 
 from collections.abc import Callable
@@ -76,7 +76,7 @@ def _with_slow_copies(
 ) -> Scenario:
     """Make a second bookie fail during a slow repair, and come back later.
 
-    The ledger is then marked again, but in the end no copy is missing.
+    The ledger is then marked again, but no copy is missing in the end.
     """
     slow = replace(
         config,

@@ -1,4 +1,4 @@
-"""Makes clients use rarer features, and makes operators disable autorecovery.
+"""Makes clients use less common features, and makes operators disable autorecovery.
 
 The features are deferred sync, explicit LACs, long polls, LACs read from a single bookie, racks,
 and topic owners without brokers.
@@ -24,7 +24,7 @@ def with_other_clients(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def _with_rarer_requests(step: Step, draw: ScenarioRandom) -> Step:
-    """Let writers and readers use rarer features.
+    """Let writers and readers use less common features.
 
     Not all ledgers use deferred sync, because it does not support ensemble changes.
     """

@@ -100,8 +100,8 @@ def with_topic_upkeep(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
         max_ranges_in_node=draw.one_of(1, 1000),
         entry_cache_size_bytes=draw.one_of(0, 100, 16 * 1024 * 1024),
     )
-    # Usually disable deduplication, which delays trimming: its cursor advances past a ledger only
-    # when the next snapshot is stored.
+    # Usually disable deduplication. It delays trimming, because its cursor advances past a ledger
+    # only when the next snapshot is stored.
     is_deduplicated = draw.chance(0.3)
     broker = replace(
         broker, managed_ledger=managed_ledger, broker_deduplication_enabled=is_deduplicated

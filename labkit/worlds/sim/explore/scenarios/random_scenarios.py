@@ -1,9 +1,9 @@
 """Generates whole scenarios from a seed: cluster, workload, faults, and random decisions.
 
-The scenarios do not target individual bugs. They create conditions in which bugs show up: small
-ledgers, so that the last entries matter; clusters without a spare bookie; ledgers that are
-recovered by other clients; and simultaneous faults. A search that finds the known bugs may
-therefore also find an unknown one.
+The scenarios do not target individual bugs. They create conditions in which bugs tend to show up:
+clusters without a spare bookie, ledgers that are so small that the last entries matter, ledgers
+that are recovered by other clients, and simultaneous faults. A search that finds the known bugs may
+therefore also find unknown ones.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _QUORUMS = (
     *((1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (2, 2, 2), (3, 3, 3), (3, 2, 1), (3, 2, 2)),
     *((4, 3, 2), (4, 2, 2), (5, 3, 2)),
 )
-"""E, Qw and Qa. The common combination is more frequent."""
+"""Combinations of E, Qw and Qa. The usual one is drawn more often."""
 
 _NETWORKS: tuple[tuple[Fault, ...], ...] = (
     (),

@@ -1,7 +1,7 @@
 """Generates whole scenarios with brokers from a seed: topics change owners while producers send.
 
-A producer is connected to a broker over TCP, which neither loses nor reorders messages. If a broker
-received only the second of two messages, it could not know about the first. The links between
+A producer is connected to a broker over TCP, which neither loses nor reorders messages. A broker
+that received only the second of two messages could not know about the first. The links between
 producers and brokers are therefore only cut, reset or slowed down.
 """
 

@@ -1,7 +1,7 @@
 """Faults that affect topics and brokers.
 
-In these scenarios, a topic has two owners at once, is taken over slowly, or is unloaded. Or the
-metadata store hangs, or a bookie is lost.
+In these scenarios, a topic has two owners at once, is taken over slowly, or is unloaded. In others,
+the metadata store hangs or a bookie is lost.
 """
 
 from dataclasses import replace

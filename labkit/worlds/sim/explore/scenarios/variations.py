@@ -1,9 +1,9 @@
 """Lists the variations of random scenarios, and the share of scenarios in which each occurs.
 
 Each variation has its own random stream, so that adding a row or changing a share does not affect
-any other values drawn from a seed. This matters because documented findings refer to seeds. Rows
-with the same stream name share one stream. The rows are applied in order, because some replace the
-workload or the faults added by earlier rows.
+any other values drawn from a seed. This matters because documentation refers to findings by seed.
+Rows with the same stream name share one stream. The rows are applied in order, because some replace
+the workload or the faults added by earlier rows.
 """
 
 from collections.abc import Callable
@@ -84,7 +84,9 @@ TOPIC_VARIATIONS_AFTER_STORM = (
     Variation("unloads", 0.1, with_unloads),
     Variation("settings", 1 / 4, with_other_settings),
 )
-"""For scenarios with brokers, after the storm, which draws from all clients and bookies."""
+"""For scenarios with brokers, after the storm, because the storm draws from all clients and
+bookies.
+"""
 
 
 def with_variations(

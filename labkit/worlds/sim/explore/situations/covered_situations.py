@@ -1,8 +1,8 @@
 """Lists the situations that a search counts. Each is an event that happens during an activity.
 
 The list was written by hand. It covers the points at which BookKeeper's protocol must coordinate
-two parties: two clients of a ledger, a bookie and its disks, a session and the work that depends on
-it, a repair and the ledger.
+two parties, such as two clients of a ledger, a bookie and its disks, a session and the work that
+depends on it, or a repair and the ledger.
 """
 
 from labkit.system.trace.events import Event

@@ -1,8 +1,8 @@
 """Aims a search at rare situations by mutating scenarios that came close to them.
 
-A new seed does not reach a situation more easily because other seeds have come close to it. This
-module therefore stores the latest scenarios that reached each situation, picks a situation that few
-or no seeds have reached, and mutates one of two kinds of scenarios:
+If some seeds come close to a situation, this does not help the next seed to reach it. This module
+therefore stores the latest scenarios that reached each situation, picks a situation that few or no
+seeds have reached, and mutates one of two kinds of scenarios:
 
     a scenario that reached the situation       by changing its seed and its faults
     a scenario that reached only its activity   by injecting the situation's event at that moment
@@ -47,7 +47,9 @@ class Aim:
         self._situations = situations
 
     def add(self, seeds: int, reached: Mapping[str, Reached]) -> None:
-        """Record what later runs reached, `seeds` of which had a seed of their own."""
+        """Record what further runs reached. `seeds` is how many of them were generated from a
+        seed.
+        """
         self.seeds += seeds
         for name, new in reached.items():
             if (old := self.reached.get(name)) is None:
@@ -92,7 +94,7 @@ class Aim:
         return bool(self.reached[situation.name].latest or self._near(situation))
 
     def _near(self, situation: Situation) -> list[Scenario]:
-        """Return scenarios that reached the situation's activity, possibly together with another
+        """Return scenarios that reached the situation's activity, possibly with a different
         event.
         """
         return [
