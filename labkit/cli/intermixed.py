@@ -8,9 +8,9 @@ from typing import Any
 class IntermixedParser(argparse.ArgumentParser):
     """Accepts `labkit grade ada --out reports bob`, with the positional arguments `ada` and `bob`.
 
-    If options separate the positional arguments that belong to one list, argparse accepts only
-    those before the first option. `parse_known_intermixed_args` accepts all of them, but subparsers
-    do not call it.
+    If options separate the positional arguments of a list, argparse accepts only the arguments
+    before the first option. `parse_known_intermixed_args` accepts all of them, but subparsers do
+    not call it.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -101,7 +101,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             data = join_with_lengths(bodies)
             self.progress.moved_bytes += len(data)
-            # Write all frames at once, because a system call per frame would cost more than the
+            # Write all frames together, because a system call per frame would cost more than the
             # frame itself.
             self._transport.write(data)
             if self.progress.has_unread:

@@ -1,7 +1,7 @@
 """A rate-limited log for the errors of a server's peers, written to standard error.
 
 A peer can cause any number of errors, so at most `LINES` messages are logged per `PERIOD_S`,
-followed by one that says how many were suppressed.
+followed by a message that says how many were suppressed.
 """
 
 import asyncio

@@ -55,8 +55,8 @@ class TraceStreamError(LabkitError):
 
 
 class TraceEndedError(TraceStreamError):
-    """The node stopped sending rows, because this listener is too slow or there are too many of
-    them.
+    """The node stopped sending rows, because this listener is too slow or the node has too many
+    listeners.
     """
 
 

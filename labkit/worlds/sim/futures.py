@@ -55,7 +55,9 @@ class Run(Protocol):
     @property
     def decided_at_us(self) -> Mapping[str, int]: ...
     def future(self, moment_us: int, seed: int) -> "Run":
-        """Run the future of a moment with this seed. Raises `SimulationError`."""
+        """Run a future of this moment, with decisions drawn from this seed. Raises
+        `SimulationError`.
+        """
 
 
 @dataclass(frozen=True, slots=True)

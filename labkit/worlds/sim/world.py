@@ -231,8 +231,8 @@ class World:
         await wait([ended for _, started, ended in runs if started.done()], deadline)
 
     def _schedule(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Schedule a step. Return a future that is done when the step starts, and one that is done
-        when the step ends, however it ends.
+        """Schedule a step. Return two futures. The first is done when the step starts, and the
+        second when the step ends for whatever reason.
         """
         node = self.clients[step.client]
         started: asyncio.Future[None] = self.loop.create_future()

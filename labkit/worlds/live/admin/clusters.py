@@ -93,7 +93,7 @@ async def _ready(_: Call) -> object:
 
 
 async def _health(call: Call) -> object:
-    """Check that there are enough bookies for a ledger.
+    """Check that enough bookies are writable for a new ledger.
 
     The response is a plain `ok`, as Pulsar's tools expect.
     """

@@ -68,7 +68,7 @@ _PLAIN = {
 async def _peek(call: Call) -> object:
     """Return the n-th entry that the subscription has not acknowledged.
 
-    The Java client takes 404 for the end of the backlog, so all other errors use a different
+    The Java client interprets 404 as the end of the backlog, so other errors have a different
     status.
     """
     count = call.path_number(4)

@@ -1,4 +1,4 @@
-"""The HTTP paths for topics, including those of the other topic modules.
+"""The HTTP paths for topics, including the paths defined in the other topic modules.
 
 In Pulsar: `broker/admin/v2/PersistentTopics.java`, `broker/lookup/v2/TopicLookup.java`.
 """

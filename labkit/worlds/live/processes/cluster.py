@@ -176,7 +176,7 @@ class LocalCluster:
         """Start ZooKeeper, all bookies and all brokers, and return once all of them serve clients.
 
         Raises `NodeStateError` if the cluster is already running. If a process cannot be started,
-        stops those that are already running, and raises `LabkitError`.
+        stops the processes that are already running and raises `LabkitError`.
         """
         if self._is_started:
             raise NodeStateError("this cluster is already running: await its stop() first")

@@ -383,7 +383,8 @@ def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings
     """Check that the store kept every promise and contains nothing that was never added."""
     promised = set(bookie.promised)
     for promise, data in bookie.requests.items():
-        # Skip deleted ledgers: nothing is promised about them, but their data may still exist.
+        # Skip deleted ledgers, because the bookie promises nothing about them, and their data may
+        # still exist.
         if promise.ledger_id in bookie.deleted:
             continue
         kept = _is_kept(store, bookie, promise, data)

@@ -120,7 +120,7 @@ def in_processes(
 
     Items are taken as late as possible. At most about `_BATCH_SIZE` * (`jobs` + 1) results are
     pending at any time, so a new item may depend on all results except the pending ones. If `jobs`
-    is 0, there is one process per processor.
+    is 0, one process per processor is used.
     """
     jobs = jobs or os.cpu_count() or 1
     remaining = iter(items)
@@ -174,7 +174,7 @@ def _judge_all(
 ) -> list[list[Finding]]:
     with without_garbage_collection():
         findings = [run_and_check(scenario_of(each, variant), checks)[0] for each in scenarios]
-    # Collect only young objects: collecting all of them would take as long as half a run.
+    # Collect only young objects, because a full collection would take as long as half a run.
     gc.collect(1)
     return findings
 

@@ -271,7 +271,7 @@ def _smaller(number: int) -> Iterator[int]:
 
 
 def _rounder(number: float) -> Iterator[float]:
-    """Yield numbers that are smaller or have fewer digits, but never 0, which often means "no
+    """Yield numbers that are smaller or have fewer digits. Never yield 0, which often means "no
     limit".
     """
     candidates = (1, 10, 100, 1000, float(f"{number:.1g}"), float(f"{number:.2g}"))

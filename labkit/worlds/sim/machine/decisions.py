@@ -140,8 +140,8 @@ class DecisionSeries:
 
 
 class Decisions:
-    """All decisions of a run. Those in `chosen` have the given values. All others are drawn from
-    the seed, or are 0 if there is no seed.
+    """All decisions of a run. Decisions in `chosen` have the given values. All others are drawn
+    from the seed, or are 0 without a seed.
     """
 
     def __init__(

@@ -55,7 +55,8 @@ class DiskFaults:
         so.
         """
         self.call_count = 0
-        """Number of calls so far, including those before restarts. Each call has its own decisions.
+        """Number of calls so far, including calls before restarts. Each call has its own
+        decisions.
         """
         self.calls: list[DiskCall] = []
         """The finished calls."""
@@ -137,7 +138,7 @@ class DiskWorker:
         self._record(call, begin)
         reach = self._reach.value_of(number, 0.5, lambda draw: float(int(1 + draw * 8)))
         self._controller.stop_at = len(self._controller.operations) + int(reach)
-        # The caller no longer exists, so nobody needs the result.
+        # The caller no longer exists, so ignore the result.
         with suppress(CrashError, OSError, LabkitError):
             call()
 

@@ -23,7 +23,7 @@ from labkit.worlds.sim.machine.interrupt import interrupt_of_this_thread
 from labkit.worlds.sim.machine.process import PROCESS, Process, TaskList
 
 TIME_LIMIT_S = 3600.0
-"""The virtual time that a run may take."""
+"""The maximum virtual time of a run."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -280,7 +280,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     raise
                 except BaseException as error:  # noqa: BLE001 - the handler reports it
                     self._report_error(repr(error), error, process)
-            # Keep the steps of a paused process in order, and drop those of a dead process.
+            # Keep the steps of a paused process in order, and drop the steps of a dead process.
             elif process.is_alive:
                 process.held_steps.append(handle)
         if self._interrupt.was_asked:
@@ -351,7 +351,7 @@ class SimLoop(asyncio.BaseEventLoop):
             heapreplace(polls, (due, next(numbers), handle))
 
     def _end_all_tasks(self) -> None:
-        """End all tasks, including those that start while others end, because the run is over."""
+        """End all tasks because the run is over, including tasks that start while others end."""
         lists = [self.tasks, *(process.tasks for process in self._processes)]
         ended: set[asyncio.Task[Any]] = set()
         while remaining := [

@@ -165,7 +165,7 @@ class SimMetadataStore:
             self._wake.clear()
             self._heard_at = self._loop.time()
             # Notifications may have been lost with the old connection, so send the list of watches.
-            # The server reports those that have fired.
+            # The server reports which of them have fired.
             watches = list(self._watches)
             connection.send([("session", self._owner, self._session_id, watches)])
             await self._ping(connection)

@@ -31,7 +31,9 @@ class End:
         self.on_bodies: OnBodies | None = None
         self.is_open = True
         self.number = 0
-        """The number of this connection among those that one node has opened to the other."""
+        """The number of this connection among the connections that one node has opened to the
+        other.
+        """
         self.due = 0.0
         """When the newest parcel to this end is due. Later parcels cannot arrive earlier."""
         self.newest: Parcel | None = None

@@ -79,7 +79,7 @@ class Played:
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """The clients that write nothing."""
+        """The clients that do not write."""
         writers = [step.client for step in self.start.workload if isinstance(step, Write)]
         return tuple(name for name in self.start.clients if name not in writers)
 

@@ -114,7 +114,9 @@ class PlayedWorld(LateSyncWorld):
         """
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
         self.decided = dict(scenario.decisions)
-        """The decisions so far: those of the scenario, and one for each move and each delivery."""
+        """The decisions so far: the scenario's decisions, and one for each move and each
+        delivery.
+        """
         self.made: list[MadeMove] = []
         """The moves so far, including those made after the given moves."""
         self._waiting = list(reversed(moves))

@@ -189,7 +189,7 @@ class BitRot(Value):
     """One bit flips in a file at rest: in the bookie's largest `journal`, `entry log` or `index`
     file, at the relative position `part` (0 to 1). With `size`, one bit flips in each byte of a
     block of `size` bytes, as when a disk returns a damaged sector of 512 bytes. Nothing happens if
-    there is no such file.
+    the bookie has no such file.
 
     Both the entry log and the index record which entry the data belongs to, and the writer's digest
     covers the entry, so the bookie or the reader notices the damage. As in BookKeeper, a journal
@@ -309,7 +309,7 @@ class Reordering(_LinkShare):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Partition(Value):
-    """The network is cut between the nodes in `side` and those in `others`.
+    """The network between the nodes in `side` and the nodes in `others` is cut.
 
     If `others` is empty, it stands for all other nodes, including the metadata server `zk`.
     direction: `both`, `out` (messages sent by `side` are held back) or `in`. Messages that are

@@ -22,7 +22,7 @@ class CannotForkError(LabkitError):
 
 
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
-    """Return the trigger that injects a fault at that event of the run.
+    """Return a trigger with which a fault is injected at that event of the run.
 
     Raises `CannotForkError` if the cluster is not up yet at that event, or if the epilogue has
     already started.

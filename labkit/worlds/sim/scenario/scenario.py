@@ -2,7 +2,7 @@
 
 The same scenario produces the same run, event by event, in any process. A decision listed in
 `decisions` has the value given there. All other decisions are drawn from the seed, or are harmless
-if there is no seed.
+without a seed.
 """
 
 import json

@@ -85,8 +85,8 @@ class IndexFirstAndTrusted(IndexFirst):
 
 
 class FenceNotFlushed(LedgerStore):
-    """If there are no new entries, a checkpoint writes only the mark. The mark then advances past a
-    fence's record although the index header is still in memory. In BookKeeper:
+    """Without new entries, a checkpoint writes only the mark. The mark then advances past a fence's
+    record although the index header is still in memory. In BookKeeper:
     `InterleavedLedgerStorage.flush`.
     """
 

@@ -2,7 +2,7 @@
 
 A variant replaces one real component, but only in runs of scenarios that select the variant. The
 replacement is the real code with one rule changed. Its docstring describes the change. The storage
-bugs are those of `storage_variants`.
+bugs are imported from `storage_variants`.
 
 `labkit.worlds.sim.explore.counterexamples` contains the smallest known scenario in which each
 variant breaks a promise.

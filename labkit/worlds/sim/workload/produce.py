@@ -15,7 +15,7 @@ from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 
 _BATCH_SIZE = 10
-"""Number of messages in one receive."""
+"""Maximum number of messages to receive at once."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

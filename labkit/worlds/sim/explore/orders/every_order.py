@@ -2,10 +2,10 @@
 
     every_order(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))
 
-There are millions of orders, so the real code does not run once per order. A node's reaction
-depends only on its state and the message that it receives, so the real code runs once for each such
-pair (`directed_world`). The search then explores the states of the world with a table of the
-results (`transition_table`):
+Running the real code once for each of the millions of orders would take too long. But a node's
+reaction depends only on its state and the message that it receives, so the real code runs only once
+for each such pair (`directed_world`). The search then explores the states of the world with a table
+of the results (`transition_table`):
 
     1 Explore depth first from the first choice, visiting each state of the world once. If the
     effect of a message is not known yet, run the real code, add everything learned from this run to
@@ -178,7 +178,7 @@ class _Search:
         self._combination_count += 1
         self._state_count += len(self._orders)
         self._end_count += len(self._ends)
-        # States are recorded in post-order, so the last entry is that of the root and holds the
+        # States are recorded in post-order, so the last entry belongs to the root and holds the
         # total.
         self._order_count += next(reversed(self._orders.values()), 0)
         self._broken_end_count += sum(self._is_broken[world_state] for world_state in self._ends)

@@ -91,8 +91,8 @@ class TransitionTable:
         return WorldState(states, _add_messages({}, tuple(sent)))
 
     def choices(self, world_state: WorldState) -> list[Arrival]:
-        """Return the messages to try next. These are all messages that can arrive next, or only
-        those sent to one particular node if they are enough.
+        """Return the messages to try next. These are either all messages that can arrive next, or
+        only the messages to one particular node if these are enough.
 
         Messages to different nodes commute: both nodes react in the same way, whichever message
         arrives first. This method therefore looks for a node that must receive a message already in

@@ -5,7 +5,7 @@
     storm                    adds faults to a scenario
     scenario_random          draws values from a seed, and nodes and events of a cluster
 
-The functions in that table:
+These modules contain the functions in that table:
 
     fault_recipes faults together with the steps that they affect lost_bookies bookies that stay
     away, or come back empty busy_disks crashes during a flush, a journal rollover or a compaction

@@ -72,7 +72,7 @@ def _full_at_syncs(draw: ScenarioRandom) -> list[Fault]:
 
 
 def _wrong_clocks(draw: ScenarioRandom) -> list[Fault]:
-    """Set clocks wrong by seconds, hours or years, and make some of them run at the wrong rate."""
+    """Set clocks off by seconds, hours or years, and make some of them run at the wrong rate."""
     return [
         ClockSkew(
             draw.node(),

@@ -150,8 +150,8 @@ def with_formatted_bookies(scenario: Scenario, draw: ScenarioRandom) -> Scenario
     """Replace the workload: write to a ledger, and format its bookies.
 
     The ledger is recovered while its writer pauses, and most or all of its bookies are formatted
-    before the writer's last add. There are no other ledgers, because formatting destroys all data
-    on these bookies.
+    before the writer's last add. The workload has no other ledgers, because formatting destroys all
+    data on these bookies.
     """
     size = min(3, scenario.cluster.bookies)
     quorum = draw.number(1, size)

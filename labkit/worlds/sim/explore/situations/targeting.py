@@ -1,8 +1,8 @@
 """Aims a search at rare situations by mutating scenarios that came close to them.
 
-If some seeds come close to a situation, this does not help the next seed to reach it. This module
-therefore stores the latest scenarios that reached each situation, picks a situation that few or no
-seeds have reached, and mutates one of two kinds of scenarios:
+New seeds do not learn from earlier seeds that came close to a situation. This module therefore
+stores the latest scenarios that reached each situation, picks a situation that few or no seeds have
+reached, and mutates one of two kinds of scenarios:
 
     a scenario that reached the situation       by changing its seed and its faults
     a scenario that reached only its activity   by injecting the situation's event at that moment
