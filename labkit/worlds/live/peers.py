@@ -4,10 +4,10 @@ For each peer, a process buffers the received part of an incomplete frame, and t
 peer has not read yet. Each connection limits its own unread bytes (`is_writable`). This module
 enforces the limits on all connections together:
 
-    memory While more than `max_memory_mb` is held, no connection is writable, and only the
-    connection with the oldest incomplete frame may receive data. Peers that have been behind for
-    `PATIENCE_S` are then dropped, starting with the one that has been behind longest, until the
-    total is within the limit.
+    memory       While more than `max_memory_mb` is held, no connection is writable, and only the
+                 connection with the oldest incomplete frame may receive data. Peers that have been
+                 behind for `PATIENCE_S` are then dropped, starting with the peer that has been
+                 behind longest, until the total is within the limit.
     time         A peer is dropped if it does not complete a frame, or does not read the last bytes
                  of a closed connection, within `FRAME_TIMEOUT_S`.
     connections  A connection beyond `max_connections` replaces the oldest one that has never sent
@@ -54,10 +54,11 @@ _MIB = 1024 * 1024
 class PeerLimits:
     """Limits on all peers of a process.
 
-    max_connections: the maximum number of connections to a server. max_memory_mb: the maximum
-    memory held for all peers, in MiB. The minimum is 20, so that a few frames fit. max_frame_bytes:
-    the maximum frame size in bytes, including the length prefix. It can be from 1024 to 5 MiB, the
-    size of the largest frame that labkit's own clients send and accept.
+    max_connections: the maximum number of connections to a server.
+    max_memory_mb: the maximum memory held for all peers, in MiB. The minimum is 20, so that a few
+        frames fit.
+    max_frame_bytes: the maximum frame size in bytes, including the length prefix. It can be from
+        1024 to 5 MiB, the size of the largest frame that labkit's own clients send and accept.
 
     BookKeeper does not limit all connections together, so two of the keys exist only in labkit.
 

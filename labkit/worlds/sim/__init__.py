@@ -24,12 +24,13 @@ A scenario is a single immutable value that consists of
 
 A world runs a scenario:
 
-    world starts the nodes, runs the workload, then the epilogue chosen_order a world in which a
-    decision picks the next message to arrive epilogue/ repairs all faults and reads everything run,
-    trace runs a scenario and returns the run as an object futures other futures of a run: when did
-    a broken promise become inevitable? future_world a world that repeats a run up to a moment, and
-    then makes new decisions run_link describes a run and one of its moments in a link that anyone
-    can open
+    world         starts the nodes, runs the workload, then the epilogue
+    chosen_order  a world in which a decision picks the next message to arrive
+    epilogue/     repairs all faults and reads everything
+    run, trace    runs a scenario and returns the run as an object
+    futures       other futures of a run: when did a broken promise become inevitable?
+    future_world  a world that repeats a run up to a moment, and then makes new decisions
+    run_link      describes a run and one of its moments in a link that anyone can open
 
 The whole package follows one rule: every random choice of a run is a named decision. A failing run
 is therefore described by a small dictionary of decisions, and shrinking the run means removing

@@ -84,10 +84,12 @@ class Selection(Value):
 class _Link(Value):
     """Base class of links.
 
-    kind: the first word of the link. content_name: what the link contains, for error messages.
-    classes: the classes whose instances the link may contain, by name. digest: the digest of what
-    the link contains. code: the learner's code that the run used, as text that is never executed.
-    "" if the link does not include this code, and None if only labkit's own code ran.
+    kind: the first word of the link.
+    content_name: what the link contains, for error messages.
+    classes: the classes whose instances the link may contain, by name.
+    digest: the digest of what the link contains.
+    code: the learner's code that the run used, as text that is never executed. "" if the link does
+        not include this code, and None if only labkit's own code ran.
     """
 
     kind: ClassVar[str]
@@ -152,11 +154,12 @@ class _Link(Value):
 class RunLink(_Link):
     """What a link to a run contains.
 
-    digest: the digest of the run's trace, or of the fork's trace if there is a fork. view,
-    selection: the name of the view, and what is selected in it. other: the scenario of a fork that
-    the timeline shows next to the run, or None. version: the version of labkit that made the link.
+    digest: the digest of the run's trace, or of the fork's trace if there is a fork.
+    view, selection: the name of the view, and what is selected in it.
+    other: the scenario of a fork that the timeline shows next to the run, or None.
+    version: the version of labkit that made the link.
     at: the `seq` of the last event shown, or -1 before the first. In a timeline with a fork, this
-    is the number of the step.
+        is the number of the step.
     """
 
     kind = "run"

@@ -97,7 +97,8 @@ class World:
             raise self._error
 
     async def outlast(self) -> None:
-        """Check whether the steps that are still running end after all faults have been repaired.
+        """Check whether the steps that are still running end now that all faults have been
+        repaired.
 
         Call this after `run`. It does nothing if the order of messages is chosen, because such a
         run usually reaches the epilogue before the first request times out.

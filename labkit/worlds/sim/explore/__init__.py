@@ -19,7 +19,7 @@ A run that never ends has no trace, so `shrink` rejects findings of `EveryRunEnd
 `labkit search` runs this search from the command line. `labkit.views.spark.search` runs it on Spark
 and keeps a table of all runs. `tools/search` uses the table for searches that run for hours.
 
-    orders/ tries every order of a small scenario's messages instead of a sample
+    orders/   tries every order of a small scenario's messages instead of a sample
 
 A search that finds nothing proves nothing, but `every_order` can prove that a small scenario breaks
 no promise. Both the search and `every_order` rely on two properties of `labkit.worlds.sim`: every

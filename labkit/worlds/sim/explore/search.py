@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 _Item = TypeVar("_Item")
 
 _BATCH_SIZE = 8
-"""Number of scenarios that a process gets at a time."""
+"""Number of scenarios that are passed to a process at a time."""
 
 _BROKERS_EVERY = 5
 

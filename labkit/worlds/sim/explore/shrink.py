@@ -49,7 +49,9 @@ _FIXED = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The shrunk scenario, how it breaks its promise, and how many runs and seconds this took."""
+    """The shrunk scenario, how it breaks its promise, and how many runs and seconds the shrinking
+    took.
+    """
 
     scenario: Scenario
     verdict: Verdict

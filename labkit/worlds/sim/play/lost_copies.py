@@ -15,7 +15,7 @@ def lost_copy(events: Sequence[Event], lost_syncs: Mapping[int, int]) -> Verdict
     """Return the verdict about the first lost copy, or None if no copy has been lost.
 
     lost_syncs: the `seq` of each event that reports the sync of a record that the disk has since
-    lost, with the `seq` of the power cut.
+        lost, with the `seq` of the power cut.
     """
     for sync, cut in lost_syncs.items():
         bookie, ledger, entry = events[sync].node, events[sync].ledger, events[sync].entry

@@ -38,7 +38,8 @@ class PlayCurve:
     took effect.
 
     move: the number and the words of the move that increased the share most. None while it is
-    unknown, or if no move made a difference. before, after: the shares before and after this move.
+        unknown, or if no move made a difference.
+    before, after: the shares before and after this move.
     remaining: an estimate of how many more moves will be tried.
     """
 

@@ -52,11 +52,12 @@ class MovesMade(Exception):
 class InFlight(NamedTuple):
     """A message in flight.
 
-    name: for example `w>b0 2`, the third message from w to b0. behind: the words of the message
-    that must arrive first, because a connection delivers its messages in order. "" if this message
-    can arrive now. is_void: whether it will be dropped because its receiver has lost the
-    connection. can_fail: whether it can be lost or copied. This is false for messages that contain
-    metadata, or that open or close a connection.
+    name: for example `w>b0 2`, the third message from w to b0.
+    behind: the words of the message that must arrive first, because a connection delivers its
+        messages in order. "" if this message can arrive now.
+    is_void: whether it will be dropped because its receiver has lost the connection.
+    can_fail: whether it can be lost or copied. This is false for messages that contain metadata, or
+        that open or close a connection.
     """
 
     name: str
@@ -71,8 +72,9 @@ class InFlight(NamedTuple):
 class MadeMove(NamedTuple):
     """A move that was made.
 
-    name: for example `crash b1 2`. event_count: the number of events before the move took effect. A
-    power cut can take effect before earlier moves (see the module's docstring).
+    name: for example `crash b1 2`.
+    event_count: the number of events before the move took effect. A power cut can take effect
+        before earlier moves (see the module's docstring).
     is_void: whether it delivered a message that was dropped.
     """
 
@@ -174,7 +176,7 @@ class PlayedWorld(LateSyncWorld):
             self.made.append(MadeMove(move, FAILURES[kind].format(what), count))
 
     def finish_moves(self) -> None:
-        """Add the failures after the last delivery to the moves.
+        """Add failures that follow the last delivery to the moves.
 
         Raises `ImpossibleMoveError` if there is still a message to deliver.
         """

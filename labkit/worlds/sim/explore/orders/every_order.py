@@ -7,11 +7,12 @@ reaction depends only on its state and the message that it receives, so the real
 for each such pair (`directed_world`). The search then explores the states of the world with a table
 of the results (`transition_table`):
 
-    1 Explore depth first from the first choice, visiting each state of the world once. If the
-    effect of a message is not known yet, run the real code, add everything learned from this run to
-    the table, and apply all checks to the run. 2 For each state without messages in flight, pick
-    one order that leads to it, run it to the end (including the epilogue), and apply all checks. 3
-    Repeat both steps until the table no longer changes.
+    1  Explore depth first from the first choice, visiting each state of the world once. If the
+       effect of a message is not known yet, run the real code, add everything learned from this
+       run to the table, and apply all checks to the run.
+    2  For each state without messages in flight, pick one order that leads to it, run it to the
+       end (including the epilogue), and apply all checks.
+    3  Repeat both steps until the table no longer changes.
 
 If two orders differ only in which of two nodes receives its message first, no node can tell them
 apart, so only one of them is tried (`TransitionTable.choices`).

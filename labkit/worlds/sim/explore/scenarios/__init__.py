@@ -7,12 +7,14 @@
 
 These modules contain the functions in that table:
 
-    fault_recipes faults together with the steps that they affect lost_bookies bookies that stay
-    away, or come back empty busy_disks crashes during a flush, a journal rollover or a compaction
-    bad_machines replaced disks, failing reads, disks full at a sync, wrong clocks other_clients
-    clients that use less common features, topic owners without brokers other_settings other
-    settings of storage, writers, autorecovery and brokers consumers consumers of topics, which
-    disconnect and may share keys topic_faults takeovers, repairs and unloading of topics
+    fault_recipes            faults together with the steps that they affect
+    lost_bookies             bookies that stay away, or come back empty
+    busy_disks               crashes during a flush, a journal rollover or a compaction
+    bad_machines             replaced disks, failing reads, disks full at a sync, wrong clocks
+    other_clients            clients that use less common features, topic owners without brokers
+    other_settings           other settings of storage, writers, autorecovery and brokers
+    consumers                consumers of topics, which disconnect and may share keys
+    topic_faults             takeovers, repairs and unloading of topics
 
 A seed always generates the same scenario. Start with `variations` and `storm`.
 """

@@ -2,7 +2,7 @@
 compaction.
 
 A storage bug shows up only if a crash occurs between two particular disk operations out of
-thousands. A scenario of this kind therefore contains little else than one or two ledgers, a reader
+thousands. A scenario of this kind therefore contains little more than one or two ledgers, a reader
 that keeps the run going until the disk work is done, and crashes during this work. Sometimes each
 bookie has several ledger directories.
 """

@@ -53,7 +53,7 @@ class Aim:
         self.seeds += seeds
         for name, new in reached.items():
             if (old := self.reached.get(name)) is None:
-                continue  # Earlier code may have counted other situations.
+                continue  # An earlier version of the code may have counted other situations.
             first_seeds = [each for each in (old.first_seed, new.first_seed) if each is not None]
             self.reached[name] = Reached(
                 old.by_seeds + new.by_seeds,
