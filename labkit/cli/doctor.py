@@ -229,7 +229,7 @@ def memory(needed_mib: int = MEMORY_NEEDED_MIB) -> CheckResult:
 
 
 def cgroup_memory_left_mib(folder: Path) -> int | None:
-    """Return how many MiB are left within a control group's memory limit, or None without a
+    """Return how many MiB are left within a control group's memory limit, or None if it has no
     limit.
     """
     for limit_name, used_name, stat_name, cache in CGROUP_FILES:

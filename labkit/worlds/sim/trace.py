@@ -30,7 +30,7 @@ class Trace:
 
     decisions       all decisions whose value is not 0, by name
     decided_at_us   the virtual time at which each of them was made
-    struck          the faults that struck, each with its virtual time (µs)
+    struck          the faults that occurred, each with its virtual time (µs)
     parcels         the messages that were not lost: link, number, and the times (µs) at which they
                     were sent and due; messages that arrived together can be listed as one
     choices         for a scenario that runs `in_turn`: the number of candidates for each choice
