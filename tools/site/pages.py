@@ -213,6 +213,7 @@ def _run_sphinx(
         "html_css_files": ["site.css"],
         "html_js_files": [(name, {"type": "module"}) for name in ("landing.js", "play.js")],
         "html_show_sourcelink": False,
+        "html_show_copyright": False,
         "html_copy_source": False,
         "nb_execution_mode": "off",
         "nb_ipywidgets_js": {},
