@@ -194,7 +194,7 @@ def _position_rule(position: Position, state: CursorState) -> str:
     if any(each.lower < position <= each.upper for each in state.ranges):
         return "Above mark-delete, every entry in a range is acknowledged, including its upper end."
     if any(each.lower == position for each in state.ranges):
-        return "A range is open below: it does not contain the entry at its lower end."
+        return "A range is open at the lower end: it does not contain the entry at its lower end."
     return (
         "This entry is above mark-delete (positions consist of ledger and entry) and in no range."
     )
