@@ -50,7 +50,7 @@ def test_a_wrong_order_is_refused_with_two_messages_that_were_sent(
     ("wrong", "reason", "shown"),
     [
         ("mark-delete alone", "every entry in a range is acknowledged", "redelivered"),
-        ("closed below", "open below", "would never be delivered again"),
+        ("closed below", "open at the lower end", "would never be delivered again"),
         ("open above", "including its upper end", "redelivered"),
         ("before mark-delete", "its own entry", "redelivered"),
         (
