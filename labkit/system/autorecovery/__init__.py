@@ -1,19 +1,19 @@
-"""Autorecovery automatically replaces lost copies of entries.
+"""Autorecovery replaces lost copies of entries automatically.
 
-An instance of autorecovery (`daemon.AutoRecovery`) runs either in a process of its own or in every
-bookie process in which autorecovery is not disabled. Each instance runs a replication worker and
-takes part in the election of the auditor. Instances communicate only through nodes in the metadata
-store.
+An instance of autorecovery (`daemon.AutoRecovery`) runs in a process of its own, or in a bookie's
+process unless autorecovery is disabled there. Each instance runs a replication worker and takes
+part in electing the auditor. Instances communicate only through nodes in the metadata store.
 
-    auditor    marks ledgers with missing copies, at once and periodically (`auditor`)
+    auditor    marks ledgers with missing copies, when bookies leave and periodically (`auditor`)
     worker     locks a marked ledger, copies the missing entries to other bookies, and only then
                changes the ledger's metadata (`worker`, `replicator`)
-    bookie     periodically deletes its entries of closed ledgers whose metadata no longer lists it,
+    bookie     periodically deletes entries of closed ledgers whose metadata no longer lists it,
                because they were copied elsewhere while it was away (`overreplicated`)
 
 Terms:
     missing            a bookie that should be registered but is not
-    lost               a bookie that an audit found missing for too long; it marks its ledgers
+    lost               a bookie that an audit found missing for too long; the audit marks its
+                       ledgers
     under-replicated   a fragment with missing copies, or a ledger with such a fragment
     mark, lock         nodes in the metadata store; a ledger is marked first, then locked by a
                        worker. If the lock is released, or its holder dies, the mark remains.
@@ -29,13 +29,12 @@ Invariants:
     (`underreplication`).
  4. An uncertain response from the metadata store, or an unsettled list of bookies, never causes a
     ledger to be marked or anything to be deleted (`auditor`, `checker`, `metadata_silence`).
- 5. A bookie does not delete its copies of a ledger whose metadata lists the bookie, or is about to
+ 5. A bookie does not delete its copies of a ledger if the metadata lists the bookie, or is about to
     list it (`overreplicated`).
 
 An instance uses one metadata session, which owns the instance's vote and locks. If the session is
 lost, or if it is unknown whether a request was carried out, the instance stops, and its owner
-starts a new instance. Any other error stops the instance and the bookie that runs in the same
-process.
+starts a new one. Any other error stops the instance, and also the bookie in the same process.
 
 Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `metadata_silence`,
 `missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`, `checker`,
@@ -44,17 +43,17 @@ Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `met
 
 Differences from BookKeeper:
   - After the metadata store has been silent, no bookie counts as lost for ten seconds or two
-    session timeouts, whichever is longer. An auditor never counts the bookie in its own process
-    as lost.
+    session timeouts, whichever is longer. The bookie in the auditor's own process never counts as
+    lost.
   - A new auditor also applies the lost-bookie delay to bookies that left before its election, and
     gives a grace period to bookies that lost their sessions at the same time as the previous
     auditor.
-  - During a repair, a bookie receives only the entries that striping assigns to it. The worker
-    reads the next entries (in one request, if every bookie has all entries) while earlier ones are
-    being stored. If there are too few bookies, it repairs as much as it can, and a bookie that lost
-    copies may get them back.
+  - During a repair, a bookie receives only the entries that striping assigns to it. While entries
+    are being stored, the worker already reads the next ones (in one request, if every bookie has
+    all entries). If there are too few bookies, the worker repairs as much as it can, and may give
+    copies back to a bookie that lost them.
   - A worker that could not repair a ledger retries as soon as a bookie registers.
-  - Checks verify digests, and test entries from all parts of a fragment (`fragments`).
+  - Checks verify digests, and test entries from all parts of a fragment (see `fragments`).
   - All fragments of an open ledger except the last count as closed, no matter which
     LastAddConfirmed the bookies report, because a new segment begins after LastAddConfirmed.
   - If a bookie of an open ledger is merely read-only, the writer is not fenced.
@@ -63,6 +62,6 @@ Differences from BookKeeper:
   - If a bookie cannot list its entries, the replicas check reads them.
   - A bookie does not delete its copies of an under-replicated ledger, copies that it received
     recently, or the record that a ledger is fenced.
-  - A ledger that spans too few racks is marked only if its copies can be moved to suitable bookies.
+  - A ledger on too few racks is marked only if its copies can be moved to suitable bookies.
     A copy on an unregistered bookie still counts as a copy in that bookie's rack.
 """

@@ -12,8 +12,8 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
     """Return when to mark the ledgers of missing bookies, or None if no bookie is missing.
 
     `missing` maps each missing bookie to the time from which its absence is measured. A single
-    bookie may be restarting, so it has `delay_s` to come back. Two or more count as lost at once,
-    because an entry may have only one copy left. As a result, the delay does not help if two
+    missing bookie may be restarting, so it gets `delay_s` to come back. Two or more count as lost
+    at once, because some entries may have only one copy left. The delay is therefore useless if two
     bookies restart at the same time.
     """
     if not missing:
@@ -26,8 +26,8 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
 def lost_bookies_by_ledger(
     ledgers: Iterable[tuple[int, LedgerMetadata]], not_lost: Collection[str]
 ) -> dict[int, list[str]]:
-    """Return the lost bookies, sorted, of each ledger whose metadata lists any in any ensemble; a
-    bookie is lost unless `not_lost` contains it.
+    """Return the sorted lost bookies of each ledger that lists any in one of its ensembles.
+    A bookie is lost if it is not in `not_lost`.
     """
     ledgers_of: dict[str, list[int]] = {}
     for ledger_id, metadata in ledgers:

@@ -1,4 +1,4 @@
-"""The auditor, which marks ledgers with missing copies. A cluster has one auditor.
+"""The auditor, which marks ledgers with missing copies. Each cluster has one auditor.
 
     a bookie leaves       mark its ledgers after the lost-bookie delay (0 by default), or at once if
                           another bookie is also missing
@@ -6,14 +6,14 @@
     once a week           check the copies of all ledgers
     if configured         count the copies of every entry, and report missing ones
     if configured         compare the ensembles of closed ledgers with the rack policy
-    the delay is written  audit at once, if the delay was set to 0 or to its current value
+    the delay is written  audit at once if the delay was set to 0 or to its current value
 
 The intervals are the defaults of `config`. While a bookie is missing, all periodic checks wait,
 because they would mark the bookie's ledgers before it counts as lost.
 
 If the metadata store stops responding for a while, sessions of running bookies may expire. After
-such a silence, the auditor discards an audit that was in progress, and no bookie counts as lost
-before the end of a grace period (`metadata_silence`).
+such a silence, the auditor discards the audit in progress, and no bookie counts as lost until
+a grace period has ended (`metadata_silence`).
 
 In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 `AuditorCheckAllLedgersTask.java`, `AuditorPlacementPolicyCheckTask.java`.
@@ -48,14 +48,14 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 WhenToAudit = Callable[[Mapping[str, float], float, float], float | None]
 _LEDGERS_AT_ONCE = 100
-"""Reading the metadata of one ledger at a time takes minutes; reading all of it at once takes too
-much memory.
+"""Reading the metadata of one ledger at a time takes minutes, and reading all of it at once takes
+too much memory.
 """
 
 
 class Auditor:
-    """Invariant: a ledger is marked only on the basis of data that was read while the metadata
-    store responded without interruption; if the store does not respond, no bookie counts as lost.
+    """Invariant: the auditor marks a ledger only on the basis of data that it read while the
+    metadata store was responding. If the store does not respond, no bookie counts as lost.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class Auditor:
     ) -> None:
         """`manager` and `bookies` must not be shared, because only one task can wait for changes.
 
-        `own_bookie` is the bookie in this process ("" if there is none); it always counts as
-        registered.
+        `own_bookie` is the bookie in this process, which always counts as registered ("" if there
+        is none).
         """
         self._client = client
         self._recorder = client.recorder
@@ -87,7 +87,7 @@ class Auditor:
         self._watched = WatchedNodes(client.store)
         self._missing = MissingBookies(silence)
         self._delay_s = self._delay_version = -1
-        """The lost-bookie delay and its node's version; -1 before they are read."""
+        """The lost-bookie delay, and the version of its node; -1 until they are read."""
         self._is_requested = False
         """Whether a requested audit is pending."""
         self._audit_at = inf
@@ -119,12 +119,11 @@ class Auditor:
         self._checks.append(PeriodicCheck(interval_s, partial(check, path), last_ms))
 
     async def run(self, *, had_another: bool) -> None:
-        """Audit forever; `had_another` says whether the cluster already had an auditor before this
-        one.
+        """Audit forever. `had_another` is whether the cluster has already had another auditor.
 
         Raises `MetadataUnavailableError`.
         """
-        # Bookies that have a cookie but are not registered count as missing from now on.
+        # From now on, bookies that have a cookie but are not registered count as missing.
         expected = await all_bookies(self._client.store)
         now = self._now()
         self._missing.begin(expected, await self._alive(), now, had_another=had_another)
@@ -139,7 +138,7 @@ class Auditor:
     # Lost bookies
 
     async def _audit_if_due(self) -> None:
-        # Clear the event first, because a change during the reads must wake the auditor again.
+        # Clear the event first, so that a change during the reads wakes the auditor again.
         self._watched.changed.clear()
         alive = await self._alive()
         now = self._now()
@@ -149,7 +148,7 @@ class Auditor:
         due: float | None = now
         if not self._is_requested:
             due = self._when_to_audit(missing.since, self._delay_s, now)
-        # Even an audit on request waits for grace periods to end.
+        # Even a requested audit waits for grace periods to end.
         self._audit_at = inf if due is None else max(due, missing.settled_at)
         if self._audit_at <= now and await self._audit_bookies():
             self._bookie_check.reschedule(self._now())
@@ -185,8 +184,8 @@ class Auditor:
 
         Return False if autorecovery was disabled or the metadata store was silent in the meantime.
         """
-        # Read the metadata before the list of bookies, because reading the metadata takes a long
-        # time, and the list must be recent.
+        # Read the metadata before the list of bookies. Reading the metadata takes a long time, and
+        # the list must be recent.
         ledgers = await self._all_metadata()
         if not await self._manager.is_enabled():
             return False
@@ -195,14 +194,14 @@ class Auditor:
         were_alive = [bookie for bookie in missing.tracked if bookie not in missing.since]
         registered = await self._alive()
         if not missing.no_silence_since_update:
-            return False  # The bookies may have seemed missing only because of the silence.
+            return False  # The bookies may seem missing only because of the silence.
         missed_by_ledger = lost_bookies_by_ledger(ledgers, {*registered, *were_alive})
         for bookie in sorted(set().union(*missed_by_ledger.values())):
             self._recorder.record("bookie.lost", peer=bookie)
         for ledger_id, missed in missed_by_ledger.items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
-        # If bookies left during the audit, look at them at once, because no watch will report them.
+        # No watch will report bookies that left during the audit, so look at them at once.
         self._audit_at = self._now()
         left_meanwhile = [bookie for bookie in were_alive if bookie not in registered]
         missing.forget_lost(left_meanwhile, self._audit_at)
@@ -231,7 +230,7 @@ class Auditor:
         try:
             is_new_mark = await self._manager.mark(ledger_id, missed)
         except BKMetadataSerializationException as error:
-            # The ledger is already marked, so a worker will repair it despite the malformed mark.
+            # The ledger is marked, so a worker will repair it even though the mark is malformed.
             self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
             return
         if is_new_mark:
@@ -251,7 +250,7 @@ class Auditor:
         self, check: Callable[[int], Awaitable[None]], recorded_at: str
     ) -> bool:
         for ledger_id in await self._client.list_ledgers():
-            # Checking all ledgers may take hours, and bookies may leave in the meantime.
+            # Checking all ledgers may take hours, during which bookies may leave.
             await self._audit_if_due()
             if self._missing.since or not await self._manager.is_enabled():
                 return False
@@ -270,15 +269,15 @@ class Auditor:
             await self._mark(ledger_id, missed)
 
     async def _check_placement(self, recorded_at: str) -> bool:
-        """Report the closed ledgers that violate the rack policy, and mark those of them whose
-        copies can be moved.
+        """Report closed ledgers that violate the rack policy. Mark those whose copies can be
+        moved.
         """
         writable = await self._client.writable_bookies()
         try:
             policy = await self._client.context.watcher.policy()
         except BKMetadataSerializationException as error:
             self._recorder.record("placement.unmet", explanation=str(error))
-            return True  # The check cannot be done without a policy.
+            return True  # Without a policy, there is nothing to check.
         for ledger_id, metadata in await self._all_metadata():
             if metadata.state is not LedgerState.CLOSED:
                 continue

@@ -12,21 +12,21 @@ class BookieJoins:
     def __init__(self, bookies: BookieWatch) -> None:
         self._bookies = bookies
         self._alive: tuple[str, ...] | None = None
-        """The registered bookies; None until `run` has read the list."""
+        """The registered bookies, or None until `run` has read the list."""
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
         """Watch the list of registered bookies forever."""
         while True:
             self._alive = (await self._bookies.now()).alive
-            # Replace the event, so that a task that calls `wait` again waits for the next change.
+            # Replace the event, so that a task that waits again waits for the next change.
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
             await self._bookies.changed()
 
     async def wait(self, registered: Collection[str]) -> None:
-        """Wait until a bookie registers that was not in `registered`, or that has left in the
-        meantime.
+        """Wait until a bookie registers that was not in `registered`, or that was in it but has
+        since left.
         """
         present = set(registered)
         while self._alive is None or present.issuperset(self._alive):

@@ -46,8 +46,8 @@ class LedgerChecker:
     async def check(self, ledger: LedgerView) -> list[UnderreplicatedFragment]:
         """Return the fragments with missing copies. Raises `MetadataUnavailableError`.
 
-        If the metadata store was silent during the check, missing copies are checked again, because
-        the client could not look up bookies.
+        If the metadata store was silent during the check, the client could not look up bookies, so
+        missing copies are checked again.
         """
         while True:
             registered = (await self._bookies.now()).alive
@@ -68,10 +68,10 @@ class LedgerChecker:
         return found
 
     async def _fragments(self, ledger: LedgerView, reads: BookieReads) -> list[Fragment]:
-        """Return the fragments to check, without the last one if nothing was written to it.
+        """Return the fragments to check, except the last one if nothing was written to it.
 
-        Even if the last fragment of an open ledger has no confirmed entry, its first entry may have
-        been written. The fragment is checked as if it ended with this entry, unless every bookie
+        The last fragment of an open ledger may have no confirmed entry although its first entry has
+        been written. Such a fragment is checked as if it ended with this entry, unless every bookie
         that should have the entry responds that it does not exist.
         """
         *others, last = fragments_of(ledger.metadata, ledger.last_confirmed)

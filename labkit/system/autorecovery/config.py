@@ -19,23 +19,23 @@ class AutoRecoveryConfig:
     Names and defaults are BookKeeper's, except that `rereplication_entry_batch_size` is the size of
     a sliding window, and its default of 100 comes from Pulsar's `conf/bookkeeper.conf`.
 
-    Auditor: An interval of 0 turns a periodic check off, but the bookie check always runs once when
-    an auditor is elected. `lost_bookie_recovery_delay_s` is used only if the metadata store has no
-    valid delay.
+    Auditor: An interval of 0 turns a periodic check off, except that the bookie check always runs
+    once when an auditor is elected. `lost_bookie_recovery_delay_s` is used only if the metadata
+    store contains no valid delay.
 
-    Auditor and worker: The check of a fragment reads the first and the last entry from each bookie,
-    and `auditor_ledger_verification_percentage` percent of its other entries, drawn at random.
+    Auditor and worker: To check a fragment, they read its first and last entries from each bookie,
+    and a random `auditor_ledger_verification_percentage` percent of its other entries.
 
     If `min_num_racks_per_write_quorum` is above 0, new copies are placed on different racks, and
     the auditor's placement check reports closed ledgers whose copies are on too few racks. With
     `repaired_placement_policy_not_adhering_bookie_enabled`, the worker moves such copies.
 
     Worker: Up to `rereplication_entry_batch_size` entries are stored at a time, and up to twice as
-    many are read in advance. `replication_rate_by_bytes` limits the bytes stored per second, added
-    up over all targets (-1: no limit). After `open_ledger_rereplication_grace_period_ms`, an open
-    ledger that still has missing copies is recovered, which fences its writer. A ledger that still
-    has missing copies after a repair remains locked for up to
-    `lock_release_of_failed_ledger_grace_period_ms`; after an error, the worker pauses for
+    many are read in advance. `replication_rate_by_bytes` limits the total bytes stored per second
+    on all targets (-1: no limit). If an open ledger still has missing copies after
+    `open_ledger_rereplication_grace_period_ms`, it is recovered, which fences its writer. If copies
+    are missing after a repair, the ledger remains locked for up to
+    `lock_release_of_failed_ledger_grace_period_ms`. After an error, the worker pauses for
     `rw_rereplicate_backoff_ms`.
 
     Raises `BKIncorrectParameterException` if a value is out of range.

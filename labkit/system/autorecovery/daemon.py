@@ -1,4 +1,4 @@
-"""One instance of autorecovery: election, auditor, worker, and a watch on their session.
+"""An instance of autorecovery: election, auditor, worker, and a watch on their session.
 
 In BookKeeper: `replication/AutoRecoveryMain.java`.
 """
@@ -26,7 +26,7 @@ from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Functions and classes that lessons and simulations can replace."""
+    """Functions and classes that lessons and simulations may replace."""
 
     when_to_audit: WhenToAudit = when_to_audit
     underreplicated_indexes: UnderreplicatedIndexes = underreplicated_indexes
@@ -35,11 +35,11 @@ class Rules:
 
 
 class AutoRecovery:
-    """Runs a replication worker and a candidate for auditor; both use the same metadata session.
+    """Runs a replication worker and a candidate for auditor, which share a metadata session.
 
     The session, which belongs to `client`, owns the candidate's vote and the worker's locks. If an
-    error leaves the state of the vote or a lock unknown, the instance ends, and its owner starts a
-    new instance in a new session.
+    error leaves the state of the vote or a lock unknown, the instance ends, and its owner starts
+    a new one with a new session.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class AutoRecovery:
         follows_silence: bool = False,
     ) -> None:
         """`name` identifies this instance in its vote and locks. No other instance may share
-        `client`. `own_bookie` is the bookie in whose process this instance runs.
-        `follows_silence` means that the metadata store may have been silent just before, so that
-        sessions of running bookies may have expired.
+        `client`. `own_bookie` is the bookie in whose process this instance runs. Set
+        `follows_silence` if the metadata store may just have been silent, because the sessions of
+        running bookies may have expired.
         """
         self._name = name
         self._own_bookie = own_bookie
@@ -67,7 +67,7 @@ class AutoRecovery:
         self._rules = rules or Rules()
 
     async def run(self) -> None:
-        """Run until cancelled, or until one component raises an error, and raise that error."""
+        """Run until cancelled, or until a component raises an error, and raise the same error."""
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
             self._silence.silence_ended()
@@ -78,7 +78,7 @@ class AutoRecovery:
                 components.create_task(self._worker(components.create_task).run())
                 components.create_task(self._watch_session())
         except BaseExceptionGroup as group:
-            # The first error cancelled the other components.
+            # The first error has cancelled the other components.
             raise group.exceptions[0] from None
 
     async def _run_for_auditor(self) -> None:

@@ -25,7 +25,7 @@ _VOTE = "V_"
 
 
 async def win_election(store: MetadataStore, bookie_id: str) -> bool:
-    """Cast a vote and wait until it is the oldest one, which makes this instance the auditor.
+    """Cast a vote and wait until it is the oldest, which makes this instance the auditor.
 
     Return whether the cluster has had an earlier auditor. Raises `MetadataUnavailableError` if the
     vote was deleted because its session was lost.
@@ -36,14 +36,14 @@ async def win_election(store: MetadataStore, bookie_id: str) -> bool:
     vote = encode_vote(bookie_id)
     path = await store.create(f"{election}/{_VOTE}", vote, ephemeral=True, sequential=True)
     mine = path.rpartition("/")[2]
-    # The preceding vote may have been deleted before it became the oldest, so check again.
+    # The preceding vote may be deleted before it is the oldest one, so check again.
     while (votes := await _votes(store, election))[:1] != [mine]:
         if mine not in votes:
             raise MetadataUnavailableError(f"the vote {mine} was deleted: its session was lost")
         is_gone = asyncio.Event()
         if await store.exists(f"{election}/{votes[votes.index(mine) - 1]}", is_gone.set):
             await is_gone.wait()
-    # Each winner writes to this node once, so the version is the number of winners so far.
+    # Each winner writes to this node once, so its version is the number of winners so far.
     return await store.set(election, vote, ANY_VERSION) > 1
 
 

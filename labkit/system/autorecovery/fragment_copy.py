@@ -5,9 +5,9 @@
     entries at a         many are        targets that should
     time                 being stored    have it
 
-The next entries are read while the previous ones are stored. An entry that was read on its own,
-not as part of a batch, is stored as soon as it arrives if the window has room, so that a slow
-bookie does not delay entries from other bookies.
+While entries are being stored, the next ones are read. An entry that was read individually, not in
+a batch, is stored as soon as it arrives if the window has room. This way, a slow bookie does not
+delay entries from other bookies.
 
 In BookKeeper: `client/LedgerFragmentReplicator.java`.
 """
@@ -28,9 +28,7 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""Small enough to need little memory, and large enough to spread the cost of a read over many
-entries.
-"""
+"""Small enough to need little memory, and large enough to make the cost per read unimportant."""
 
 
 class EntryUnreadableException(BKReadException):
@@ -52,7 +50,7 @@ async def copy_fragment(
     """Create the missing copies of a fragment; `targets` maps ensemble indexes to new bookies.
 
     Return when every target has stored all its copies durably. Raises `EntryUnreadableException`,
-    or the first error that a target reported; after an error, no more entries are sent.
+    or the first error reported by a target. After an error, no more entries are sent.
     """
     window = CopyWindow(rate, window_size)
     writer = FragmentWriter(ledger, underreplicated, targets, context, window)
@@ -75,9 +73,9 @@ async def copy_fragment(
 def _parts_in_order(fragment: Fragment, targets: Mapping[int, str]) -> list[range]:
     """Return the fragment's entries in the order in which to copy them.
 
-    A bookie that gets copies back is in the metadata already, so a check decides whether a repair
-    that failed was complete. Checks always test the first and the last copy of a bookie, so these
-    are stored after all others. They are among the first and last E entries.
+    If a bookie gets its copies back, the metadata already lists it. So if the repair fails, only
+    a check can find out that it was incomplete. Checks always test the first and the last copy of
+    a bookie, so these are stored after all others. They are among the first and last E entries.
     """
     first, stop = fragment.first, fragment.last + 1
     if all(fragment.ensemble[index] != bookie for index, bookie in targets.items()):
@@ -105,7 +103,7 @@ class FragmentReader:
         self._batches = BatchReads(ledger.ledger_id, ledger.metadata, context)
 
     def begin(self, left: range) -> asyncio.Task[list[Entry]] | None:
-        """Start reading the first entries of `left` that any target should have.
+        """Start reading the first entries of `left` that any target should get.
 
         Return None if there are no such entries. The task returns at least one entry, or raises
         `EntryUnreadableException`.
@@ -119,8 +117,8 @@ class FragmentReader:
         return reading
 
     def _done(self, reading: asyncio.Task[list[Entry]]) -> None:
-        # Mark the exception as retrieved, because `copy_fragment` does not retrieve it if a target
-        # has failed.
+        # Mark the exception as retrieved: if a target has failed, `copy_fragment` never retrieves
+        # it.
         if not reading.cancelled():
             reading.exception()
         self._window.changed.set()
@@ -142,7 +140,7 @@ class FragmentReader:
 
 
 class RateLimit:
-    """Limits how many bytes a worker stores per second, in all fragments (-1: no limit)."""
+    """Limits how many bytes a worker stores per second over all fragments (-1: no limit)."""
 
     def __init__(self, bytes_per_s: int) -> None:
         self._bytes_per_s = bytes_per_s
@@ -151,19 +149,19 @@ class RateLimit:
 
     @property
     def pause_s(self) -> float:
-        """The time until the next entry may be stored; 0 or less if it may be stored now."""
+        """The time until the next entry may be stored; if not positive, it may be stored now."""
         return self._next_at - self._now()
 
     def count(self, size: int) -> None:
         if self._bytes_per_s != UNLIMITED:
-            # Start from the current time, so that an idle period does not allow a burst afterwards.
+            # Start from the current time, so that no burst follows an idle period.
             self._next_at = max(self._next_at, self._now()) + size / self._bytes_per_s
 
 
 class CopyWindow:
     """Limits how many entries of a fragment are stored at a time.
 
-    Each `wait` method raises the first error that a target reported.
+    Each `wait` method raises the first error reported by a target.
     """
 
     def __init__(self, rate: RateLimit, size: int) -> None:
@@ -231,7 +229,7 @@ class FragmentWriter:
         self._digest = make_digest(metadata.digest_type, metadata.password)
         # A recovery add is accepted even if the ledger is fenced on the target.
         self._add_header = add_header(make_master_key(metadata.password), Flag.RECOVERY_ADD)
-        # Use the same callback for all adds to a target, so that a connection can report several
+        # Share one callback among all adds to a target, so that a connection can report several
         # responses in one call.
         self._on_stored = {name: partial(self._stored, name) for name in targets.values()}
         self._targets_by_turn = [
@@ -263,7 +261,7 @@ class FragmentWriter:
             self._send(entry)
 
     def _send(self, entry: Entry) -> None:
-        # A reader may learn LastAddConfirmed from this copy, so include the latest known value.
+        # Readers may learn LastAddConfirmed from this copy, so include the latest known value.
         confirmed = max(entry.last_add_confirmed, self._ledger.last_confirmed)
         ids = entry.ledger_id, entry.entry_id, confirmed
         body = self._add_header + pack_entry(*ids, entry.length, entry.payload, self._digest)

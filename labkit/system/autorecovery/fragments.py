@@ -1,7 +1,7 @@
 """Determines which copies a ledger should have, which of them to check, and which are missing.
 
-A fragment is the part of a ledger that a single ensemble stores. The bookie at an ensemble index
-stores the entries whose write sets contain that index.
+A fragment is the part of a ledger that is stored on the same ensemble. The bookie at an ensemble
+index stores the entries whose write sets contain that index.
 
 In BookKeeper: `client/LedgerFragment.java`, `client/LedgerChecker.java`,
 `client/LedgerFragmentReplicator.java`.
@@ -19,7 +19,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Entries `first` to `last` of a ledger, which are stored on the bookies of `ensemble`.
+    """Entries `first` to `last` of a ledger, stored on the bookies of `ensemble`.
 
     An empty fragment has `last` = `first` - 1. No client can add to a `closed` fragment.
     """
@@ -60,8 +60,8 @@ class UnderreplicatedFragment:
         return {index: self.fragment.ensemble[index] for index in self.bookie_indexes}
 
     def sources(self, entry_id: int) -> list[str]:
-        """Return the bookies of an entry's write set, in the order in which to ask them for the
-        entry; bookies with missing copies come last.
+        """Return the bookies of an entry's write set in the order in which to ask them; bookies
+        with missing copies are last.
         """
         ensemble, write_quorum = self.fragment.ensemble, self.fragment.write_quorum
         indexes = write_set(entry_id, len(ensemble), write_quorum)
@@ -79,19 +79,19 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
         Fragment(one.first_entry_id, following.first_entry_id - 1, one.ensemble, quorum, True)
         for one, following in pairwise(segments)
     ]
-    # The bookies of a new ensemble may report a LastAddConfirmed that precedes the segment.
+    # The bookies of a new ensemble may report a LastAddConfirmed from before the segment.
     last = max(last_confirmed, segments[-1].first_entry_id - 1)
     first, ensemble = segments[-1].first_entry_id, segments[-1].ensemble
     return [*before, Fragment(first, last, ensemble, quorum, is_closed)]
 
 
 def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
-    """Choose the entries with which to check whether the bookie at `index` has its copies.
+    """Choose entries to read to check whether the bookie at `index` has its copies.
 
-    The first and the last entry that the bookie should have are always chosen. In addition,
-    `percentage` percent of the entries from the first to the last are drawn at random: the range is
-    divided into that many equal parts, and one entry is drawn from each part. A drawn entry is
-    chosen if the bookie should have it. (BookKeeper skips the last part.)
+    The first and the last entry that the bookie should have are always chosen. In addition, the
+    range between them is divided into equal parts, as many as `percentage` percent of its entries.
+    One entry is drawn at random from each part, and is chosen if the bookie should have it.
+    (BookKeeper skips the last part.)
     """
     first, last = fragment.first_entry(index), fragment.last_entry(index)
     if first is None or last is None:
@@ -115,9 +115,9 @@ def underreplicated_indexes(
 ) -> tuple[int, ...]:
     """Return the ensemble indexes of the bookies whose copies must be replaced.
 
-    `failures` maps an ensemble index to the errors with which its bookie responded. Unregistered
-    bookies are always included, even if they should not have any entries. If one remained in the
-    metadata, every audit would mark the ledger again.
+    `failures` maps an ensemble index to the errors returned by its bookie. Unregistered bookies
+    are always included, even if they should not have any entries: if one remained in the metadata,
+    every audit would mark the ledger again.
     """
     return tuple(
         index
@@ -129,11 +129,11 @@ def underreplicated_indexes(
 def replace_bookies(
     metadata: LedgerMetadata, first_entry_id: int, replaced: Mapping[str, str]
 ) -> LedgerMetadata | None:
-    """Return the metadata with bookies of a segment replaced, or None if there is nothing to
+    """Return metadata in which bookies of a segment are replaced, or None if there are none to
     replace.
 
     `replaced` maps old bookies to new ones. Raises `BKMetadataVersionException` if another client
-    has already put one of the new bookies into the segment.
+    has already added one of the new bookies to the segment.
     """
     segments = {segment.first_entry_id: segment for segment in metadata.segments}
     before = segments[first_entry_id].ensemble if first_entry_id in segments else ()

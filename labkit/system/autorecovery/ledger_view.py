@@ -14,9 +14,7 @@ from labkit.system.model.errors import BKException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 _ENTRIES_AT_ONCE = 100
-"""The number of concurrent reads from one bookie; it is limited because the bookie also has to
-serve clients.
-"""
+"""The maximum number of concurrent reads from one bookie, which also has to serve clients."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,16 @@
-"""Decides when the metadata store's list of bookies can be trusted again after the store did not
-respond for a while.
+"""Decides when the metadata store's list of bookies can be trusted again after a silence.
 
 If the metadata store hangs for longer than the session timeout, sessions of running bookies expire
-in arbitrary order, and those bookies eventually re-register. So after each silence, bookies have a
-grace period in which to re-register.
+in arbitrary order, and the bookies eventually re-register. So each silence is followed by a grace
+period in which bookies can re-register.
 
     store hangs        resumes                    settled
     |------------------|==========================|
     no responses       sessions expire, bookies   a bookie that is not registered now
                        re-register                is really missing
 
-BookKeeper trusts every list, so after a hang, it may mark ledgers of running bookies, although no
-copies are missing (`replication/Auditor.java`).
+BookKeeper trusts every list. After a hang, it may therefore mark ledgers of running bookies,
+although no copies are missing (`replication/Auditor.java`).
 """
 
 import asyncio
@@ -20,17 +19,17 @@ from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.store import MetadataStore
 
 _GRACE_S = 10.0
-"""The minimum length of the grace period: a bookie that lost its session needs several attempts to
-re-register.
+"""The minimum length of the grace period. A bookie that lost its session may need several attempts
+to re-register.
 """
 _GRACE_SESSIONS = 2
-"""The length of the grace period in session timeouts: one until the bookie notices that it lost its
-session, and one to re-register.
+"""The length of the grace period in session timeouts. A bookie needs up to one to notice that it
+lost its session, and up to one to re-register.
 """
 
 
 class MetadataSilence:
-    """Tracks when one session hears nothing from the metadata store, in event loop time."""
+    """Tracks when a session hears nothing from the metadata store. Uses event loop time."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)
@@ -52,7 +51,7 @@ class MetadataSilence:
         self.settled_at = _now() + self.grace_s
 
     async def wait_until_settled(self) -> None:
-        """Wait until the grace period has ended, even if it is restarted in the meantime."""
+        """Wait until the grace period has ended, even if it starts again in the meantime."""
         while True:
             left_s = self.settled_at - _now()
             if left_s <= 0:
@@ -68,7 +67,7 @@ class MetadataSilence:
 class SettledBookies:
     """Returns the list of registered bookies only while it can be trusted.
 
-    Use this class in code that draws conclusions from a bookie's absence.
+    Use this class wherever a missing bookie has consequences.
     """
 
     def __init__(self, bookies: BookieWatch, silence: MetadataSilence) -> None:
@@ -77,7 +76,7 @@ class SettledBookies:
 
     @property
     def silence_count(self) -> int:
-        """The number of silences so far; do not combine results from before and after a silence."""
+        """The number of silences so far. Do not combine results from before and after a silence."""
         return self._silence.count
 
     async def now(self) -> RegisteredBookies:

@@ -1,11 +1,11 @@
-"""Tracks which bookies are missing, and since when.
+"""Tracks which bookies are missing and since when.
 
     registered --- leaves ---> missing --- comes back ---> registered
                                   |
                                   +------ audited ------> lost: no longer tracked
 
-Absences are measured from the end of the metadata store's last silence, because the store may have
-expired the sessions of running bookies during the silence (`metadata_silence`).
+Absences are measured from the end of the last silence of the metadata store, because the store may
+have expired the sessions of running bookies during the silence (`metadata_silence`).
 """
 
 from collections.abc import Collection, Iterable
@@ -14,7 +14,7 @@ from labkit.system.autorecovery.metadata_silence import MetadataSilence
 
 
 class MissingBookies:
-    """The missing bookies, as seen by one auditor; all times are in event loop time."""
+    """The missing bookies, as seen by one auditor. All times are in event loop time."""
 
     def __init__(self, silence: MetadataSilence) -> None:
         self.tracked: dict[str, None] = {}
@@ -23,7 +23,7 @@ class MissingBookies:
         """The time from which each missing bookie's absence is measured."""
         self._silence = silence
         self._silence_count = silence.count
-        """The number of silences that `update` has taken into account."""
+        """The number of silences that `update` knows about."""
         self._earliest_loss = 0.0
         """No bookie counts as lost before this time."""
         self._came_back: dict[str, None] = {}
@@ -32,12 +32,12 @@ class MissingBookies:
     def begin(
         self, expected: Iterable[str], alive: Collection[str], now: float, *, had_another: bool
     ) -> None:
-        """Start tracking the expected bookies; those that are not registered are missing from now
+        """Start tracking the expected bookies. Bookies that are not registered are missing from now
         on.
 
-        If any are missing, a grace period begins now, and no bookie counts as lost before it ends.
-        If the cluster had an earlier auditor, the same holds for a grace period that begins with
-        the auditor's metadata session: some bookies may have lost their sessions together with the
+        If any are missing, a grace period starts now, and no bookie counts as lost until it ends.
+        If the cluster had an earlier auditor, there is also a grace period that starts with the
+        auditor's metadata session: bookies may have lost their sessions at the same time as the
         earlier auditor, and may be about to re-register.
         """
         self.tracked = dict.fromkeys(expected)
@@ -49,7 +49,7 @@ class MissingBookies:
     def update(self, alive: Collection[str], now: float) -> None:
         """Compare the tracked bookies with the registered ones.
 
-        If a bookie comes back during the grace period, the period starts again, at most once per
+        If a bookie comes back during the grace period, the period starts again, but only once per
         bookie and silence.
         """
         returned = [b for b in self.since if b in alive and b not in self._came_back]
@@ -75,8 +75,8 @@ class MissingBookies:
         return max(self._earliest_loss, self._silence.settled_at)
 
     def forget_lost(self, left_meanwhile: Iterable[str], now: float) -> None:
-        """Stop tracking the bookies that were missing; those that left during the audit are missing
-        from now on.
+        """Stop tracking the bookies that were missing. From now on, those that left during the
+        audit are missing.
         """
         for bookie in self.since:
             del self.tracked[bookie]

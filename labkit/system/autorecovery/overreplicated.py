@@ -1,13 +1,13 @@
-"""Finds over-replicated ledgers: those that were copied elsewhere while a bookie was away.
+"""Finds over-replicated ledgers, which were copied elsewhere while a bookie was away.
 
     b0 leaves     its ledgers are copied to b3, and their metadata lists b3 instead of b0
     b0 returns    its copies are garbage, because no reader uses them
 
-A bookie periodically reads the metadata of its ledgers, and deletes its copies of a closed ledger
-if no ensemble contains the bookie, unless a worker may be copying the ledger to that bookie again.
-A worker may be doing so if the ledger is locked or marked, or if the bookie has recently received
-entries of the ledger (the bookie itself checks the latter). BookKeeper checks only the lock, so it
-can delete copies that its `recover` command has just made without a lock (#4668).
+A bookie periodically reads the metadata of its ledgers. It deletes its copies of a closed ledger if
+no ensemble contains the bookie, unless a worker may be copying the ledger to that bookie again.
+That is possible if the ledger is locked or marked, or if the bookie has recently received entries
+of the ledger. (The bookie checks the latter itself.) BookKeeper checks only the lock, so it may
+delete copies that its `recover` command has just made without a lock (#4668).
 
 In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).
 """
@@ -32,16 +32,15 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 def is_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
     """Return whether the ledger is closed and no ensemble contains the bookie.
 
-    A ledger that is not closed may get a new ensemble with this bookie at any time.
+    An open ledger may get a new ensemble with this bookie at any time.
     """
     is_closed = metadata.state is LedgerState.CLOSED
     return is_closed and not any(bookie in segment.ensemble for segment in metadata.segments)
 
 
 class OverreplicatedLedgers:
-    """Invariant: a ledger's copies are deleted only while the ledger is locked, and only on the
-    basis of metadata that was read while it was locked, so no worker can put the bookie into the
-    metadata in the meantime.
+    """Invariant: a ledger's copies are deleted only under the ledger's lock, based on metadata that
+    was read under the lock. So no worker can add the bookie to the metadata in the meantime.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class OverreplicatedLedgers:
     async def drop(self, ledger_ids: Sequence[int], delete: Callable[[int], None]) -> None:
         """Call `delete` for each of these ledgers that is over-replicated.
 
-        If the metadata store does not respond, raises `MetadataError` and deletes nothing more.
+        Raises `MetadataError`, and deletes nothing more, if the metadata store does not respond.
         """
         # Lock only the ledgers that look over-replicated; there are usually few of them.
         found = [each for each in ledger_ids if await self._is_overreplicated(self._ledgers, each)]
@@ -72,7 +71,7 @@ class OverreplicatedLedgers:
             except (CompatibilityException, BKMetadataSerializationException) as error:
                 raise MetadataError(str(error)) from error
             finally:
-                # This also releases a lock if the response to the request that created it was lost.
+                # This also releases the lock if the response to its creation was lost.
                 await session.stop()
 
     async def _drop_locked(
@@ -82,7 +81,7 @@ class OverreplicatedLedgers:
             session, self._bookie, self._draw, self._wall_clock_ms
         )
         ledgers = LedgerManager(session)
-        # If the session is lost, its locks are deleted, and a worker may acquire them.
+        # If the session is lost, its locks are deleted, and workers can acquire them.
         is_lost = asyncio.Event()
         session.on_new_session(is_lost.set)
         await manager.prepare()

@@ -1,4 +1,4 @@
-"""A check that the auditor runs periodically, and the time at which it is due next.
+"""A check that the auditor runs periodically, and when it is due next.
 
 In BookKeeper: `replication/Auditor.java` (`scheduleCheckAllLedgersTask` and similar methods).
 """
@@ -12,8 +12,8 @@ from labkit.system.autorecovery.underreplication import NEVER_MS
 
 @dataclass(slots=True)
 class PeriodicCheck:
-    """An interval of 0 turns a check off, but a check without `last_ms` still runs once, when the
-    auditor starts.
+    """A check with an interval of 0 is off, except that a check without `last_ms` runs once, when
+    the auditor starts.
     """
 
     interval_s: int
@@ -22,16 +22,16 @@ class PeriodicCheck:
     last_ms: Callable[[], Awaitable[int]] | None = None
     """Returns when an auditor last completed the check (ms since 1970, or `NEVER_MS`)."""
     due_at: float = inf
-    """When the check runs next, in event loop time."""
+    """When the check is due next, in event loop time."""
 
     async def begin(self, now: Callable[[], float], wall_clock_ms: Callable[[], int]) -> None:
-        """Schedule the first run for when an earlier auditor would have run the check again."""
+        """Schedule the first run for the time at which an earlier auditor would have run it."""
         if self.last_ms is None:
             self.due_at = now()
             return
         last_ms = await self.last_ms()
         if self.interval_s:
-            # The wall clocks of two machines may differ, but this must not prolong the interval.
+            # The clocks of two machines may differ, but this must not prolong the interval.
             ago_s = max(0.0, (wall_clock_ms() - last_ms) / 1000)
             self.due_at = now() + (0 if last_ms == NEVER_MS else max(0, self.interval_s - ago_s))
 

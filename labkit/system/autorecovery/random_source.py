@@ -1,9 +1,9 @@
-"""The source of random numbers, passed as an argument so that a simulated run can be repeated."""
+"""The source of random numbers. It is an argument, so that a simulated run can be repeated."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 Draw = Callable[[int], int]
-"""Returns a random number from 0 up to, but not including, its argument (at least 1)."""
+"""Returns a random number in [0, n) for its argument n >= 1."""
 
 
 def shuffled(names: Sequence[str], draw: Draw) -> Iterator[str]:

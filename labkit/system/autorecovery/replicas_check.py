@@ -1,7 +1,7 @@
 """The replicas check counts the copies of every entry, and reports missing ones.
 
-It asks each bookie which entries of a ledger it stores. If a bookie does not return the list, the
-check reads the entries one by one, whereas BookKeeper treats them as missing.
+It asks each bookie which entries of a ledger it has. If a bookie does not return the list, the
+check reads the entries one by one. BookKeeper treats them as missing.
 
 In BookKeeper: `replication/AuditorReplicasCheckTask.java`.
 """

@@ -18,11 +18,11 @@ from labkit.system.model.errors import BKMetadataVersionException, BKNotEnoughBo
 class LedgerFragmentReplicator:
     """Replaces the missing copies of a fragment with copies on other bookies.
 
-    If there are too few bookies, it repairs as many copies as possible, and a writable bookie that
-    lost copies gets them back; BookKeeper does nothing in that case.
+    If there are too few bookies, it repairs as many copies as possible, and gives a writable bookie
+    that lost copies its copies back. BookKeeper does nothing in that case.
 
     Invariants: The metadata lists a bookie only after the bookie has durably stored all its copies.
-    A bookie that gets copies back receives the ones that every check reads after all others.
+    If a bookie gets copies back, the copies that every check reads are stored last.
     """
 
     def __init__(self, context: ClientContext, config: AutoRecoveryConfig) -> None:
@@ -33,7 +33,7 @@ class LedgerFragmentReplicator:
     async def replicate(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> None:
         """Repair a closed fragment.
 
-        Raises `EntryUnreadableException`, the first error that a target reported, or
+        Raises `EntryUnreadableException`, the first error reported by a target, or
         `BKNotEnoughBookiesException` if there were not enough bookies for all missing copies.
         """
         assert underreplicated.fragment.closed, "its writer may still add to it"
@@ -42,7 +42,7 @@ class LedgerFragmentReplicator:
             index: name for index, name in targets.items() if name in underreplicated.bookies
         }
         new = {index: name for index, name in targets.items() if index not in returning}
-        # Try new bookies first: one that gets copies back may fail again and end the repair.
+        # Try new bookies first: a bookie that gets copies back may fail again and end the repair.
         for some in filter(None, (new, returning)):
             await self.copy(ledger, underreplicated, some)
             await self.publish(ledger.ledger_id, underreplicated, some)
@@ -57,7 +57,7 @@ class LedgerFragmentReplicator:
     async def move(
         self, ledger: LedgerView, fragment: Fragment, targets: Mapping[int, str]
     ) -> None:
-        """Move the copies at the ensemble indexes of `targets`; raise errors like `replicate`."""
+        """Move the copies at the ensemble indexes of `targets`. Raises errors like `replicate`."""
         leaving = UnderreplicatedFragment(fragment, tuple(targets))
         await self.copy(ledger, leaving, targets)
         await self.publish(ledger.ledger_id, leaving, targets)
@@ -74,10 +74,10 @@ class LedgerFragmentReplicator:
     # The steps of a repair, which a subclass may run in a different order
 
     async def choose_targets(self, underreplicated: UnderreplicatedFragment) -> dict[int, str]:
-        """Choose a bookie for as many ensemble indexes with missing copies as possible.
+        """Choose a bookie for as many of the ensemble indexes with missing copies as possible.
 
-        `client/placement` chooses among the writable bookies outside the ensemble. If there are
-        not enough of them, a writable bookie that lost copies gets them back.
+        `client/placement` chooses among the writable bookies outside the ensemble. If there are too
+        few, a writable bookie that lost copies gets them back.
         """
         ensemble, watcher = list(underreplicated.fragment.ensemble), self._context.watcher
         write_quorum = underreplicated.fragment.write_quorum
@@ -86,12 +86,11 @@ class LedgerFragmentReplicator:
             n: name for n, name in underreplicated.bookie_at.items() if name not in writable
         }
         retriable = {n: name for n, name in underreplicated.bookie_at.items() if name in writable}
-        # Replace unwritable bookies first, because the writable ones can get their copies back.
+        # Replace unwritable bookies first, because writable ones can get their copies back.
         targets = await watcher.replacements(ensemble, unwritable, write_quorum)
         if retriable:
             ensemble = list(with_replacements(ensemble, targets))
-            # Use the bookies that were replaced above only as a last resort, even if they are
-            # writable again.
+            # Even if the bookies replaced above are writable again, use them only as a last resort.
             last_choice = list(unwritable.values())
             others = await watcher.replacements(ensemble, retriable, write_quorum, last_choice)
             targets = {**targets, **retriable, **others}
@@ -110,7 +109,7 @@ class LedgerFragmentReplicator:
     async def publish(
         self, ledger_id: int, underreplicated: UnderreplicatedFragment, targets: Mapping[int, str]
     ) -> None:
-        """Put the targets into the metadata; they must already have stored their copies."""
+        """Put the targets into the metadata. They must already have stored their copies."""
         ensemble, first = underreplicated.fragment.ensemble, underreplicated.fragment.first
         replaced = {ensemble[at]: new for at, new in targets.items() if ensemble[at] != new}
         if not replaced or await self._replace(ledger_id, first, replaced):

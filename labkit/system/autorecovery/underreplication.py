@@ -1,7 +1,7 @@
 """Manages the marks of under-replicated ledgers, the locks of workers, and the shared settings.
 
 `paths` lists the nodes. A mark is deleted only if its version has not changed since it was read
-under the lock: if the ledger is marked again during a repair, it is checked again.
+under the lock. So if a ledger is marked again during a repair, it is checked again.
 
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
@@ -36,14 +36,14 @@ from labkit.system.metadata.store import (
 from labkit.system.model.errors import BKMetadataSerializationException, LabkitError
 
 _MAX_NAMED = 1000
-"""The maximum number of bookies in a mark, which must fit into a node."""
+"""The maximum number of bookies in a mark, because a mark must fit into a node."""
 _LEVELS = 4
-"""The number of directory levels above a mark, which keep each list of children small enough for a
-response.
+"""The number of directory levels above a mark. They keep each list of children small enough for
+a response.
 """
 _NAME = re.compile(r"urL(\d+)")
 NEVER_MS = -1
-"""The time of a check that has never been completed."""
+"""Stands for the time of a check that has never been completed."""
 
 
 class CompatibilityException(LabkitError):
@@ -51,24 +51,24 @@ class CompatibilityException(LabkitError):
 
 
 class UnavailableException(LabkitError):
-    """Autorecovery is not in the state that the request requires."""
+    """Autorecovery is already in the requested state, or a required setting is missing."""
 
 
 class LedgerUnderreplicationManager:
-    """Marks and locks ledgers for one instance of autorecovery; the instance's session owns the
-    locks.
+    """Marks and locks ledgers for one instance of autorecovery, whose session owns the locks.
 
     Invariant: while a ledger is locked here, no other instance holds its lock. If a call raises
     `MetadataUnavailableError`, it is unknown who holds the lock, and the session must end.
 
-    Only one task may wait in `lock_any` or `wait_until_enabled`, so the auditor and the worker of
+    Only one task may wait in `lock_any` or `wait_until_enabled`, so an instance's auditor and
+    worker need separate managers.
     an instance need separate managers.
     """
 
     def __init__(
         self, store: MetadataStore, holder: str, draw: Draw, wall_clock_ms: Callable[[], int]
     ) -> None:
-        """`holder` is stored in locks, so that people can see who holds them."""
+        """`holder` is stored in locks, to show people who holds them."""
         self.paths = AutoRecoveryPaths(store.location)
         self.store = store
         self._lock_data = encode_lock(holder)
@@ -76,7 +76,7 @@ class LedgerUnderreplicationManager:
         self._wall_clock_ms = wall_clock_ms
         self._watched = WatchedNodes(store)
         self._held: dict[int, int | None] = {}
-        """The version of each locked ledger's mark as read under the lock; None after `lock`."""
+        """The version of each locked ledger's mark, as read under the lock (None after `lock`)."""
 
     async def prepare(self) -> None:
         """Create the parent nodes. Raises `CompatibilityException` if another layout exists."""
@@ -87,7 +87,7 @@ class LedgerUnderreplicationManager:
         ):
             with suppress(NodeExistsError):
                 await self.store.create(path, data)
-        # Another instance may have created the layout first.
+        # Another instance may have created the layout already.
         layout, _ = await self.store.get(self.paths.layout)
         if not is_known_layout(layout):
             raise CompatibilityException(
@@ -100,8 +100,8 @@ class LedgerUnderreplicationManager:
     async def mark(self, ledger_id: int, bookies: Sequence[str]) -> bool:
         """Mark a ledger as under-replicated, because its copies on these bookies are missing.
 
-        `bookies` is empty if copies only need to be moved to other racks. Return whether the mark
-        is new or lists more bookies than before.
+        Pass no `bookies` if copies only need to be moved to other racks. Return whether the mark is
+        new or lists more bookies than before.
         """
         path = self.paths.mark(ledger_id)
         while True:
@@ -116,8 +116,8 @@ class LedgerUnderreplicationManager:
                 added = tuple(bookie for bookie in bookies if bookie not in before)
                 if not added:
                     return False
-                # Write the mark even if it has no room for another bookie, because its new version
-                # tells a worker that is repairing the ledger to check it again.
+                # Write the mark even if it has no room for another bookie: its new version makes
+                # a worker that is repairing the ledger check it again.
                 mark = UnderreplicatedLedger((before + added)[:_MAX_NAMED], now_ms)
                 await self.store.set(path, encode_underreplicated(mark), version)
             except (NoNodeError, BadVersionError):
@@ -152,12 +152,12 @@ class LedgerUnderreplicationManager:
     async def lock_any(self) -> int:
         """Wait for a marked ledger that nobody has locked, lock it and return its id.
 
-        Marks are visited in random order, so that workers rarely try the same ledger. In
-        BookKeeper: `getLedgerToRereplicate`.
+        Visits marks in random order, so that workers rarely try the same ledger. In BookKeeper:
+        `getLedgerToRereplicate`.
         """
         while True:
             await self.wait_until_enabled()
-            # Marks may be created during the search.
+            # Clear the event first, because marks may be created during the search.
             self._watched.changed.clear()
             ledger_id = await self._lock_any_below(self.paths.ledgers, 0)
             if ledger_id is not None:
@@ -181,7 +181,7 @@ class LedgerUnderreplicationManager:
         ledger_id = int(match[1])
         if not await self.lock(ledger_id):
             return None
-        # The previous holder may have deleted the mark before it released the lock.
+        # The previous holder may have deleted the mark before releasing the lock.
         try:
             _, version = await self.store.get(self.paths.mark(ledger_id))
         except NoNodeError:
@@ -191,7 +191,7 @@ class LedgerUnderreplicationManager:
         return ledger_id
 
     async def lock(self, ledger_id: int) -> bool:
-        """Lock a ledger, marked or not; return False if it is already locked."""
+        """Lock a ledger, whether it is marked or not. Return False if it is already locked."""
         try:
             await self.store.create(self.paths.lock(ledger_id), self._lock_data, ephemeral=True)
         except NodeExistsError:
@@ -200,16 +200,16 @@ class LedgerUnderreplicationManager:
         return True
 
     async def release(self, ledger_id: int) -> None:
-        """Release the lock, if this instance holds it, without deleting the ledger's mark."""
+        """Release the lock, if this instance holds it, but keep the ledger's mark."""
         if ledger_id in self._held:
             del self._held[ledger_id]
             with suppress(NoNodeError):
                 await self.store.delete(self.paths.lock(ledger_id))
 
     async def unmark_and_release(self, ledger_id: int) -> bool:
-        """Delete the mark of a ledger that was locked with `lock_any`, and release its lock.
+        """Delete the mark of a ledger locked with `lock_any`, and release the lock.
 
-        If the ledger has been marked again since, keep the mark and return False. In BookKeeper:
+        If the ledger has been marked again, keep the mark and return False. In BookKeeper:
         `markLedgerReplicated`.
         """
         version = self._held[ledger_id]
@@ -233,7 +233,7 @@ class LedgerUnderreplicationManager:
     # Shared settings
 
     async def disable(self) -> None:
-        """Prevent all instances from starting audits and repairs; a repair in progress is finished,
+        """Stop all instances from starting audits and repairs. A repair in progress is finished,
         but does not recover an open ledger. Raises `UnavailableException` if already disabled.
         """
         try:
@@ -273,7 +273,7 @@ class LedgerUnderreplicationManager:
         return decode_delay(data)
 
     async def set_lost_bookie_recovery_delay(self, delay_s: int) -> None:
-        """Set the delay; setting it to its current value, or to 0, requests an audit."""
+        """Set the delay. Setting it to 0, or to its current value, requests an audit."""
         await self._put(self.paths.lost_bookie_recovery_delay, encode_delay(delay_s))
 
     # Times of checks

@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class WatchedNodes:
-    """Caches the result of each request until the watch that was set by the request fires.
+    """Caches the result of each request until the watch set by the request fires.
 
     `changed` is set whenever a cached result becomes invalid. To wait for a change, clear
-    `changed`, read, and then wait for `changed`; each task that waits needs its own `WatchedNodes`.
+    `changed`, read, and wait for `changed`. Each task that waits needs its own `WatchedNodes`.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -30,7 +30,7 @@ class WatchedNodes:
     async def children(self, path: str) -> list[str]:
         """Return the sorted names of the children, or [] if the node does not exist.
 
-        No watch is set on a node that does not exist.
+        Sets no watch if the node does not exist.
         """
         try:
             return await self._read(self._children, path, partial(self._store.children, path))
@@ -38,7 +38,7 @@ class WatchedNodes:
             return []
 
     async def data(self, path: str) -> tuple[bytes, int]:
-        """Return the node's data and version, or raise `NoNodeError` without setting a watch."""
+        """Return the node's data and version. Raises `NoNodeError`, without setting a watch."""
         return await self._read(self._data, path, partial(self._store.get, path))
 
     async def exists(self, path: str) -> bool:
@@ -58,7 +58,7 @@ class WatchedNodes:
             self.changed.set()
 
         value = await read(on_change)
-        # The watch may fire before this coroutine receives the result.
+        # The watch may fire before this coroutine gets the result.
         if not has_changed:
             cache[path] = value
         return value

@@ -3,16 +3,17 @@
     1. Lock a marked ledger.
     2. Check its copies, and repair each closed fragment with missing copies.
     3. If the last fragment of an open ledger needs a repair, keep the lock and give the writer 30 s
-       (`openLedgerRereplicationGracePeriod`) to replace the bookies. If that does not help,
-       recover the ledger, which fences the writer and closes the ledger. Release the lock; the
-       mark remains, and the next repair copies the last fragment.
-    4. If nothing failed and no copy is missing any longer, move copies to other racks (if
-       configured, and if the rack policy requires it), delete the mark, and release the lock.
-    5. Otherwise keep the lock for 9.4 s, then release it. This delay doubles after each
+       (`openLedgerRereplicationGracePeriod`) to replace the bookies. If the writer does not do so,
+       recover the ledger, which fences the writer and closes the ledger, and release the lock. The
+       mark remains, so the next repair copies the last fragment.
+    4. If nothing failed and no copies are missing, move copies to other racks (if configured and
+       required by the rack policy), delete the mark, and release the lock.
+    5. Otherwise, keep the lock for 9.4 s, then release it. This delay doubles after each
        unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends as
        soon as a bookie registers.
     6. If the metadata or LastAddConfirmed cannot be read, release the lock at once, because another
-       worker may reach bookies that this one cannot, and pause for 5 s (`rwRereplicateBackoffMs`).
+       worker may reach bookies that this one cannot. Then pause for 5 s
+       (`rwRereplicateBackoffMs`).
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """
@@ -41,26 +42,26 @@ Spawn = Callable[[Coroutine[None, None, None]], object]
 """Runs a coroutine alongside the worker; if either raises an error, the other is cancelled."""
 
 _SHORTER_DELAYS = 5
-"""The number of shorter delays before the longest one is reached."""
+"""How many shorter delays precede the longest one."""
 _MAX_REMEMBERED = 2000
-"""Limits how many failures a worker remembers, because it may run for months."""
+"""Limits how many failures a worker remembers; it may run for months."""
 
 
 def lock_release_delay_ms(failures: int, grace_period_ms: int) -> int:
     """Return how long a ledger remains locked after `failures` (>= 1) unsuccessful repairs.
 
-    After the first one, the delay is 1/32 of `grace_period_ms`. It doubles after each further one,
-    and reaches the whole period after the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
+    The delay is 1/32 of `grace_period_ms` after the first failure. It doubles with each failure,
+    and reaches the whole period at the sixth: 9.4 s, 18.8 s, ..., 300 s by default.
     """
     return grace_period_ms >> max(0, _SHORTER_DELAYS + 1 - failures)
 
 
 class ReplicationWorker:
-    """While this worker waits for a writer or for a retry, the ledger remains locked, so that no
-    other worker tries to repair it.
+    """Repairs marked ledgers. While this worker waits for a writer or for a retry, the ledger
+    remains locked, so that no other worker tries to repair it.
 
-    The public members are for subclasses, such as the one in `labkit.course` that repairs in a
-    different order.
+    The public members are for subclasses, such as the one in `labkit.course` that repairs in
+    a different order.
     """
 
     def __init__(
@@ -90,13 +91,11 @@ class ReplicationWorker:
         self._unsuccessful: dict[int, int] = {}
         """For each ledger, the number of consecutive repairs that left copies missing."""
         self._unreadable: dict[tuple[int, int], int] = {}
-        """For each fragment, identified by its ledger and its first entry: an entry that could not
-        be read.
-        """
+        """For each fragment, by ledger and first entry: an entry that could not be read."""
 
     async def run(self) -> None:
-        """Repair ledgers forever. After an error, it is unknown which locks this worker holds, so
-        the session must end.
+        """Repair ledgers forever. Raises an error if it becomes unknown which locks this worker
+        holds; the session must then end.
         """
         while True:
             ledger_id = await self._manager.lock_any()
@@ -116,7 +115,7 @@ class ReplicationWorker:
     # Steps that a subclass may override
 
     async def rereplicate(self, ledger_id: int) -> None:
-        """Repair a locked ledger; then delete its mark and its lock, or schedule a retry."""
+        """Repair a locked ledger. Then delete its mark and its lock, or schedule a retry."""
         ledger = await view_ledger(self.client, ledger_id)
         underreplicated = await self.checker.check(ledger)
         closed = [each for each in underreplicated if each.fragment.closed]
@@ -129,8 +128,8 @@ class ReplicationWorker:
         still_underreplicated = await self.checker.check(ledger)
         if still_underreplicated:
             problems.append(f"copies are missing on {', '.join(still_underreplicated[0].bookies)}")
-        # Most checks read only some of the copies, so they do not prove that a failed repair left
-        # nothing missing.
+        # Most checks read only some of the copies. Even if they find nothing, a failed repair may
+        # have left copies missing.
         if problems:
             self.spawn(self.release_later(ledger_id, problems[0]))
         elif problem := await self._move_to_other_racks(ledger):
@@ -139,7 +138,7 @@ class ReplicationWorker:
             await self.finish(ledger_id)
 
     async def finish(self, ledger_id: int) -> None:
-        """Delete the mark of a repaired ledger, if it is unchanged, and release the lock."""
+        """Delete the mark of a repaired ledger, if unchanged, and release the lock."""
         self._unsuccessful.pop(ledger_id, None)
         if await self._manager.unmark_and_release(ledger_id):
             self._recorder.record("replication.done", ledger_id)
@@ -164,10 +163,10 @@ class ReplicationWorker:
     # Implementation
 
     async def _repair(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> str:
-        """Repair a fragment; return "", or the reason if the repair failed."""
+        """Repair a fragment. Return "", or the reason if the repair failed."""
         key = ledger.ledger_id, underreplicated.fragment.first
         try:
-            # Do not copy anything until the entry that stopped the last repair can be read.
+            # Copy nothing until the entry that stopped the last repair can be read.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
                 if not await self.replicator.can_read(ledger, underreplicated, entry_id):
@@ -233,7 +232,7 @@ class ReplicationWorker:
             ledger = await view_ledger(self.client, ledger_id)
             underreplicated = await self.checker.check(ledger)
             is_needed = await self._needs_recovery(ledger, underreplicated)
-            # Do not fence the writer if autorecovery was disabled during the grace period.
+            # Autorecovery may have been disabled during the grace period; then do not fence.
             if is_needed and await self._manager.is_enabled():
                 await self.client.open_ledger(ledger_id, password=ledger.metadata.password)
         except BKException as error:

@@ -1,21 +1,21 @@
-"""A bookie: a storage node that stores and returns entries, and leaves all decisions to clients.
+"""A bookie: a storage node that stores and returns entries, and leaves decisions to its clients.
 
     receive  decode all frames that arrived together into requests
     add      check the master key and the fence -> memtable and journal -> wait for the sync
-    read     if flagged FENCE, fence the ledger first, and wait for the sync even if the read fails;
-             look in the memtable, else in the index and the entry log -> respond
-    sync     do one write and one sync for all records that arrived in the meantime; then send all
-             responses, with one write per connection (group commit)
+    read     if the request has the flag FENCE, fence the ledger first, and wait for the sync even
+             if the read fails; look in the memtable, else in the index and the entry log -> respond
+    sync     write and sync all records that arrived in the meantime, then send all responses, with
+             one write per connection (group commit)
 
-A bookie's port accepts two protocols; the first frame of a connection determines which one the
-connection uses. Version 2, the one that busy clusters use, has only adds and reads. Version 3 has
-more operations on the same store:
+A bookie's port accepts two protocols, and the first frame of a connection determines which one the
+connection uses. Version 2, which busy clusters use, has only adds and reads. Version 3 has more
+operations on the same store:
 
     deferred add   the response is sent after the write, before the sync
     force          the response is sent after a sync
-    long poll      a read that waits until LastAddConfirmed exceeds the value known to its reader
+    long poll      a read that waits until LastAddConfirmed exceeds the reader's value
     explicit LAC   a LastAddConfirmed that is written to the journal without an entry
-    queries        which entries of a ledger are stored here, and how much disk space is free
+    queries        which entries of a ledger the bookie has, and how much disk space is free
 
 Requests and responses are handled in batches, without a task or future per entry. Adds of version 2
 are processed on arrival. All other requests share a limited amount of time in each iteration of the
@@ -23,14 +23,14 @@ event loop; if there are too many of them, the clients are served in turn. A boo
 from a client that does not read its responses.
 
 Invariants:
-  - No add, fencing read or explicit LAC is acknowledged before its journal record is durable. The
-    only exception is adds with deferred sync.
-  - A bookie responds "no such ledger" or "no such entry" only if that is certain; every other
-    failure to read is reported as an I/O error.
+  - No add, fencing read or explicit LAC is acknowledged before its journal record is durable,
+    except adds with deferred sync.
+  - A bookie responds "no such ledger" or "no such entry" only if that is certain. It reports every
+    other failure to read as an I/O error.
 
-A bookie notices that a ledger was deleted when it collects garbage. From then on, it rejects every
-add to the ledger, even during recovery, as if the ledger were fenced, and responds "no such ledger"
-to reads, fences and explicit LACs. As in BookKeeper, a writer whose ledger was deleted may still
+A bookie notices during garbage collection that a ledger was deleted. From then on, it rejects every
+add to the ledger, even during recovery, as if the ledger were fenced. It responds "no such ledger"
+to reads, fences and explicit LACs. As in BookKeeper, the writer of a deleted ledger may still
 receive acknowledgements
   - before the next collection (`gcWaitTime`), if the ledger is not fenced;
   - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
@@ -39,20 +39,20 @@ receive acknowledgements
     contains the fence, or from any bookie seven days after the last add, fence or explicit LAC for
     the ledger.
 
-A full ledger directory does not count as a failed disk: a checkpoint that runs out of space is
-retried, and the bookie is read-only until it succeeds. If a checkpoint fails for any other reason,
-or if the journal cannot be written, even for lack of space, the process ends, because the contents
-of the failed disk are unknown. Compactions need disk space before they free any, so they are
-suspended while the ledger directories are full or almost full, as in BookKeeper.
+A full ledger directory does not count as a failed disk: if a checkpoint runs out of space, it is
+retried, and the bookie is read-only until the checkpoint succeeds. If a checkpoint fails for any
+other reason, or if the journal cannot be written, even for lack of space, the process ends, because
+the contents of the failed disk are unknown. Compactions need disk space before they free any. So
+they are suspended while the ledger directories are full or almost full, as in BookKeeper.
 
 Differences from BookKeeper:
-  - A bookie remembers all ledgers that it has collected; BookKeeper remembers only those that its
-    process has written, fenced or replayed.
+  - A bookie remembers all ledgers that it has collected. BookKeeper remembers only those that the
+    same process has written, fenced or replayed.
   - A bookie that deletes its over-replicated copies of a ledger keeps the master key and the fence
     until the ledger is deleted. BookKeeper forgets them, and rejects adds only for seven days or
     until the bookie is restarted.
   - Garbage is collected only while the metadata store contains the cluster that the bookie's cookie
-    names; BookKeeper mistakes a store that has lost its data for an empty cluster.
+    names. BookKeeper treats a store that has lost its data as an empty cluster.
   - One thread serves all clients in turn; BookKeeper has thread pools with bounded queues
     (`maxPendingReadRequestsPerThread`). If there are too many long polls, some receive a response
     early. A batch read returns at most 1,000 entries.
@@ -60,8 +60,8 @@ Differences from BookKeeper:
     directory only when that one is full.
   - A read-only bookie accepts high-priority adds until its memtable or its journal is full
     (`minUsableSizeForHighPriorityWrites` is ignored).
-  - A bookie that has no disk space for the replayed entries starts read-only, serves reads from
-    memory, and flushes the entries as soon as space is available (BookKeeper does not start).
+  - A bookie that has no disk space for the replayed entries starts as read-only, serves reads from
+    memory, and flushes the entries as soon as there is space. (BookKeeper does not start.)
   - An invalid frame closes a version 3 connection; BookKeeper would try to decode it as version 2.
   - TLS is not supported, and authentication is reported as disabled.
   - The response that lists a ledger's entries encodes a striped ledger as a single group with

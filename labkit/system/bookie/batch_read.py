@@ -1,4 +1,4 @@
-"""Serves batch reads, which return as many consecutive entries as fit into one response.
+"""Serves batch reads. A batch read returns as many consecutive entries as fit into one response.
 
 In BookKeeper: `proto/BatchedReadEntryProcessor.java`.
 """
@@ -11,14 +11,14 @@ from labkit.system.storage.entry_batch import EntryBatch, read_entries
 from labkit.system.storage.store import LedgerStore
 
 MAX_ENTRIES = 1000
-"""Caps a response, so that one client cannot stall the others."""
+"""Limits a response, so that one client cannot stall the others."""
 
 
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """Read entries until one does not fit or cannot be read. The first entry is read with the
-    bookie's method `read`; if this fails, its error is raised.
+    """Read entries until one does not fit or cannot be read. Read the first entry with the
+    bookie's own `read` method; if this fails, raise its error.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id
     entry = read(ledger_id, first)

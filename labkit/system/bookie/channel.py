@@ -1,6 +1,6 @@
 """A client's connection and its pending requests.
 
-Flow control, so that no client fills the memory or stalls the others:
+Flow control prevents a client from filling the memory or stalling the others:
 
     the turn has no time left               requests wait        `Turns.serve_or_queue`
     responses that wait cost too much       requests wait        `Channel.is_blocked`
@@ -28,7 +28,7 @@ from labkit.system.model.net import Connection
 from labkit.system.storage.log_mark import LogMark
 
 REQUEST_COST = 4096
-"""Fixed cost per request, in units of the time it takes to copy one byte."""
+"""A fixed cost per request. The unit of cost is the time it takes to copy one byte."""
 MAX_DELAYED_COST = 1024 * 1024
 """A channel is not served while its delayed responses cost at least this much."""
 
@@ -70,9 +70,7 @@ class Channel:
             self.waiting.append((serve, request))
 
     def add_delayed_cost(self, cost: int) -> None:
-        """Add the cost of a response that is not sent immediately, but, for example, after a
-        journal sync.
-        """
+        """Add the cost of a response that is sent later, for example after a journal sync."""
         self._delayed_cost += cost
 
     def remove_delayed_cost(self, cost: int) -> None:
@@ -86,7 +84,7 @@ class Channel:
         self._pauses.add(why)
 
     def resume(self, why: Pause) -> None:
-        """Remove a reason for pausing; if no reason is left, resume reading."""
+        """Remove a reason for pausing. Resume reading if there is no other reason."""
         if why in self._pauses:
             self._pauses.remove(why)
             if not self._pauses:
@@ -101,9 +99,9 @@ class Channel:
 class Batch:
     """The responses to a batch of requests on one channel.
 
-    `responses` can be sent immediately. `deferred` adds wait until they are written to the
-    journal; `adds` and `others` (fences, explicit LACs, forces) wait until the journal is synced.
-    `cost` is the cost of all requests except version 2 adds.
+    `responses` can be sent immediately. `deferred` adds wait until they have been written to the
+    journal; `adds` and `others` (fences, explicit LACs, forces) wait until it has been synced.
+    `cost` is the total cost of the requests, except version 2 adds.
     """
 
     channel: Channel
@@ -114,16 +112,14 @@ class Batch:
     cost: int = 0
 
     def respond(self, body: bytes, requests: int = 1) -> None:
-        """Add a response that can be sent immediately, and account for the cost of `requests`
-        requests.
-        """
+        """Add a response that can be sent immediately, and the cost of `requests` requests."""
         self.responses.append(body)
         self.cost += len(body) + REQUEST_COST * requests
 
     def respond_when_synced(
         self, body: bytes, ledger_id: int, mark: LogMark, entry_ids: Sequence[int] = (NO_ENTRY_ID,)
     ) -> None:
-        """Add a response that is sent once everything appended so far is synced, and count its cost
+        """Add a response to send once everything appended so far is synced, and count its cost
         until then. The trace reports the record at `mark` as synced.
 
         Pass no `entry_ids` if the request has no journal record.

@@ -1,7 +1,7 @@
-"""Runs a checkpoint when the memtable is full or the flush interval has elapsed.
+"""Runs a checkpoint whenever the memtable is full or the flush interval has elapsed.
 
-A checkpoint that runs out of disk space is retried after the next interval. Until it succeeds, the
-entries remain readable in memory, their journal files are kept, and the bookie is read-only.
+If a checkpoint runs out of disk space, it is retried after the next interval. Until it succeeds,
+the bookie is read-only, the entries remain readable in memory, and their journal files are kept.
 After any other disk failure, the contents of the disk are unknown, so the bookie stops.
 
 In BookKeeper: `bookie/SyncThread.java`.
@@ -16,7 +16,7 @@ from labkit.system.storage.disk import is_out_of_space
 from labkit.system.storage.store import LedgerStore
 
 OnCheckpointEnd = Callable[[OSError | None], None]
-"""Called with the error if a checkpoint runs out of space, and with None once one succeeds."""
+"""Called with the error if a checkpoint runs out of space, and with None if one succeeds."""
 
 
 class Checkpoints:
@@ -51,8 +51,8 @@ class Checkpoints:
                 self._on_checkpoint_end(error)
 
     def _is_worthwhile(self) -> bool:
-        # After a checkpoint has run out of space, only another attempt shows whether there is space
-        # again.
+        # After a checkpoint has run out of space, only a new attempt can show whether there is
+        # space again.
         return not self._has_space or self._store.mark_can_advance
 
     async def _checkpoint(self) -> OSError | None:

@@ -1,11 +1,11 @@
-"""Group commit: one journal sync covers the records of many requests; their responses wait for it.
+"""Group commit: one journal sync makes the records of many requests durable.
 
-While one group of records is being written, the next one is collected, so groups grow with the
-load. (By default, BookKeeper waits two milliseconds for more adds; here, that is optional.)
+While one group of records is being written, the next group is collected, so groups grow with the
+load. (By default, BookKeeper also waits two milliseconds for more adds, which is optional here.)
 
-Responses to adds with deferred sync are sent after the write, before the sync. A group that
-contains only such adds is not synced until another request needs a sync, or until the next group
-starts a new journal file.
+The responses to a group are sent after the sync, except responses to adds with deferred sync, which
+are sent after the write. A group that contains only such adds is not synced until another request
+needs a sync, or the next group starts a new journal file.
 
 In BookKeeper: `bookie/Journal.java` (run, ForceWriteThread).
 """
@@ -33,10 +33,10 @@ class RunInThread(Protocol):
 
 
 class Pending(NamedTuple):
-    """Responses that wait until the journal is synced or, for deferred adds, written.
+    """Responses that are sent after a sync of the journal or, for deferred adds, after a write.
 
     All the ledgers share one journal. The trace reports `entry_ids`. For adds, `records` contains
-    the entries, whose journal records are contiguous; the first record is at `traced_at`.
+    the entries; their journal records are contiguous, and the first one is at `traced_at`.
     """
 
     connection: Connection
@@ -78,13 +78,13 @@ class GroupCommit:
         self._unsynced: JournalGroup | None = None
         """The last group, if it has been written but not synced."""
         self._to_report: list[Pending] = []
-        """Deferred adds to report once they are synced; filled only if the trace has a listener."""
+        """Deferred adds to report once synced; filled only if the trace has a listener."""
         self._something_waits = asyncio.Event()
         self._group_is_full = asyncio.Event()
 
     def respond_later(self, pending: list[Pending], deferred: list[Pending]) -> None:
-        """Send the responses in `pending` once all records appended so far are durable, and those
-        in `deferred` once their records have been written.
+        """Send the `pending` responses once all records appended so far are durable, and the
+        `deferred` ones once their records have been written.
         """
         self._waiting += pending
         self._deferred += deferred
@@ -102,7 +102,7 @@ class GroupCommit:
             await self._something_waits.wait()
             if not self._config.journal_flush_when_queue_empty:
                 await self._gather()
-            # Clear the event before the write, because requests that arrive during it set it again.
+            # Clear the event first, because requests that arrive during the write set it again.
             self._something_waits.clear()
             group = self.journal.seal()
             ready, self._waiting = self._waiting, []
@@ -119,14 +119,14 @@ class GroupCommit:
     async def _write_then_sync(
         self, group: JournalGroup | None, deferred: list[Pending], *, must_sync: bool
     ) -> None:
-        """Send the responses in `deferred` after the write and before the sync."""
+        """Send the `deferred` responses after the write and before the sync."""
         if group is not None:
             await self._run_in_journal_thread(partial(self.journal.write_unsynced, group))
             self._unsynced = group
             _send(deferred)
             if self._recorder.listening:
                 self._to_report += deferred
-            # A sync covers only one file, and the next group is written to another file.
+            # A sync covers only one file, and the next group is written to a new one.
             must_sync = must_sync or group.ends_file
         if must_sync and self._unsynced is not None:
             await self._run_in_journal_thread(self.journal.sync)
@@ -161,7 +161,8 @@ def _send(ready: list[Pending]) -> None:
 
 
 def group_is_full(group_bytes: int, group_records: int, config: StorageConfig) -> bool:
-    """Return whether a group should be written without waiting for more records.
+    """Return whether to write a group without waiting for more records.
+
     In BookKeeper: `Journal.run` (bufferedWritesThreshold, bufferedEntriesThreshold).
     """
     bytes_limit = config.journal_buffered_writes_threshold

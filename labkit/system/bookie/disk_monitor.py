@@ -17,7 +17,7 @@ Usages = Callable[[], Mapping[str, float]]
 """Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Called with whether the bookie is now read-only, and with the reason."""
+"""Called with whether the bookie is now read-only, and the reason."""
 
 
 class Space(Enum):
@@ -38,10 +38,12 @@ class DiskConfig:
 
     A directory is full if the usage of its file system (0 to 1) exceeds `disk_usage_threshold`, and
     almost full if it exceeds `disk_usage_warn_threshold`. If all directories are full, the bookie
-    becomes read-only until the usage of one of them falls below `disk_usage_lwm_threshold`
-    (defaults to `disk_usage_threshold`). With `read_only_mode_on_any_disk_full_enabled`, one full
-    directory is enough to make the bookie read-only. Without `read_only_mode_enabled`, the bookie
-    stops instead of becoming read-only. With `force_read_only_bookie`, it is always read-only.
+    becomes read-only until the usage of one of them falls below `disk_usage_lwm_threshold` (which
+    defaults to `disk_usage_threshold`).
+
+    With `read_only_mode_on_any_disk_full_enabled`, one full directory makes the bookie read-only.
+    Without `read_only_mode_enabled`, the bookie stops instead. With `force_read_only_bookie`, it is
+    always read-only.
 
     Raises `BKIncorrectParameterException`.
     """
@@ -77,13 +79,13 @@ class DiskConfig:
 
     @property
     def low_water_mark(self) -> float:
-        """The usage below which a directory becomes usable again after all have been full."""
+        """Once all directories have been full, one becomes usable again below this usage."""
         lwm = self.disk_usage_lwm_threshold
         return self.disk_usage_threshold if lwm is None else lwm
 
 
 def full_directories(usages: Sequence[float], all_were_full: bool, config: DiskConfig) -> set[int]:
-    """Return the indices of the full directories; no new files may be created in these."""
+    """Return the indices of the full directories, in which no new files may be created."""
     limit = config.low_water_mark if all_were_full else config.disk_usage_threshold
     return {index for index, usage in enumerate(usages) if usage > limit}
 
@@ -119,8 +121,8 @@ class DiskMonitor:
 
     async def run(self) -> None:
         """Check the directories forever. Raises `OSError` if the usage of a directory cannot be
-        read, and `NoWritableLedgerDirException` if the bookie would have to become read-only, but
-        is not allowed to.
+        read, and `NoWritableLedgerDirException` if the bookie would have to become read-only but is
+        not allowed to.
         """
         while True:
             self.check()
@@ -140,9 +142,7 @@ class DiskMonitor:
         self._report_changes()
 
     def on_checkpoint_end(self, error: OSError | None) -> None:
-        """Keep the bookie read-only after a checkpoint has run out of space, until a checkpoint
-        succeeds.
-        """
+        """After a checkpoint has run out of space, keep the bookie read-only until one succeeds."""
         self._failed_checkpoint = str(error or "")
         self._next.end_wait()
         if self._config.read_only_mode_enabled:

@@ -1,10 +1,10 @@
 """Schedules garbage collections, and limits the rate of compactions.
 
-Each collection removes deleted ledgers. Some collections also remove over-replicated ledgers, that
-is, ledgers stored on this bookie whose metadata no longer lists it.
+Each collection removes deleted ledgers. Some collections also remove over-replicated ledgers, which
+are stored on this bookie although their metadata no longer lists it.
 
-A compaction needs disk space before it frees any, so compactions are suspended when the ledger
-directories are nearly full. Deleted ledgers and logs without live entries are removed even then.
+Compactions need disk space before they free any, so they are suspended when the ledger directories
+are nearly full. Even then, deleted ledgers and logs without live entries are removed.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java` (runWithFlags), `bookie/AbstractLogCompactor`.
 """
@@ -27,16 +27,16 @@ from labkit.system.storage.garbage import Copied, deleted_ledgers, logs_to_compa
 from labkit.system.storage.store import LedgerStore
 
 ExistingLedgers = Callable[[], Awaitable[Collection[int]]]
-"""Returns the ids of all existing ledgers, or raises `MetadataError` if it cannot be certain."""
+"""Returns the ids of all existing ledgers. Raises `MetadataError` if the list may be incomplete."""
 
 DropOverreplicated = Callable[[Sequence[int], Callable[[int], None]], Awaitable[None]]
-"""Calls `drop(ledger_id)` for each given ledger that is definitely over-replicated, or raises
+"""Calls `drop(ledger_id)` for each given ledger that is certainly over-replicated. Raises
 `MetadataError`.
 """
 
 _DAY_S = 86_400
 _BATCH_ENTRIES = 1000
-"""A compaction pauses after this many entries to limit its rate."""
+"""A compaction pauses after this many entries, to limit its rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,12 @@ class GarbageConfig:
 
     A log is compacted if the live fraction of its bytes is below a threshold. Minor compactions
     are frequent and have a low threshold; major compactions are rare and have a high one. An
-    interval of 0 disables that kind of compaction. Over-replicated ledgers are removed every
-    `gc_overreplicated_ledger_wait_time_ms` (0: never). Compactions copy at most
-    `compaction_rate_by_bytes` bytes per second if `is_throttle_by_bytes` is set, and otherwise at
-    most `compaction_rate_by_entries` entries per second. With `is_force_gc_allow_when_no_space`,
-    every collection starts a compaction while space is low.
+    interval of 0 disables that kind of compaction.
+
+    Over-replicated ledgers are removed every `gc_overreplicated_ledger_wait_time_ms` (0: never).
+    Compactions copy at most `compaction_rate_by_bytes` bytes per second if `is_throttle_by_bytes`
+    is set, and otherwise at most `compaction_rate_by_entries` entries per second. With
+    `is_force_gc_allow_when_no_space`, every collection starts a compaction while space is low.
 
     Raises `BKIncorrectParameterException`.
     """
@@ -93,8 +94,8 @@ class Compaction(Enum):
 def due_compaction(
     config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
 ) -> Compaction | None:
-    """Return the kind of compaction that is due, if any, given the time since the last one of each
-    kind.
+    """Return the kind of compaction that is due, if any. The arguments `since_..._s` are the times
+    since the last compaction of each kind.
     """
     forced = is_forced(config, space)
     for kind, interval_s, since_s in (
@@ -112,9 +113,8 @@ def is_forced(config: GarbageConfig, space: Space) -> bool:
 
 
 def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
-    """Return whether compactions of this kind are suspended: all of them if a directory is full,
-    and major ones also if one is almost full.
-
+    """Return whether compactions of this kind are suspended. If a directory is full, all are
+    suspended; if one is almost full, only major ones are.
     In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
     """
     if config.is_force_gc_allow_when_no_space:
@@ -155,8 +155,8 @@ class GarbageCollection:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Collect garbage forever. Raises `OSError` if the disk fails. If a file is damaged, the
-        logs that it concerns are kept, as in BookKeeper.
+        """Collect garbage forever. Raises `OSError` if the disk fails. If a file is damaged, keeps
+        the affected logs, as BookKeeper does.
         """
         while True:
             with suppress(TimeoutError):
@@ -172,8 +172,7 @@ class GarbageCollection:
             except OSError as error:
                 if not is_out_of_space(error):
                     raise
-                # Keep collecting, because deleting ledgers may free the space that compactions
-                # need.
+                # Keep collecting, because deleted ledgers may free the space that compactions need.
                 self._recorder.record("garbage.kept", explanation=str(error))
 
     async def collect(self) -> None:
@@ -181,11 +180,11 @@ class GarbageCollection:
 
         Raises `MetadataError`, and removes nothing, if it is uncertain which ledgers exist.
         """
-        # List the stored ledgers before the existing ones; otherwise, a ledger that is created in
-        # between would look deleted.
+        # List the stored ledgers first. Otherwise, a ledger that is created in between would
+        # look deleted.
         stored = self._store.ledger_ids()
         deleted = deleted_ledgers(stored, set(await self._existing_ledgers()))
-        # Remember the ledgers before deleting their indexes, so that no add can recreate them.
+        # Remember the ledgers before deleting their indexes, so that adds cannot recreate them.
         self._store.collected.advance_to(asyncio.get_running_loop().time())
         self._store.collected.add(deleted)
         for ledger_id in deleted:
@@ -234,8 +233,8 @@ class GarbageCollection:
                 return
             batches = self._store.garbage.compact(log_id, _BATCH_ENTRIES)
             next_batch = partial(next, batches, None)
-            # Copy in batches, because flushes run in the same thread and must not wait until a
-            # whole log has been copied.
+            # Copy in batches: flushes run in the same thread, and must not wait until a whole log
+            # has been copied.
             while (copied := await self._run_in_flush_thread(next_batch)) is not None:
                 batch_pause_s = pause_s(copied, self._config)
                 await asyncio.sleep(batch_pause_s)

@@ -1,4 +1,4 @@
-"""Long polls: readers wait until a ledger's LastAddConfirmed exceeds the value that they know.
+"""Long polls: readers wait until a ledger's LastAddConfirmed exceeds the value they know.
 
 A poll ends when LastAddConfirmed advances, the ledger is fenced (so its writer can no longer
 confirm anything), the timeout expires, there are too many polls, or the connection is closed.
@@ -14,8 +14,8 @@ from typing import NamedTuple
 from labkit.system.model.net import Connection
 
 MAX_POLLS = 10_000
-"""If there are more polls, the connection with the most polls receives an early response to its
-oldest one, so that one client cannot displace many polls of others.
+"""If there are more polls, the oldest poll of the connection with the most polls gets an early
+response. This way, one client cannot displace many polls of others.
 """
 
 
@@ -28,7 +28,7 @@ class _Poll(NamedTuple):
 
 
 class LongPolls:
-    """Pending long polls. Each gets exactly one response, unless its connection closes."""
+    """Pending long polls. Each gets exactly one response, unless its connection is closed."""
 
     def __init__(self) -> None:
         self._last_number = self._count = 0
@@ -67,7 +67,7 @@ class LongPolls:
             self._end(busiest, next(iter(self._by_connection[busiest])))
 
     def advance(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """End those polls of the ledger whose readers know only a lower LastAddConfirmed."""
+        """End the polls of this ledger whose readers know only a lower LastAddConfirmed."""
         # Iterate over a copy, because ending a poll removes it.
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > poll.previous_lac:

@@ -68,11 +68,11 @@ class Bookie:
         except* STORAGE_ERRORS as errors:
             failed += errors.exceptions
         if failed:
-            raise failed[0]  # Inside `except*`, this would be wrapped in a group.
+            raise failed[0]  # If raised inside `except*`, it would be wrapped in a group.
 
     @property
     def read_only(self) -> bool:
-        """Set by the disk monitor; `rejects_adds` says which adds are then rejected."""
+        """Whether the disk monitor has made the bookie read-only (see `rejects_adds`)."""
         return self._read_only
 
     @read_only.setter
@@ -140,7 +140,7 @@ class Bookie:
 
     def _respond_later(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Pass each response to the journal that contains its ledger's records."""
-        if len(self._commits) == 1:  # A fast path: most bookies have one journal.
+        if len(self._commits) == 1:  # a fast path, because most bookies have one journal
             self._commits[0].respond_later(pending, deferred)
             return
         journal_of = self._store.journal_of
@@ -152,8 +152,8 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait for space. A read-only bookie does not let them wait, because
-        they can still read; instead, it rejects all their adds.
+        """Whether clients must wait for space. In a read-only bookie, they do not wait, because it
+        rejects their adds and they can still read.
         """
         return self._store.is_overfull and not self._read_only
 

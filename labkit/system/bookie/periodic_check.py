@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 
 class PeriodicCheck:
-    """Lets a task wait until `holds` returns True, which is called at intervals, or until
-    `end_wait` is called.
+    """Lets a task wait until `holds` returns True or `end_wait` is called. `holds` is called at
+    intervals.
 
-    `holds` must not have side effects, because a simulated event loop skips calls if nothing has
+    It must not have side effects, because a simulated event loop skips calls if nothing has
     changed.
     """
 
@@ -21,13 +21,13 @@ class PeriodicCheck:
         self._is_over = asyncio.Event()
 
     def end_wait(self) -> None:
-        """End the current call of `wait` or, if there is none, the next one immediately."""
+        """End the current call of `wait`. If there is none, the next call returns immediately."""
         self._is_over.set()
 
     async def wait(self) -> None:
         self._begin_interval()
         await self._is_over.wait()
-        # The next interval starts after the work that this wait was for.
+        # Stop the timer, because the next interval starts only after the caller has done its work.
         self._timer.cancel()
         self._is_over.clear()
 

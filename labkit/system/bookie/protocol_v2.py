@@ -30,25 +30,23 @@ from labkit.system.model.wire import (
 from labkit.system.storage.log_mark import LogMark
 from labkit.system.storage.store import LedgerStore
 
-# Look up these enum members only once, because each lookup takes as long as encoding a response.
+# Look up these enum members only once: each lookup takes as long as encoding a response.
 _HIGH_PRIORITY, _RECOVERY_ADD, _FENCE = Flag.HIGH_PRIORITY, Flag.RECOVERY_ADD, Flag.FENCE
 _READ, _OK = Opcode.READ, Code.OK
 
 
 class BookieOperations(Protocol):
-    """The methods of a bookie that both wire protocols use. For everything else, they call the
-    store directly.
-    """
+    """The methods of a bookie that both wire protocols use. Otherwise, they use the store."""
 
     def rejects_adds(self, *, high_priority: bool) -> bool:
-        """Return whether the bookie is read-only and must reject such adds. It accepts
-        high-priority ones, which recoveries send, unless its memtable or its journal is full.
+        """Return whether to reject such adds because the bookie is read-only. Even then, it accepts
+        high-priority adds, which recoveries send, unless its memtable or a journal is full.
         """
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
-        """Fence the ledger, and return the position of the journal record. Pass the response, even
-        an error response, to `Batch.respond_when_synced`, because it implies that the ledger is
-        fenced.
+        """Fence the ledger, and return the position of the journal record. Pass the response to
+        `Batch.respond_when_synced` even if it is an error response, because it implies that the
+        ledger is fenced.
 
         Raises `UnauthorizedAccessException`.
         """
@@ -93,8 +91,7 @@ class ProtocolV2:
             if len(ledgers) == 1:
                 batch.responses += add.responses(code_of(error))
             else:
-                # Add to each ledger separately, because it may be that only some of them reject the
-                # adds.
+                # Add to each ledger separately, because only some of them may reject the adds.
                 for each in ledgers:
                     self._add(batch, each)
         else:

@@ -39,7 +39,7 @@ from labkit.system.storage.store import LedgerStore
 T = TypeVar("T")
 
 _LIST_COST = 64 * 1024
-"""Because of this cost, a channel can have at most 16 pending requests for a list of entries."""
+"""Limits a channel to 16 pending requests for lists of entries."""
 
 
 class ProtocolV3:
@@ -70,8 +70,8 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Schedule adds like all other requests: in version 3, they are not cheap, because each one
-        must be decoded separately.
+        """Serve all requests in turn, including adds. Adds of version 3 are not cheap, because each
+        one must be decoded separately.
         """
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)
@@ -116,7 +116,7 @@ class ProtocolV3:
         connection, done = batch.channel.connection, [_done(request)]
         pending = Pending(connection, done, [add.ledgerId], [add.entryId], [body], mark)
         batch.cost += REQUEST_COST + len(body)
-        # As in BookKeeper, recovery adds wait for the sync, regardless of their flags.
+        # As in BookKeeper, recovery adds always wait for the sync, regardless of their flags.
         deferred = add.writeFlags & DEFERRED_SYNC and not recovery
         (batch.deferred if deferred else batch.adds).append(pending)
         return None
@@ -154,7 +154,7 @@ class ProtocolV3:
         batch.respond(_encoded(request, result))
 
     def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
-        """Return LastAddConfirmed and, if it was requested and is stored here, the next entry."""
+        """Return LastAddConfirmed and, if requested and stored here, the next entry."""
         read = request.readRequest
         if not is_flagged(read, pb.ReadRequest.ENTRY_PIGGYBACK):
             return self._found(request)
@@ -204,11 +204,11 @@ class ProtocolV3:
     # Queries
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """List a ledger's entries in the flush thread, because this reads the whole index; only one
-        such request is served at a time.
+        """List a ledger's entries. This runs in the flush thread, because it reads the whole index.
+        Only one such request is served at a time.
         """
         batch.cost += REQUEST_COST
-        # Count the cost now, so that a client cannot queue an unlimited number of these requests.
+        # Count the cost now, so that a client cannot queue any number of these requests.
         batch.channel.add_delayed_cost(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None

@@ -1,11 +1,11 @@
 """Schedules requests: each channel's requests are served in order, and the channels take turns.
 
     version 2 adds   are served on arrival, because they are cheap and the memtable limits them
-    all others       are served on arrival while the current turn of the event loop has time left;
-                     otherwise they wait, and each channel gets a share of every following turn,
-                     starting with the channel that has waited longest
+    all others       are served on arrival while the current turn (an iteration of the event loop)
+                     has time left. Otherwise they wait, and each channel gets a share of every
+                     following turn, starting with the channel that has waited longest.
 
-This way, large reads by one client do not delay the adds of other clients, which are received
+As a result, large reads by one client do not delay the adds of other clients, which are received
 between turns. `channel` lists all the limits.
 
 In BookKeeper: `proto/BookieRequestProcessor.java` (thread pools by kind of request,
@@ -23,7 +23,7 @@ from labkit.system.model.net import Connection
 R = TypeVar("R")
 
 TURN_COST = 1024 * 1024
-"""The maximum cost of a turn; a turn takes about a millisecond."""
+"""The maximum cost of a turn, which takes about a millisecond."""
 SHARE_COST = TURN_COST // 4
 """The maximum cost of the requests that a waiting channel may run in one turn."""
 
@@ -44,8 +44,8 @@ class Turns:
         return channel
 
     def serve_or_queue(self, batch: Batch, serve: Serve[R], request: R) -> None:
-        """Serve a request if the turn has time left and no other request is waiting; otherwise,
-        queue it.
+        """Serve a request if the turn has time left and no other request is waiting. Otherwise,
+        queue the request.
         """
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:
@@ -65,8 +65,8 @@ class Turns:
         self._finish(batch)
 
     def hold_back(self, channel: Channel) -> None:
-        """Stop reading from a channel if it has waiting requests or if its client does not read the
-        responses.
+        """Stop reading from a channel if it has waiting requests, or if its client does not read
+        the responses.
         """
         if channel.waiting or not channel.connection.is_writable:
             channel.pause(Pause.TURN)
@@ -95,7 +95,7 @@ class Turns:
             if channel.may_be_served:
                 self._serve_share(Batch(channel))
             self._wake(channel)
-        # While this is set, `_wake` does not schedule another turn; the loop above serves those
+        # Until now, `_wake` has not scheduled another turn, because the loop above serves the
         # channels anyway.
         self._is_next_due = False
         if self._queue:

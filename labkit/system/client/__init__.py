@@ -2,14 +2,14 @@
 
     ensemble      the E bookies that currently store a ledger
     write set     the Qw (write quorum) bookies of the ensemble that store one entry
-    Qa            ack quorum: an add needs acknowledgements from Qa bookies of its write set;
-                  E >= Qw >= Qa >= 1
+    Qa            ack quorum: an add completes after Qa bookies of its write set have acknowledged
+                  it; E >= Qw >= Qa >= 1
     striping      the write set of entry e starts at ensemble index e mod E
     segment       a range of entries with the same ensemble; when a bookie fails, a new segment
                   starts
     confirmed     an entry is confirmed if it has Qa acknowledgements and all earlier entries are
                   confirmed; LastAddConfirmed (LAC) is the last such entry, and readers stop there
-    fence         a mark that makes a bookie reject further adds from a ledger's writer
+    fence         a flag that makes a bookie reject further adds from a ledger's writer
     digest        a checksum (or a MAC, keyed with the ledger's password) stored with each entry
 
 The path of an entry:
@@ -21,28 +21,36 @@ The path of an entry:
                                              cannot have forgotten a fence
     confirm                 writer           advance LAC over the entries that have Qa
                                              acknowledgements
-    a bookie fails          ensemble_change  replace it from entry LAC + 1 on: compare-and-set the
-                                             metadata, then send the pending entries to the new
+    a bookie fails          ensemble_change  replace it for entries from LAC + 1 on: compare-and-set
+                                             the metadata, then send the pending entries to the new
                                              bookie
     close                   writer           store LAC as the last entry, by compare-and-set
     read_entry              reads            ask the bookies of the write set in turn, until one
                                              returns the entry with a correct digest
-    open_ledger             recovery         take the ledger over from its writer: IN_RECOVERY,
-                                             fence, read further entries and write them back, CLOSED
+    open_ledger             recovery         take the ledger over from its writer: store
+                                             IN_RECOVERY, fence, find the remaining entries and
+                                             write them back, store CLOSED
 
-Invariants: Entries are confirmed in order. When an entry is confirmed, Qa bookies have it on disk
-(with deferred sync, `force` puts it there), and none of them can have forgotten a fence. A new
-segment starts after all confirmed entries. Only an explicit "no such entry" or "no such ledger"
-response proves that a bookie does not have an entry. A closed ledger contains every entry that was
-ever confirmed.
+Invariants:
 
-If the metadata store is unavailable or the client's session expires, a writer can continue on its
-existing connections, because nothing that it owns in the store is ephemeral. Until the store
-responds again, the writer can neither connect to a bookie nor replace one. The writer ends if an
-add can no longer get Qa acknowledgements, or if the store does not respond to the compare-and-set
-of an ensemble change, because it is then unknown whether the new ensemble was stored. It also ends
-if it learns that the ledger was fenced or closed, if an add lacks acknowledgements for longer than
-`add_entry_quorum_timeout_s`, and if the ensemble may not or cannot change any further.
+- Entries are confirmed in order.
+- When an entry is confirmed, Qa bookies have it on disk, and none of them can have forgotten
+  a fence. (With deferred sync, `force` puts it on disk.)
+- A new segment starts after all confirmed entries.
+- Only an explicit "no such entry" or "no such ledger" response proves that a bookie does not have
+  an entry.
+- A closed ledger contains every entry that was ever confirmed.
+
+If the metadata store is unavailable or the client's session expires, a writer continues on its
+existing connections, because it owns no ephemeral nodes. Until the store responds again, the writer
+cannot connect to a bookie or replace one. The writer ends if:
+
+- an add can no longer get Qa acknowledgements, or does not get them within
+  `add_entry_quorum_timeout_s`;
+- the store does not respond to the compare-and-set of an ensemble change, because it is then
+  unknown whether the new ensemble was stored;
+- the ledger was fenced or closed;
+- the ensemble has changed too often, or the metadata would become too large.
 
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger

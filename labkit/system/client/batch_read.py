@@ -1,4 +1,4 @@
-"""Reads several entries with one request, if every bookie of the ensemble stores all entries.
+"""Reads several entries with one request. This requires that every bookie has all entries.
 
 In BookKeeper: `client/BatchedReadOp.java`.
 """
@@ -21,8 +21,8 @@ from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest, Opcode, R
 
 
 class BatchReads:
-    """Sends batch reads. If the connection is lost during a batch read, no further batch reads are
-    sent, because a bookie that does not support them closes the connection.
+    """Sends batch reads. If the connection is lost during one, no more are sent, because a bookie
+    that does not support batch reads closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
@@ -35,8 +35,8 @@ class BatchReads:
     async def read(
         self, metadata: LedgerMetadata, first: int, count: int, max_size: int
     ) -> list[Entry]:
-        """Return up to `count` entries of one segment from `first` on. Return [] if no bookie
-        returns a batch; in that case, the caller must read the entries one by one.
+        """Return up to `count` entries of one segment, starting with `first`. Return [] if no
+        bookie returns a batch; the caller must then read the entries one by one.
         """
         end = end_of_segment(metadata, first)
         # The bookies of this ensemble may not have entries of the next segment.
@@ -79,7 +79,7 @@ class BatchReads:
     def _decode(
         self, bookie: str, first: int, data: bytes, bounds: list[tuple[int, int]]
     ) -> list[Entry]:
-        """Decode the entries that precede the first one with a wrong digest."""
+        """Decode the entries up to, but not including, the first one with a wrong digest."""
         recorder, digest, ledger_id = self._context.recorder, self._digest, self._ledger_id
         entries: list[Entry] = []
         for entry_id, (start, end) in enumerate(bounds, first):

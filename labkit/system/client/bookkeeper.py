@@ -54,8 +54,8 @@ class BookKeeper:
         wall_clock_ms: Callable[[], int],
         config: ClientConfig | None = None,
     ) -> None:
-        """`new_token` returns random numbers in [0, 2**63). If the response to a create request is
-        lost, the token in the metadata shows whether this client has created the ledger.
+        """`new_token` returns random numbers in [0, 2**63). Each ledger's metadata contains one, so
+        if the response to a create request is lost, the client can still recognize its own ledger.
         """
         self.store = store
         self.recorder = recorder
@@ -94,14 +94,14 @@ class BookKeeper:
     ) -> LedgerWriter:
         """Create a ledger and return its writer.
 
-        With `deferred_sync`, bookies acknowledge entries before syncing them; `LedgerWriter.force`
-        makes these entries durable and confirms them.
+        With `deferred_sync`, bookies acknowledge entries before they sync them. Call
+        `LedgerWriter.force` to make these entries durable and to confirm them.
 
         Raises `BKIncorrectParameterException` unless E >= Qw >= Qa >= 1, and
         `BKNotEnoughBookiesException` if fewer than E bookies are writable.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        # Choose the ensemble first, so that no ledger id is wasted if there are too few bookies.
+        # Choose the ensemble first. If there are too few bookies, no ledger id is wasted.
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,
@@ -129,7 +129,7 @@ class BookKeeper:
                 deferred_sync=deferred_sync,
             )
             self.recorder.record("ensemble.set", ledger_id, 0, ensemble=ensemble)
-            # A subclass cannot replace the writer for deferred sync.
+            # For deferred sync, a subclass cannot replace the writer.
             writer_class = DeferredSyncWriter if deferred_sync else self.writer_class
             writer = writer_class(ledger_id, metadata, version, self.context)
             # The ledger was OPEN at some moment after the request was sent.
@@ -145,10 +145,10 @@ class BookKeeper:
     ) -> LedgerReader:
         """Return a reader. If the ledger is not closed, recover it first, which fences its writer.
 
-        `digest_type` is used only with metadata of version 1, which stores neither the digest type
-        nor the password. Raises `BKNoSuchLedgerExistsOnMetadataServerException`,
-        `BKUnauthorizedAccessException` for a wrong password, and `BKLedgerRecoveryException` if too
-        few bookies respond.
+        Metadata of version 1 stores neither the digest type nor the password, so the reader uses
+        `digest_type` only for such metadata. Raises
+        `BKNoSuchLedgerExistsOnMetadataServerException`, `BKUnauthorizedAccessException` for a wrong
+        password, and `BKLedgerRecoveryException` if too few bookies respond.
         """
         metadata, version = await self._read_metadata(ledger_id, digest_type, password)
         metadata = await self.recovery_class(ledger_id, metadata, version, self.context).run()
@@ -157,7 +157,7 @@ class BookKeeper:
     async def open_ledger_no_recovery(
         self, ledger_id: int, *, digest_type: DigestType = DigestType.CRC32C, password: bytes = b""
     ) -> LedgerReader:
-        """Return a reader without disturbing the writer.
+        """Return a reader. The writer can continue to write.
 
         Raises `BKReadException` if too few bookies respond, and the other errors of `open_ledger`.
         """
@@ -171,8 +171,8 @@ class BookKeeper:
         return (await self.context.manager.read(ledger_id))[0]
 
     async def delete_ledger(self, ledger_id: int) -> None:
-        """Delete the ledger's metadata; bookies delete its entries later, in garbage collection."""
-        # Record the event first, because the ledger may be deleted even if the response is lost.
+        """Delete the ledger's metadata. Bookies delete its entries later, in garbage collection."""
+        # Record the event first: even if the response is lost, the ledger may have been deleted.
         self.recorder.record("ledger.deleting", ledger_id)
         await self.context.manager.delete(ledger_id)
         self.recorder.record("ledger.deleted", ledger_id)
@@ -193,7 +193,7 @@ class BookKeeper:
         metadata, version = await self.context.manager.read(ledger_id)
         if not metadata.has_password:
             # The password and the digest type cannot be checked here. Bookies reject a wrong
-            # password, and if the digest type is wrong, no digest matches.
+            # password, and with the wrong digest type, no digest matches.
             return replace(metadata, digest_type=digest_type, password=password), version
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"wrong password for ledger {ledger_id}")

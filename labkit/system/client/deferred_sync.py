@@ -1,13 +1,13 @@
-"""A writer whose bookies acknowledge entries before syncing them, so that fewer syncs are needed.
+"""A writer whose entries are acknowledged before they are synced, which saves syncs.
 
-A bookie acknowledges an entry as soon as it is written, so a power failure may lose it. Readers
-read only up to LastAddConfirmed, and `close` makes LastAddConfirmed the ledger's last entry. It
-therefore does not advance until `force` has made every bookie of the ensemble sync.
+A bookie acknowledges an entry as soon as it is written, so a power failure may lose the entry.
+LastAddConfirmed is the last entry that readers may read, and `close` makes it the last entry of the
+ledger. So LastAddConfirmed advances only after `force` has made every bookie of the ensemble sync.
 
-A bookie that fails cannot be replaced: it may have lost entries that it acknowledged but never
-synced, and the writer no longer has them. So the writer ends if a bookie fails. It also ends if
-the connection to a bookie was lost between an add and the force, because the bookie may have
-restarted and lost entries. (BookKeeper does not check this.)
+A failed bookie cannot be replaced: it may have lost entries that it acknowledged but never synced,
+and the writer no longer has them. So the writer ends if a bookie fails. It also ends if it lost the
+connection to a bookie between an add and the force, because the bookie may have restarted and lost
+entries. (BookKeeper does not check this.)
 
 In BookKeeper: `client/api/WriteFlag.java` (DEFERRED_SYNC), `client/ForceLedgerOp.java`.
 """
@@ -38,8 +38,8 @@ class _NoEnsembleChange(EnsembleChange):
 
 
 class DeferredSyncWriter(LedgerWriter):
-    """A `LedgerWriter` whose adds complete as soon as they have Qa acknowledgements, although they
-    are not confirmed until the next `force`.
+    """A `LedgerWriter` whose adds complete when they have Qa acknowledgements. The entries are
+    confirmed by the next `force`.
 
     Invariant: every bookie of the ensemble has synced all entries up to LastAddConfirmed.
     """
@@ -55,32 +55,32 @@ class DeferredSyncWriter(LedgerWriter):
         self._length_acknowledged = 0
         self._v3_channels = [context.bookie_client.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
-        """By ensemble index: the number of the connection on which the first acknowledgement since
-        the last force arrived.
+        """By ensemble index: the number of the connection that brought the first acknowledgement
+        since the last `force`.
         """
-        # Only one `force` may run at a time, because a second one would not check the connections
-        # that the first one has already taken out of `_connections`.
+        # Only one `force` may run at a time. A second one would not check the connections that the
+        # first one has already removed from `_connections`.
         self._force_lock = asyncio.Lock()
 
     async def force(self) -> None:
-        """Make all acknowledged entries durable, and advance LastAddConfirmed to the last of them.
+        """Make all acknowledged entries durable, and advance LastAddConfirmed to the last one.
 
         If this writer has ended, raises the error that ended it. If a bookie cannot sync, raises a
-        `BKException`; in this case, the next `force` may succeed.
+        `BKException`, and you may call `force` again.
         """
         async with self._force_lock:
             self._check_open()
             last, length = self.last_add_acknowledged, self._length_acknowledged
             if last == self.last_add_confirmed:
                 return
-            # Adds that are acknowledged during this call are handled by the next call.
+            # If further adds are acknowledged during this call, the next call handles them.
             unsynced, self._connections = self._connections, {}
             try:
                 await asyncio.gather(
                     *(channel.force_ledger(self.ledger_id) for channel in self._v3_channels)
                 )
             except BKException:
-                # If a bookie has reconnected, keep the older connection, because the entries
+                # Keep the older connection of a bookie that has reconnected, because the entries
                 # acknowledged on it have not been synced yet.
                 self._connections |= unsynced
                 raise
@@ -109,8 +109,8 @@ class DeferredSyncWriter(LedgerWriter):
             raise self.ended_by
 
     def request_of(self, entry: bytes) -> bytes:
-        # Return only the entry: `send` creates the request, because a request contains a number
-        # that depends on the connection.
+        # Return only the entry. `send` creates the request, because each connection numbers its
+        # requests.
         return entry
 
     def acking_channel(self, index: int) -> PerChannelBookieClient:
@@ -130,12 +130,12 @@ class DeferredSyncWriter(LedgerWriter):
         if error is None:
             self._connections.setdefault(index, self._v3_channels[index].connection_count)
         assert error is None or isinstance(error, BKException)
-        # Adds are not sent on the version 2 channels, but `on_responses` uses these channels to
-        # identify bookies. This is safe because bookies are never replaced here.
+        # Version 2 channels send no adds here; `on_responses` uses them to identify bookies. This
+        # is safe because bookies are never replaced here.
         self.on_responses(index, self.channels[index], [pending], error)
 
     def complete_adds(self) -> None:
-        """Complete acknowledged adds in order, without confirming them: only `force` does that."""
+        """Complete acknowledged adds in order. They are confirmed only by `force`."""
         while self.pending and self.has_enough_acks(self.pending[0]):
             pending = self.pending.popleft()
             self.last_add_acknowledged = pending.entry_id

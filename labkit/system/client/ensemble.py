@@ -13,8 +13,8 @@ def first_of_new_segment(last_add_confirmed: int) -> int:
     """Return the first unconfirmed entry.
 
     A new bookie's acknowledgements count for every unconfirmed entry, so its segment must contain
-    all of them, even those that were pushed before the entry whose add failed. Recovery relies on
-    this: it takes every entry before the last segment as confirmed.
+    all of them, even entries pushed before the one whose add failed. Recovery relies on this rule:
+    it assumes that every entry before the last segment is confirmed.
     """
     return last_add_confirmed + 1
 
@@ -30,7 +30,8 @@ def with_ensemble(
 ) -> LedgerMetadata:
     """Return metadata in which a segment with this ensemble starts at `first_entry_id`.
 
-    If the last segment also starts there, it is replaced: none of its entries were confirmed.
+    If the last segment also starts there, it is replaced, because none of its entries were
+    confirmed.
     """
     last_start = metadata.segments[-1].first_entry_id
     assert last_start <= first_entry_id, (

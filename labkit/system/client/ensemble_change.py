@@ -1,7 +1,7 @@
 """How a writer replaces failed bookies.
 
     a bookie fails an add     `add_failed`: record its ensemble index; start a change unless one is
-                              running
+                              already running
     find other bookies        `_replace`: if there are none, continue without the failed bookies, as
                               long as Qa acknowledgements are possible
     store the new ensemble    `store_ensemble`: compare-and-set metadata in which the new ensemble
@@ -41,15 +41,15 @@ from labkit.system.model.errors import (
 from labkit.system.model.ledger import LedgerMetadata, LedgerState, encode_ledger_metadata
 
 _LARGEST_METADATA = MAX_NODE_BYTES - 100_000
-"""Leaves room for what other clients add when they recover, close or repair the ledger."""
+"""Leave room for the changes of other clients that recover, close or repair the ledger."""
 _RETRY_AFTER_S = 1.0
-"""The time to wait after a search for replacements has failed."""
+"""How long to wait after no replacement was found."""
 
 
 class WriterInterface(Protocol):
     """The part of `LedgerWriter` that an ensemble change uses.
 
-    This module cannot import `writer`, because `writer` imports this module.
+    `writer` imports this module, so this module cannot import `writer`.
 
     Only `worlds/sim/variants` uses `last_add_pushed`.
     """
@@ -84,8 +84,8 @@ class EnsembleChange:
         self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}
-        """The bookies to replace, by ensemble index: in the next round of the running change, or,
-        if none is running, in the next change.
+        """The bookies to replace, by ensemble index. They are replaced in the next round of the
+        running change or, if no change is running, in the next change.
         """
         self.last_failure: BKException | None = None
         self._watcher = context.watcher
@@ -93,8 +93,8 @@ class EnsembleChange:
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
         self._given_up: dict[str, None] = {}
-        """An ordered set of all bookies that this writer has tried to replace. As replacements,
-        they are its last choice.
+        """All bookies that this writer has tried to replace (an ordered set). They are used as
+        replacements only as a last resort.
         """
         self._retry_at = 0.0
         self._changes_left = context.config.max_allowed_ensemble_changes
@@ -123,7 +123,7 @@ class EnsembleChange:
             is_read_only = isinstance(error, BKWriteOnReadOnlyBookieException)
             if was_acknowledged or not (is_blocked or is_read_only):
                 return
-            # Include the bookies that failed to store this entry earlier and were not replaced.
+            # Include bookies that failed to store this entry earlier but were not replaced.
             for other_index, channel in enumerate(self.writer.channels):
                 if pending.failed >> other_index & 1:
                     self.failed[other_index] = channel.bookie_id
@@ -133,10 +133,10 @@ class EnsembleChange:
             self.start(at_once=is_blocked)
 
     def start(self, *, at_once: bool = False) -> None:
-        """Start an ensemble change, unless one is already running; a running one also replaces the
-        bookies in `failed`.
+        """Start an ensemble change. If one is already running, it also replaces the bookies in
+        `failed`.
 
-        With `at_once`, start it even if a search has just failed to find a replacement.
+        Right after a search that found no replacement, start only if `at_once` is set.
         """
         if self._task is None and (at_once or self._loop.time() >= self._retry_at):
             self._task = self._loop.create_task(self._run())
@@ -208,8 +208,7 @@ class EnsembleChange:
         writer, shortage = self.writer, None
         try:
             while shortage is None and not writer.is_ended:
-                # Skip bookies that have failed another add but have already been replaced in an
-                # earlier round.
+                # Skip bookies that failed another add but were replaced in an earlier round.
                 failed, self.failed = still_in_ensemble(writer.ensemble, self.failed), {}
                 if not failed:
                     break
@@ -225,15 +224,15 @@ class EnsembleChange:
             self._retry_at = self._loop.time() + _RETRY_AFTER_S
             if any(map(self._cannot_get_enough_acks, writer.pending)):
                 writer.end(shortage)
-        # During the change, acknowledgements were counted, but no entry was confirmed.
+        # During the change, acknowledgements were counted but no entry was confirmed.
         writer.complete_adds()
 
     async def _replace(self, failed: dict[int, str]) -> LabkitError | None:
         """Store an ensemble in which as many failed bookies as possible are replaced.
 
-        Return None if all of them were replaced. Otherwise, return the reason why not: the writer
-        ends with this error if its adds can no longer get Qa acknowledgements. Raises the errors of
-        `store_ensemble`, which always end the writer.
+        Return None if all of them were replaced. Otherwise, return the error that explains why not.
+        The writer ends with this error if its adds can no longer get Qa acknowledgements. Raises
+        the errors of `store_ensemble`, which always end the writer.
         """
         writer = self.writer
         while failed:
@@ -241,7 +240,7 @@ class EnsembleChange:
                 found = await self._watcher.replacements(
                     writer.ensemble, failed, writer.metadata.write_quorum, list(self._given_up)
                 )
-            # This is not fatal: Qa acknowledgements may be possible without a replacement.
+            # This is not fatal, because the remaining bookies may provide Qa acknowledgements.
             except MetadataUnavailableError as error:
                 return error
             if not found:

@@ -1,5 +1,4 @@
-"""Sends a ledger's LastAddConfirmed to the bookies even if no further entry is written that would
-contain it.
+"""Sends a ledger's LastAddConfirmed to the bookies when no further entry carries it.
 
 Without this, the newest entry of an idle writer would look unconfirmed to readers.
 
@@ -53,7 +52,7 @@ class ExplicitLacSender:
     ) -> None:
         if written.exception() is None:
             acks.append(index)
-            # Qa acknowledgements are enough, because as with an entry, a reader that asks enough
-            # bookies asks at least one that has stored the value.
+            # Qa acknowledgements are enough: as with an entry, a reader that asks enough bookies
+            # reaches at least one that has stored the value.
             if len(acks) == self._writer.metadata.ack_quorum:
                 self._stored = max(self._stored, lac)

@@ -1,25 +1,24 @@
 """Counts an acknowledgement only if the bookie cannot have forgotten that the ledger was fenced.
 
-A bookie may forget a fence because its disks were emptied or restored from a backup, or because it
-does not journal fences. It then stores the old writer's adds, although a recovery may already have
-closed the ledger without these entries, so that no reader will ever see them.
+A bookie forgets a fence if its disks are emptied or restored from a backup, or if it does not
+journal fences. It then accepts adds from the old writer, although a recovery may already have
+closed the ledger without these entries. No reader would ever see them.
 
 But a bookie forgets nothing while its process is running, and a connection belongs to one process.
 Recovery stores IN_RECOVERY before it fences the bookies. So if the metadata was still OPEN after
-the connection had been made, any fence is set later. From then on, the bookie either honours the
-fence or stops responding on this connection. The rule:
+a connection was made, the bookie was not fenced before that. If it is fenced later, it either
+honours the fence or stops responding on this connection. The rule:
 
     an acknowledgement counts if the metadata was OPEN after its connection was made
 
-Acknowledgements also count if the connection was made up to 5 ms after the metadata was OPEN,
-because a recovery and a restart of a fenced bookie take longer. This saves a read of the metadata
-for the first connections of a new ledger.
+An acknowledgement also counts if its connection was made up to 5 ms after the metadata was OPEN,
+because recovering the ledger and restarting a fenced bookie takes longer than that. This saves a
+read of the metadata for the first connections of a new ledger.
 
-The check calls `sync` before it reads the metadata, because a ZooKeeper server that lags behind the
-others could still return OPEN. A watch would not be enough, because it may report the change after
-the acknowledgement has arrived. Neither would the bookie's cookie, which changes only if the disks
-are emptied. The metadata is read once for each new connection. The creation of the ledger and each
-ensemble change also prove that it is OPEN.
+The metadata is read once for each new connection. The check calls `sync` first, because a ZooKeeper
+server that lags behind the others could still return OPEN. A watch would not be enough, because it
+may fire after the acknowledgement has arrived. Nor would the bookie's cookie, which changes only if
+the disks are emptied. Creating the ledger, and every ensemble change, also proves that it is OPEN.
 
 BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """
@@ -35,14 +34,12 @@ from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.model.ledger import LedgerState
 
 _TOO_SHORT_FOR_A_RESTART_S = 0.005
-"""It takes longer than this to recover a ledger and then restart one of the fenced bookies."""
+"""Recovering a ledger and then restarting one of the fenced bookies takes longer than this."""
 _RETRY_S = 1.0
 
 
 class FenceCheck:
-    """Holds back one writer's acknowledgements until a read of the metadata shows that it is still
-    OPEN.
-    """
+    """Holds back a writer's acknowledgements until the metadata has been read and is still OPEN."""
 
     def __init__(
         self,
@@ -57,12 +54,12 @@ class FenceCheck:
         self._is_ended = is_ended
         self._loop = asyncio.get_running_loop()
         self._open_at = self._loop.time()
-        """The metadata was OPEN at this time or later."""
+        """The metadata was OPEN at some moment after this time."""
         self._expected: dict[PerChannelBookieClient, None] = {}
         """Channels that are connecting (an ordered set)."""
         self._held: list[tuple[float, Callable[[], None]]] = []
-        """For each response that is held back, when its connection was made, and a function that
-        counts it.
+        """For each held response: the time at which its connection was made, and a function that
+        counts the response.
         """
         self._task: asyncio.Task[None] | None = None
 
@@ -82,8 +79,8 @@ class FenceCheck:
         self._start()
 
     def saw_open(self, requested_at: float) -> None:
-        """Record that the metadata was OPEN at some moment after `requested_at`, and count the held
-        acknowledgements whose connections had been made by then.
+        """Record that the metadata was OPEN at some moment after `requested_at`. Count the held
+        acknowledgements that arrived on connections made before `requested_at`.
         """
         self._open_at = max(self._open_at, requested_at)
         held, self._held = self._held, []
@@ -107,8 +104,8 @@ class FenceCheck:
         while (self._held or not has_read) and not self._is_ended():
             requested_at = self._loop.time()
             try:
-                # Send both requests at once, because the metadata store handles a session's
-                # requests in order.
+                # Send both requests at once: the metadata store handles a session's requests in
+                # order.
                 _, (metadata, _) = await asyncio.gather(
                     self._manager.store.sync(), self._manager.read(self._ledger_id)
                 )

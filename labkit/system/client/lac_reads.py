@@ -1,7 +1,7 @@
 """Reads LastAddConfirmed with protocol version 3, which has explicit LACs and long polls.
 
-A LastAddConfirmed, whether it comes from an entry or is explicit, counts only if its digest is
-correct, because a bookie may report a wrong value.
+A LastAddConfirmed counts only if its digest is correct, because a bookie may report a wrong value.
+This applies to explicit LACs and to the values in entries.
 
 In BookKeeper: `client/PendingReadLacOp.java`, `client/ReadLastConfirmedAndEntryOp.java`.
 """
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _POLL_S = 1.0
 """The duration of one long poll; polls are repeated until the reader's own timeout."""
 _RETRY_S = 0.1
-"""How long to wait before polling a bookie again if it has no entry of the ledger yet."""
+"""How long to wait before polling a bookie that had no entry of the ledger."""
 
 
 class LacReads:
@@ -42,7 +42,7 @@ class LacReads:
         self._digest = make_digest(metadata.digest_type, metadata.password)
 
     async def highest(self, metadata: LedgerMetadata) -> int:
-        """Return the highest LastAddConfirmed stored on the bookies of the last ensemble, or -1.
+        """Return the highest LastAddConfirmed that the bookies of the last ensemble have, or -1.
 
         Raises `BKReadException` if a bookie that does not respond could have a higher value.
         """
@@ -59,7 +59,7 @@ class LacReads:
     ) -> tuple[int, Entry | None]:
         """Wait up to `wait_s` seconds until a bookie has a LastAddConfirmed above `lac_before`.
 
-        Returns the LastAddConfirmed, and entry `lac_before` + 1 if the response contains it.
+        Returns LastAddConfirmed, and also entry `lac_before` + 1 if the response contains it.
         Raises the `most_informative` error if no bookie accepts the poll.
         """
         ensemble = metadata.segments[-1].ensemble
@@ -72,8 +72,8 @@ class LacReads:
                     if isinstance(reply, BKException):
                         raise reply
                     if reply.last_add_confirmed > lac_before:
-                        # The response to a poll contains no digest, so read the value again, with
-                        # its digest.
+                        # A poll's response contains no digest, so read the value again, this time
+                        # with its digest.
                         lac = await self._verified_lac(ensemble[index])
                         if lac > lac_before:
                             return lac, self._entry_of(reply, ensemble[index], lac_before + 1)
@@ -86,9 +86,8 @@ class LacReads:
     async def _poll(self, lac_before: int, deadline: float, bookie: str) -> LongPollResult:
         """Poll one bookie until it reports progress.
 
-        A bookie rejects polls as long as it has no entry of the ledger, so rejected polls are
-        retried. Each poll has a short timeout, because Apache's bookie sometimes forgets a waiting
-        reader.
+        A bookie rejects polls until it has an entry of the ledger, so rejected polls are retried.
+        Each poll has a short timeout, because Apache's bookie sometimes forgets a waiting reader.
         """
         loop = asyncio.get_running_loop()
         channel = self._bookie_client.get_v3(bookie)
@@ -101,7 +100,7 @@ class LacReads:
         return result
 
     async def _verified_lac(self, bookie: str) -> int:
-        """Return the highest LastAddConfirmed that this bookie has stored with a correct digest."""
+        """Return the highest LastAddConfirmed that this bookie has with a correct digest."""
         stored = await self._bookie_client.get_v3(bookie).read_lac(self._ledger_id)
         lac = NO_ENTRY_ID
         if stored.explicit_lac:

@@ -1,11 +1,12 @@
 """Compare-and-set of a ledger's metadata, recorded in the trace.
 
-If another client has changed the metadata first, the caller decides what to do:
+If another client has changed the metadata first, each caller reacts differently:
 
     ensemble change    retry while the ledger is OPEN, else end the writer (`EnsembleChange`)
     writer's close     retry until the ledger is CLOSED; it must end at the writer's last entry
     recovery's mark    retry while the ledger is OPEN
-    recovery's close   retry until the ledger is CLOSED; the last entry of the first one counts
+    recovery's close   retry until the ledger is CLOSED; the first client to close it decides the
+                       last entry
 
 In BookKeeper: `client/MetadataUpdateLoop.java`.
 """
@@ -26,12 +27,13 @@ async def compare_and_set(
     wanted: LedgerMetadata,
     context: ClientContext,
 ) -> tuple[bool, LedgerMetadata, int]:
-    """Store `wanted` if the version of the stored metadata is still `version`, that of `current`.
+    """Store `wanted`, provided that the stored metadata still has `version` (that of `current`).
 
-    Returns whether `wanted` was stored, the metadata that is now stored, and its version. If the
-    request is sent twice because a response was lost, the second one fails if the first one was
-    carried out; then the result is that `wanted` was not stored, and the caller sees it in the
-    metadata. Raises the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
+    Returns whether `wanted` was stored, and the metadata that is now stored, with its version. If a
+    lost response causes the request to be sent twice, the second request can fail because the first
+    one succeeded. The result is then False, although the returned metadata equals `wanted`.
+
+    Raises the errors of `LedgerManager.write`, except `BKMetadataVersionException`. After
     `MetadataUnavailableError`, it is unknown whether `wanted` was stored.
     """
     write = partial(context.manager.write, ledger_id, wanted, version)
@@ -41,8 +43,8 @@ async def compare_and_set(
         stored, version = await context.manager.read(ledger_id)
         if not stored.has_password:
             stored = replace(stored, digest_type=current.digest_type, password=current.password)
-        # If the response to an earlier write was lost, this client may itself have stored the new
-        # ensemble.
+        # If the response to an earlier write was lost, this client may have stored the new ensemble
+        # itself.
         _record_new_ensembles(ledger_id, current.segments, stored, context)
         return False, stored, version
     _record_new_ensembles(ledger_id, current.segments, wanted, context)

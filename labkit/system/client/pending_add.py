@@ -1,4 +1,4 @@
-"""An entry that has been pushed but is not yet confirmed (with deferred sync: acknowledged).
+"""An entry that was pushed but is not yet confirmed (with deferred sync: not yet acknowledged).
 
 In BookKeeper: `client/PendingAddOp.java`.
 """
@@ -13,7 +13,7 @@ class PendingAdd:
     length: int
     """The number of payload bytes in the ledger up to and including this entry."""
     request: bytes
-    """Kept so that exactly the same bytes can be sent to a replacement bookie."""
+    """Kept so that a replacement bookie can be sent exactly the same bytes."""
     future: asyncio.Future[int]
     """Resolves to the entry id when the entry is confirmed or, with deferred sync, acknowledged."""
     acked: int = 0

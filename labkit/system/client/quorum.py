@@ -2,13 +2,13 @@
 
 There are two rules, which are easily confused:
 
-    coverage   every acknowledged entry is on at least one bookie that has responded; both an
-               entry and "no such entry" count as a response
+    coverage   every acknowledged entry is on at least one of the bookies that have responded;
+               both an entry and "no such entry" count as responses
     absence    an entry was never acknowledged if so many bookies deny having it that fewer than Qa
-               can have it; only an explicit denial counts
+               bookies can have it; only explicit denials count
 
-The denials, in `PROVES_ABSENCE`, are "no such entry" and "no such ledger". Other errors and
-silence prove nothing under either rule (BookKeeper issue 2908).
+The denials, in `PROVES_ABSENCE`, are "no such entry" and "no such ledger". Under both rules, other
+errors and missing responses prove nothing (BookKeeper issue 2908).
 
 In BookKeeper: `RoundRobinDistributionSchedule.RRQuorumCoverageSet`, `client/PendingReadOp.java`.
 """
@@ -36,8 +36,8 @@ class Verdict(Enum):
 def is_covered(
     responded: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> bool:
-    """Return whether fewer than Qa bookies of each write set are missing from `responded`. It
-    contains the ensemble indices of the bookies that have returned an entry or denied having one.
+    """Return whether, in each write set, fewer than Qa bookies have not responded. `responded`
+    contains the ensemble indices of bookies that returned an entry or denied having one.
     """
     return all(
         sum((first + i) % ensemble_size not in responded for i in range(write_quorum)) < ack_quorum
@@ -76,7 +76,7 @@ async def collect_until_covered(
 
 
 def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
-    """Judge whether an entry was stored, based on the responses of its write set so far."""
+    """Judge from the responses of its write set so far whether an entry was stored."""
     if any(isinstance(response, Entry) for response in responses):
         return Verdict.FOUND
     denied = sum(isinstance(response, PROVES_ABSENCE) for response in responses)
@@ -86,7 +86,7 @@ def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quoru
 
 
 def most_informative(errors: Sequence[BKException]) -> BKException:
-    """Return the first error that is not a denial, because such an error means that the entry may
-    exist; if there is none, return the first denial.
+    """Return the first error that is not a denial, because then the entry may exist. If all are
+    denials, return the first one.
     """
     return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

@@ -1,8 +1,8 @@
 """Ends a writer whose adds do not get enough acknowledgements in time.
 
-If a bookie does not respond within `request_timeout_s`, it is replaced, and its replacement may not
-respond either. The timeout in this module limits the total time, for callers that would rather
-switch to a new ledger than wait.
+A bookie that does not respond within `request_timeout_s` is replaced, and its replacement may not
+respond either. This timeout limits the total time, for callers that would rather switch to a new
+ledger than wait.
 
 In BookKeeper: `LedgerHandle.monitorPendingAddOps`, `PendingAddOp.maybeTimeout`.
 """
@@ -15,8 +15,8 @@ from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.errors import BKAddEntryQuorumTimeoutException
 
 _CHECKS = 8
-"""The number of checks per timeout. Adds have no timers of their own, so they may time out up to
-an eighth of the timeout late.
+"""The number of checks per timeout. Adds have no timers of their own, so an add may time out late,
+by up to an eighth of the timeout.
 """
 
 
@@ -31,8 +31,8 @@ class QuorumTimeoutMonitor:
         self._writer = writer
         self._timeout_s = config.add_entry_quorum_timeout_s
         self._pushed: deque[int] = deque(maxlen=_CHECKS + 1)
-        """LastAddPushed at each recent check. When the deque is full, its first item is one
-        timeout old, so adds up to that entry are late.
+        """LastAddPushed at each of the latest checks. When the deque is full, the first item is one
+        timeout old, so all adds up to that entry are late.
         """
 
     def start(self) -> None:

@@ -22,7 +22,7 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKReadExcept
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 _CHUNK_SIZE = 256
-"""`read` requests this many entries at once, which keeps every bookie busy."""
+"""How many entries `read` requests at once; enough to keep every bookie busy."""
 
 
 class LedgerReader:
@@ -46,7 +46,7 @@ class LedgerReader:
         self.is_watching = False
         """Whether a watch is set, so that `metadata` is up to date."""
         self._changed: asyncio.Future[None] | None = None
-        """Set while a call waits for the metadata to change; the future is done once it has
+        """Set while a call waits for the metadata to change, and done once the metadata has
         changed.
         """
 
@@ -60,8 +60,8 @@ class LedgerReader:
         """Ask the bookies for the LastAddConfirmed in their newest entries, unless the ledger is
         closed. This ignores explicit LACs.
 
-        Bookies learn this value from entries, so the newest entry of an open ledger appears to be
-        confirmed only once the next entry has been stored. Raises `BKReadException` if too few
+        Bookies learn this value from entries. So the newest entry of an open ledger is not reported
+        as confirmed until the next entry has been stored. Raises `BKReadException` if too few
         bookies respond.
         """
         if not await self.check_closed():
@@ -70,8 +70,8 @@ class LedgerReader:
         return self.last_add_confirmed
 
     async def try_read_last_add_confirmed(self) -> int:
-        """Like `read_last_add_confirmed`, but return as soon as one bookie reports progress, so the
-        result may be too low. Raises `BKReadException` if no bookie responds.
+        """Like `read_last_add_confirmed`, but return as soon as one bookie reports progress. The
+        result may therefore be too low. Raises `BKReadException` if no bookie responds.
         """
         if await self.check_closed():
             return self.last_add_confirmed
@@ -94,7 +94,7 @@ class LedgerReader:
     async def read_last_add_confirmed_and_entry(
         self, entry_id: int, timeout_s: float
     ) -> tuple[int, Entry | None]:
-        """Wait until an entry is confirmed and read it; return LastAddConfirmed and the entry.
+        """Wait until an entry is confirmed and read it. Return LastAddConfirmed and the entry.
 
         The entry is None if the ledger is closed at an earlier entry, or if `timeout_s` expires.
         Raises the errors of `read_entry` and `LacReads.long_poll`.
@@ -114,14 +114,14 @@ class LedgerReader:
     async def _wait_for_change(self, wait_s: float) -> Entry | None:
         """Wait until LastAddConfirmed advances, the metadata changes, or `wait_s` has elapsed.
 
-        Return the entry after the previous LastAddConfirmed if a response contains that entry.
+        If a response contains the entry after the previous LastAddConfirmed, return that entry.
         """
         if not self.is_watching:
             return None
         loop = asyncio.get_running_loop()
         lac_before = self.last_add_confirmed
-        # Stop if the metadata changes, because then the ledger has been closed, or other bookies
-        # must be polled.
+        # Also stop when the metadata changes: the ledger has been closed, or other bookies must be
+        # polled.
         changed = self._changed = loop.create_future()
         poll = loop.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
         try:
@@ -160,8 +160,8 @@ class LedgerReader:
     async def read_entry(self, entry_id: int) -> Entry:
         """Read an entry from the first bookie of its write set that has it.
 
-        Raises `BKReadException` if the id is beyond LastAddConfirmed, or the `most_informative`
-        error of the bookies.
+        Raises `BKReadException` if the id is beyond LastAddConfirmed. If no bookie returns the
+        entry, raises the `most_informative` of their errors.
         """
         [entry] = await self.read_entries(entry_id, entry_id)
         return entry
@@ -186,11 +186,11 @@ class LedgerReader:
         return await SequenceRead(self.bookie_reads, bookies).run()
 
     async def read_batch(self, first: int, max_count: int, max_size: int) -> list[Entry]:
-        """Read entries, beginning with `first`, with one request.
+        """Read entries with one request, starting with `first`.
 
-        Returns between one and `max_count` entries (0: no limit), with at most `max_size` bytes of
-        payload in total, unless the first entry alone is larger. If a batch read is not possible,
-        the entries are read one by one. Raises the errors of `read_entry`.
+        Returns at least one entry and at most `max_count` (0: no limit). Their payloads total at
+        most `max_size` bytes, unless the first entry alone is larger. If a batch read is not
+        possible, reads the entries one by one. Raises the errors of `read_entry`.
         """
         self._check_readable(first)
         available = self.last_add_confirmed - first + 1

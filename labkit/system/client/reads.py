@@ -1,8 +1,8 @@
-"""Reads entries from one bookie, from several at once, or from one after another.
+"""Reads entries from one bookie, from several at once, or from one after the other.
 
-A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. If a read
-contains the ledger's master key, the bookie fences the ledger before it reads the entry. Recovery
-fences a ledger by sending the key in its read of the newest entry.
+A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. If the read
+contains the ledger's master key, the bookie fences the ledger before it reads the entry; this is
+how recovery fences a ledger.
 
 In BookKeeper: `client/PendingReadOp.java`, `client/ReadLastConfirmedOp.java`.
 """
@@ -45,8 +45,7 @@ class BookieReads:
         fence_key: bytes = b"",
         flags: int = 0,
     ) -> None:
-        """Read an entry from one bookie; if there is a `fence_key`, the bookie fences the ledger
-        first.
+        """Read an entry from one bookie. With a `fence_key`, the bookie fences the ledger first.
 
         `on_reply` receives an entry with a correct digest, or a `BKException`.
         """
@@ -78,8 +77,8 @@ class BookieReads:
     async def last_entries(
         self, metadata: LedgerMetadata, *, fence_key: bytes = b""
     ) -> list[Entry]:
-        """Ask all bookies of the last ensemble for their newest entries, and return those received
-        by the time the responses cover the ensemble.
+        """Ask all bookies of the last ensemble for their newest entries, until the responses cover
+        the ensemble. Return the entries received by then.
 
         Raises `BKReadException` if too few bookies respond, and `BKUnauthorizedAccessException` if
         one rejects the password.
@@ -98,7 +97,7 @@ class BookieReads:
     # Hook: overridden by `worlds/sim/variants`.
 
     def is_denial(self, error: BKException) -> bool:
-        """Return whether the error means that the bookie does not have the entry; such an error
+        """Return whether the error means that the bookie does not have the entry. If so, the error
         counts as a response.
         """
         return isinstance(error, PROVES_ABSENCE)
@@ -145,13 +144,12 @@ class BookieReads:
 
 
 class SequenceRead:
-    """Reads several entries in parallel. The bookies of an entry's write set are asked one after
-    another.
+    """Reads several entries in parallel. Each entry's bookies are asked one after another.
 
-    If all bookies that were asked for an entry have failed, the next one is asked immediately.
-    Every `speculative_read_timeout_ms`, one more bookie is asked for each entry that has not
-    arrived. An entry is not asked for again if one of its bookies has returned another entry during
-    this read: that bookie is slow, not dead.
+    If all bookies asked for an entry so far have failed, the next one is asked immediately. In
+    addition, every `speculative_read_timeout_ms`, one more bookie is asked for each entry that has
+    not arrived, unless one of the bookies asked for it has returned another entry during this read.
+    Such a bookie is slow, not dead.
 
     In BookKeeper: `PendingReadOp.SequenceReadRequest`.
     """
@@ -180,7 +178,8 @@ class SequenceRead:
     async def run(self) -> list[Entry]:
         """Return the entries in the order of `bookies`.
 
-        Raises the `most_informative` error for the first entry that no bookie can return.
+        If no bookie can return an entry, raises the `most_informative` error for the first such
+        entry.
         """
         if not self._bookies:
             return []
@@ -203,12 +202,11 @@ class SequenceRead:
         if isinstance(reply, BKException):
             self._on_error(entry_id, reply)
             return
-        # Record that the bookie is responsive, even if another bookie has already returned this
-        # entry.
+        # The bookie is responsive even if another bookie has already returned this entry.
         self._responsive[bookie] = None
         if self._asked.pop(entry_id, None) is not None:
             self._entries[entry_id] = reply
-            # The read may already have ended because another entry failed.
+            # The read may already be over, because another entry failed.
             if self._on_entry is not None and not self._done.done():
                 self._on_entry(reply)
             if not self._asked and not self._done.done():

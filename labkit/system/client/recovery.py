@@ -2,7 +2,7 @@
 
     1  `_mark_in_recovery`  metadata OPEN -> IN_RECOVERY: the writer can no longer change the
                             ensemble
-    2  `fence`              fence the bookies of the last ensemble, until the others are too few to
+    2  `fence`              fence the bookies of the last ensemble, until too few are left to
                             acknowledge an add. The highest LastAddConfirmed that the fenced
                             bookies report is a lower bound for the last entry.
     3  `_write_back`        read the entries after this lower bound, fencing with each read. If at
@@ -11,12 +11,12 @@
     4  `close`              IN_RECOVERY -> CLOSED, with the last entry, the length, and the
                             ensembles that changed during step 3
 
-If a bookie does not respond, the read from it fails with `BKTimeoutException` after
-`request_timeout_s`. If the responses to a read prove neither that the entry exists nor that it
-cannot have been acknowledged, the recovery fails, and the ledger remains IN_RECOVERY.
+If a bookie does not respond within `request_timeout_s`, the read fails with `BKTimeoutException`.
+If the responses to a read prove neither that the entry exists nor that it cannot have been
+acknowledged, the recovery fails, and the ledger remains IN_RECOVERY.
 
-If the client crashes, the next client that opens the ledger recovers it. If two clients recover a
-ledger at the same time, they write back the same entries, and the first one to store CLOSED
+If the client crashes, the next client that opens the ledger recovers it. If two clients recover
+a ledger at the same time, they write back the same entries, and the first client that stores CLOSED
 determines the last entry.
 
 In BookKeeper: `client/LedgerRecoveryOp.java`, `client/ReadOnlyLedgerHandle.java`.
@@ -57,12 +57,12 @@ _NOT_WRAPPED = (
 
 
 class RecoveryEnsembleChange(EnsembleChange):
-    """Ensemble changes that are stored only when the ledger is closed, in any number."""
+    """Lets the ensemble change any number of times, and stores the changes only on close."""
 
     def __init__(self, writer: WriterInterface, context: ClientContext) -> None:
         super().__init__(writer, context)
         self.stored = writer.metadata
-        """The metadata as it is stored, without the new ensembles."""
+        """The metadata in the store, which does not contain the new ensembles."""
         self.new_ensembles: dict[int, tuple[str, ...]] = {}
         """The new ensembles, by first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
 
@@ -75,10 +75,10 @@ class RecoveryEnsembleChange(EnsembleChange):
 
 
 class RecoveryWriter(LedgerWriter):
-    """Writes recovered entries back, using adds that bookies accept despite the fence.
+    """Writes recovered entries back. Bookies accept these recovery adds despite the fence.
 
-    New ensembles are stored only on close. Otherwise, another recovery would ask bookies that
-    never had the entries, and conclude from their denials that the ledger ends there.
+    New ensembles are stored only on close. If they were stored earlier, another recovery would ask
+    bookies that never had the entries, and conclude from their denials that the ledger ends there.
     """
 
     ensemble_change: RecoveryEnsembleChange
@@ -98,16 +98,16 @@ class RecoveryWriter(LedgerWriter):
         self._lac_before_recovery = last_add_confirmed
 
     def write_back(self, entry: Entry) -> None:
-        """Write the next entry back; if this fails, `all_confirmed` and `drain` raise the error."""
+        """Write the next entry back. If this fails, `all_confirmed` and `drain` raise the error."""
         assert entry.entry_id == self.last_add_pushed + 1
-        # Subtract the size of the payload, because `add` adds it again.
+        # Subtract the payload size, because `add` adds it again.
         self.length = entry.length - len(entry.payload)
         self.add(entry.payload).add_done_callback(_retrieve_exception)
 
     async def close(self) -> None:
-        """Close the ledger; if another client closed it first, accept that client's last entry."""
+        """Close the ledger. If another client has closed it, accept that client's last entry."""
         await self.stop(BKLedgerClosedException(f"ledger {self.ledger_id} was recovered"))
-        # Compare-and-set needs the metadata as it is stored, without the new ensembles.
+        # Compare-and-set needs the metadata in the store, which lacks the new ensembles.
         self.metadata = self.ensemble_change.stored
         while self.metadata.state is not LedgerState.CLOSED:
             metadata = self.metadata
@@ -121,8 +121,8 @@ class RecoveryWriter(LedgerWriter):
         return encode_add(self.master_key, entry, Flag.RECOVERY_ADD | Flag.HIGH_PRIORITY)
 
     def lac_to_piggyback(self) -> int:
-        # Readers must not see what this recovery finds, because another recovery may still close
-        # the ledger at an earlier entry. BookKeeper's recovery uses its own progress instead.
+        # Readers must not see the entries that this recovery finds, because another recovery may
+        # still close the ledger before them. BookKeeper's recovery sends its own progress instead.
         return self._lac_before_recovery
 
 
@@ -134,8 +134,8 @@ class LedgerRecovery:
     ) -> None:
         self.ledger_id = ledger_id
         self.metadata = metadata
-        """Determines which bookies entries are read from, so it does not change between the fence
-        and the close.
+        """Determines from which bookies entries are read. It does not change between the fence and
+        the close.
         """
         self._version = version
         self._context = context
@@ -144,8 +144,7 @@ class LedgerRecovery:
         self.master_key = make_master_key(metadata.password)
 
     async def run(self) -> LedgerMetadata:
-        """Recover the ledger, unless it is already closed, and return the metadata of the closed
-        ledger.
+        """Recover the ledger, unless it is already closed. Return the closed ledger's metadata.
 
         Raises `BKLedgerRecoveryException` if too few bookies respond, and
         `MetadataUnavailableError` if the metadata store does not respond; the ledger then remains
@@ -169,7 +168,7 @@ class LedgerRecovery:
     async def fence(self) -> tuple[int, int]:
         """Fence the last ensemble.
 
-        Returns the last entry that has certainly been confirmed, or -1, and the length that is
+        Returns the last entry that has certainly been confirmed, or -1. Also returns the length
         stored in the entry with the highest LastAddConfirmed.
         """
         key, reads = self.master_key, self.bookie_reads
@@ -181,19 +180,18 @@ class LedgerRecovery:
         return lower_bound, 0 if best is None else best.length
 
     def safe_lower_bound(self, reported_lac: int) -> int:
-        """Return the last entry that has certainly been confirmed; recovery starts reading after
-        it.
+        """Return the last entry that has certainly been confirmed, after which recovery starts
+        reading.
 
-        All entries before the last segment have been confirmed, even if none of the bookies of the
-        last segment reports this.
+        All entries before the last segment have been confirmed, even if no bookie of the last
+        segment reports this.
         """
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 
     def fence_key_of_reads(self) -> bytes:
-        """Return the key that is sent with each read to fence the ledger, or b"" if reads do not
-        fence it.
+        """Return the key that each read sends to fence the ledger, or b"" if reads do not fence it.
 
-        Without this, a bookie that `fence` did not reach could deny having an entry, and later
+        With b"", a bookie that `fence` did not reach could first deny having an entry, and later
         accept the same entry from the writer (BookKeeper issue 2614).
         """
         return self.master_key
@@ -237,8 +235,8 @@ class LedgerRecovery:
         await writer.all_confirmed()
 
     async def _read(self, entry_id: int) -> Entry | None:
-        """Return the entry, or None if it cannot have been acknowledged: then the ledger ends
-        before it.
+        """Return the entry, or None if it cannot have been acknowledged and the ledger ends before
+        it.
 
         Raises `BKLedgerRecoveryException` if the responses prove neither of these.
         """
@@ -253,7 +251,7 @@ class LedgerRecovery:
             # A busy bookie must accept the request, because readers wait for the recovery.
             flags=Flag.HIGH_PRIORITY,
         )
-        # Judge after each response, instead of waiting for a bookie that may be down.
+        # Judge after each response, so as not to wait for a bookie that may be down.
         responses: dict[str, Entry | BKException] = {}
         for _ in bookies:
             index, response = await replies.get()
@@ -270,10 +268,10 @@ class LedgerRecovery:
         )
 
     async def _length_at(self, entry_id: int, reported_length: int) -> int:
-        """Return the length that is stored in the ledger's last entry.
+        """Return the length stored in the ledger's last entry.
 
         If the entry cannot be read, return the length that the fenced bookies reported, as
-        BookKeeper does. That length may include entries that were not recovered, or it may be 0.
+        BookKeeper does. That length may include entries that were not recovered, and it may be 0.
         """
         if entry_id == NO_ENTRY_ID:
             return 0

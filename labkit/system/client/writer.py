@@ -35,7 +35,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.model.wire import MAX_FRAME_SIZE, add_header
 
 _OVERHEAD = 128
-"""Upper bound for the lengths, headers, key and digest in a frame."""
+"""An upper bound for the lengths, headers, key and digest in a frame."""
 MAX_PAYLOAD_SIZE = MAX_FRAME_SIZE - _OVERHEAD
 
 _FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
@@ -45,20 +45,20 @@ _FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosed
 class LedgerWriter:
     """Adds entries to a ledger that it created.
 
-    Invariants: Entries are confirmed in the order of their ids. An entry is confirmed once it and
-    all earlier entries are on the disks of `ack_quorum` bookies of their write sets. An
-    acknowledgement counts only if the bookie cannot have forgotten a fence (`fence_check`). Nothing
-    is confirmed during an ensemble change, so a new segment starts after all confirmed entries.
+    Invariants: Entries are confirmed in the order of their ids, and only once they are on the disks
+    of `ack_quorum` bookies of their write sets. An acknowledgement counts only if the bookie cannot
+    have forgotten a fence (`fence_check`). Nothing is confirmed during an ensemble change, so a new
+    segment starts after all confirmed entries.
 
     A failed bookie is replaced immediately, with two exceptions. If the failed add already had Qa
     acknowledgements, the next `add` starts the replacement. If `delay_ensemble_change` is set, the
-    bookie is not replaced as long as Qa acknowledgements are still possible. If no writable bookie
-    is left, the writer continues without a replacement while Qa acknowledgements are possible;
-    BookKeeper's writer fails, unless `delayEnsembleChange` is set.
+    bookie is not replaced while Qa acknowledgements are still possible. If there is no writable
+    bookie to replace it with, the writer continues while Qa acknowledgements are possible.
+    (BookKeeper's writer fails, unless `delayEnsembleChange` is set.)
 
-    If another client has fenced or closed the ledger, the writer ends, without closing the ledger.
-    It notices this if a bookie responds to an add with `BKLedgerFencedException`, if the
-    compare-and-set of an ensemble change fails, or if `fence_check` reads metadata that is not
+    If another client has fenced or closed the ledger, the writer ends without closing it. The
+    writer notices this when a bookie responds to an add with `BKLedgerFencedException`, when the
+    compare-and-set of an ensemble change fails, or when `fence_check` reads metadata that is not
     OPEN.
     """
 
@@ -87,7 +87,7 @@ class LedgerWriter:
         self._add_header = add_header(self.master_key)
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self.connect_to_last_ensemble()
-        # Look up the loop only once, because each lookup takes a system call.
+        # Look up the loop only once, because each lookup costs a system call.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
         self.fence_check = self.fence_check_class(
@@ -95,17 +95,15 @@ class LedgerWriter:
         )
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
-        """Append an entry; the returned future resolves to the entry's id once the entry is
-        confirmed.
+        """Append an entry. The returned future resolves to its id once the entry is confirmed.
 
         This never waits for earlier adds; await `drain` to limit how many are pending. The future
         fails with a `LabkitError` if this writer can no longer confirm the entry, but a recovery
-        may still keep it. Raises `BKIncorrectParameterException` if the payload exceeds
+        may still keep the entry. Raises `BKIncorrectParameterException` if the payload exceeds
         `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer.
         """
         if self.ensemble_change.failed and self.ended_by is None:
-            # Replace the bookies that failed an add although other bookies acknowledged it often
-            # enough.
+            # Replace bookies that failed an add which other bookies acknowledged often enough.
             self.ensemble_change.start()
         # With deferred sync, `start` ends the writer.
         if self.ended_by is not None:
@@ -138,7 +136,7 @@ class LedgerWriter:
         """Wait until fewer than `max_pending_adds` adds are unconfirmed. If an add fails, raises
         its error.
 
-        If nothing else limits the number of pending adds, await this before each add.
+        Await this before each add, unless something else limits the number of pending adds.
         """
         excess = len(self.pending) - self._context.config.max_pending_adds
         if excess >= 0:
@@ -160,17 +158,17 @@ class LedgerWriter:
         return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
-        """Make all acknowledged entries durable; without deferred sync, they already are."""
+        """Make all acknowledged entries durable. Without deferred sync, they already are."""
 
     async def close(self) -> None:
-        """Close the ledger with LastAddConfirmed as its last entry. This works even if the ledger
-        is IN_RECOVERY; the recovery then accepts this last entry.
+        """Close the ledger, with LastAddConfirmed as its last entry. This works even if another
+        client is recovering the ledger; the recovery then accepts this last entry.
 
         Unconfirmed adds fail with `BKLedgerClosedException`, so await them first. Raises
         `BKMetadataVersionException` if another client has closed the ledger at a different entry.
         """
         closed = f"ledger {self.ledger_id} was closed by its writer"
-        # No further add may be confirmed while the metadata is being written.
+        # No further add may be confirmed while the metadata is being stored.
         await self.stop(BKLedgerClosedException(closed))
         last = self.last_add_confirmed
         # After a conflict, retry with the metadata that another client has stored.
@@ -193,7 +191,7 @@ class LedgerWriter:
         return self.last_add_confirmed
 
     def request_of(self, entry: bytes) -> bytes:
-        """Return the request that stores a packed entry; it is the same for all bookies."""
+        """Return the request that stores a packed entry. All bookies get the same request."""
         return self._add_header + entry
 
     def send(self, pending: PendingAdd, index: int) -> None:
@@ -213,7 +211,7 @@ class LedgerWriter:
 
         In BookKeeper: `LedgerHandle.sendAddSuccessCallbacks`.
         """
-        # During a change, the stored metadata does not list all bookies that have the entries.
+        # During a change, the stored metadata does not list every bookie that has the entries.
         if self.ensemble_change.is_running:
             return
         lac_before, pending_adds = self.last_add_confirmed, self.pending
@@ -237,9 +235,7 @@ class LedgerWriter:
         adds: Sequence[PendingAdd],
         error: BKException | None,
     ) -> None:
-        """Handle a bookie's response to adds; if `error` is None, the bookie has stored the
-        entries.
-        """
+        """Handle a bookie's response to adds. If `error` is None, it has stored the entries."""
         if error is not None:
             for pending in adds:
                 self._record_response(channel.bookie_id, pending, error)
@@ -255,8 +251,8 @@ class LedgerWriter:
                 self._record_response(channel.bookie_id, pending, None)
             self.fence_check.hold(acking_channel, partial(self._count_acks, index, channel, adds))
         elif self.recorder.listening:
-            # Count the responses one at a time: the trace lists each response before the entries it
-            # confirms.
+            # Count the responses one at a time, so that the trace lists each response before the
+            # entries that it confirms.
             for pending in adds:
                 self._record_response(channel.bookie_id, pending, None)
                 self._count_acks(index, channel, (pending,))
@@ -284,9 +280,7 @@ class LedgerWriter:
             self.recorder.record(kind, self.ledger_id, pending.entry_id, peer=bookie_id, error=why)
 
     def connect_to_last_ensemble(self) -> None:
-        """Start sending adds to the last segment's bookies, and count only responses from these
-        bookies.
-        """
+        """Start sending adds to the bookies of the last segment, and count only their responses."""
         self.channels = [self._context.bookie_client.get(bookie_id) for bookie_id in self.ensemble]
         self._on_added: list[OnAdded[PendingAdd]] = [
             partial(self.on_responses, index, channel)
@@ -294,9 +288,9 @@ class LedgerWriter:
         ]
 
     async def update_metadata(self, metadata: LedgerMetadata) -> bool:
-        """Replace the metadata by compare-and-set, and return whether it was stored.
+        """Replace the metadata by compare-and-set. Return whether it was stored.
 
-        After a conflict, `self.metadata` is the metadata that another client has stored.
+        If it was not, `self.metadata` is now the metadata that another client has stored.
         """
         # The ledger was OPEN at some moment after the request was sent.
         requested_at = self._loop.time()
@@ -308,10 +302,10 @@ class LedgerWriter:
         return stored
 
     def end(self, error: LabkitError) -> None:
-        """Reject further adds with this error and fail the pending ones; the ledger stays open."""
+        """Reject further adds with this error and fail the pending ones. The ledger stays open."""
         if self.ended_by is None:
             self.ended_by = error
-        # Clear `pending` first, because a caller whose add fails may use this writer immediately.
+        # Clear `pending` first, because the caller of a failed add may use this writer at once.
         abandoned, self.pending = self.pending, deque()
         for pending in abandoned:
             if pending.future.done():
@@ -319,11 +313,11 @@ class LedgerWriter:
             pending.future.set_exception(error)
             # asyncio logs exceptions that nobody retrieves. To log this error at most once, mark
             # the exceptions of all adds except the last one as retrieved. If the caller closed the
-            # client, mark that of the last add, too.
+            # client, also mark the exception of the last add.
             if pending is not abandoned[-1] or isinstance(error, BKClientClosedException):
                 pending.future.exception()
 
     async def stop(self, error: LabkitError) -> None:
-        """End this writer, and wait for a running ensemble change, which may write the metadata."""
+        """End this writer. Wait for a running ensemble change, which may write the metadata."""
         self.end(error)
         await self.ensemble_change.wait()

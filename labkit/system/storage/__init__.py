@@ -11,11 +11,11 @@
                 -> delete the journals that end before the mark, except a few backups
     read        look in the memtable, else use the index to find the entry in the entry log; a batch
                 read returns consecutive entries of the log as one slice
-    start       replay: put the entries of the journal from LastLogMark on into the memtable again,
+    start       replay: put the journal's entries from LastLogMark on back into the memtable,
                 except those that the entry log and the index already contain
 
-An entry is put into the memtable before its record is appended to the journal. So if a record has
-been synced by the time the mark is taken, the flush that follows writes its entry.
+An entry is put into the memtable before its record is appended to the journal. So if a record was
+synced before the mark is taken, the flush that follows writes the record's entry.
 
 All code is synchronous and accesses files through the small `Disk` interface. The file formats are
 exactly those of BookKeeper 4.17 in its default configuration (SortedLedgerStorage, journal version
@@ -34,8 +34,9 @@ Terms:
     fence            a flag that makes a bookie reject adds to a ledger, except recovery adds
     recovery add     an add by a client that recovers the ledger of a failed writer
 
-The callers are modules of `labkit.system.bookie`. A live bookie calls from an event loop, a thread
-per journal, and a thread for flushes and garbage collection; the simulated world has one thread.
+The modules of `labkit.system.bookie` call this package. A live bookie calls it from an event loop,
+from one thread per journal, and from one thread for flushes and garbage collection. The simulated
+world has a single thread.
     event loop       `protocol_v2`, `protocol_v3`: add, read, fence, explicit LAC
                      `checkpoints`: `begin_checkpoint`, `end_checkpoint`; when to run one
                      `disk_monitor`: `set_full_directories`; makes a bookie read-only
@@ -51,17 +52,17 @@ Read in this order: `disk`, `config`, `log_mark`, `journal`, `journal_scan`, `me
 trace.
 
 Differences from BookKeeper (labkit and BookKeeper can read each other's files):
-  - The entry log is synced before the index is written, so an index never points to bytes that are
-    lost in a crash (BookKeeper writes the index first, and replay repairs it after a crash).
+  - The entry log is synced before the index is written, so an index never points to bytes that a
+    crash has lost. (BookKeeper writes the index first, and repairs it by replay after a crash.)
   - Every memtable flush is a checkpoint and advances LastLogMark (BookKeeper advances it only when
     an entry log is full).
-  - lastMark and a new ledger's index are written under a temporary name and then renamed, so that
-    they are either complete or absent.
+  - lastMark and a new ledger's index are written under a temporary name and then renamed, so they
+    are either complete or absent.
   - Replay skips an entry if the entry log and the index already contain it (BookKeeper writes the
     entry again).
-  - If a crash tears padding at a sector boundary, replay treats this as the end of the journal
-    (BookKeeper does not start). If a crash tears a master key, no ledger is created with it
-    (BookKeeper keeps the wrong key).
+  - If a crash tore padding at a sector boundary, replay treats this as the end of the journal.
+    (BookKeeper does not start.) If a crash tore a master key, no ledger is created with this key.
+    (BookKeeper keeps the wrong key.)
   - Fencing a ledger that this bookie never stored also writes the master key to the journal, so the
     fence survives a restart (BookKeeper drops it during replay).
   - The master key of a request is compared with the stored one even after a restart.
@@ -72,8 +73,8 @@ Differences from BookKeeper (labkit and BookKeeper can read each other's files):
     and is retried until there is some.
   - The largest entry id is 2**40 - 1 (BookKeeper accepts larger ones).
   - If a journal contains a record that no writer produces and that would corrupt the index, the
-    start fails with an error that names the file and the offset (BookKeeper accepts the record, but
-    cannot read the index header later).
+    bookie does not start, and the error names the file and the offset. (BookKeeper accepts the
+    record, but cannot read the index header later.)
   - If any journal file that replay needs is missing, the start fails (BookKeeper only notices that
     the file that LastLogMark names is missing).
 """

@@ -1,11 +1,11 @@
 """Remembers the ledgers that garbage collection has dropped, so that adds to them are rejected.
 
-When a ledger is dropped, its index is deleted, and with it the fence. If the bookie then forgot the
-ledger, the ledger's old writer could recreate it here, and would receive acknowledgements for
-entries that the next collection drops.
+Dropping a ledger deletes its index, and the fence along with it. If the bookie then forgot the
+ledger, its old writer could recreate it here and get acknowledgements for entries that the next
+collection would drop.
 
-A dropped ledger is therefore remembered until seven days after the last add, fence or explicit LAC
-for it, or until the process exits. Remembering a ledger takes about a hundred bytes of memory.
+So the bookie remembers a dropped ledger until there has been no add, fence or explicit LAC for it
+for seven days, or until the process exits. Each remembered ledger takes about a hundred bytes.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java` (recentlyFencedAndDeletedLedgers, from pull request
 4462), which remembers only ledgers that its process has written, fenced or replayed.
@@ -17,10 +17,10 @@ KEPT_S = 7 * 86_400
 
 
 class CollectedLedgers:
-    """The dropped ledgers, with the time of the last add, fence or explicit LAC for each ledger.
+    """The dropped ledgers, each with the time of its last add, fence or explicit LAC.
 
-    Time advances only when `advance_to` is called. Therefore, a ledger may be forgotten too early,
-    by up to the interval between two such calls.
+    Only `advance_to` advances the time, so a ledger may be forgotten too early, by up to the
+    interval between two calls.
     """
 
     def __init__(self) -> None:
@@ -28,8 +28,8 @@ class CollectedLedgers:
         self._now_s = 0.0
 
     def advance_to(self, now_s: float) -> None:
-        """Set the time, which comes from a monotonic clock, and forget ledgers whose seven days are
-        over.
+        """Set the current time, read from a monotonic clock, and forget ledgers that have not been
+        used for seven days.
         """
         self._now_s = now_s
         for ledger_id in [i for i, at_s in self._requested_at_s.items() if now_s - at_s >= KEPT_S]:

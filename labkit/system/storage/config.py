@@ -1,5 +1,5 @@
-"""Settings of the storage. Names and defaults are those of `conf/ServerConfiguration.java`, except
-that `journalFlushWhenQueueEmpty` is on by default.
+"""Storage settings. Names and defaults match `conf/ServerConfiguration.java`, except that
+`journalFlushWhenQueueEmpty` is on by default.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ _LEDGER_STORAGES = ("SortedLedgerStorage", "InterleavedLedgerStorage")
 class StorageConfig:
     """Settings of a bookie's storage. Sizes are in bytes unless the name ends in `mb`.
 
-    By default, a group of journal records is written as soon as the previous group is synced. If
-    `journal_flush_when_queue_empty` is off (BookKeeper's default), the group then waits for more
-    records for `journal_max_group_wait_ms`, or until it exceeds one of two thresholds, one in bytes
-    and one in records (0 disables a threshold).
+    By default, a group of journal records is written as soon as the previous group has been synced.
+    If `journal_flush_when_queue_empty` is off (BookKeeper's default), a group then also waits
+    `journal_max_group_wait_ms` for more records. It stops waiting if it exceeds the threshold for
+    its size in bytes or for its number of records (0 disables a threshold).
 
-    `page_limit` is the maximum number of index pages with unwritten changes (-1: labkit chooses the
-    limit). If more pages have unwritten changes, all indexes are written immediately.
+    `page_limit` is the maximum number of index pages with unwritten changes (-1: chosen by labkit).
+    If it is exceeded, all indexes are written immediately.
 
-    `ledger_storage_class` names one of the two storage classes of BookKeeper that use the same file
-    formats as labkit.
+    `ledger_storage_class` names one of the two BookKeeper storage classes whose file formats labkit
+    supports.
 
     Raises `BKIncorrectParameterException` if a value is out of range.
     """
@@ -33,8 +33,8 @@ class StorageConfig:
     file_info_format_version_to_write: int = setting(1, "fileInfoFormatVersionToWrite")
     journal_max_size_mb: int = setting(2048, "journalMaxSizeMB", at_least=1)
     journal_pre_alloc_size_mb: int = setting(16, "journalPreAllocSizeMB", at_least=1)
-    # The maximum is half of the smallest preallocation, because preallocation writes the last block
-    # of a new file, and this block must not overwrite the file's header.
+    # Preallocation writes the last block of a new file. The block must not overwrite the file's
+    # header, so it can be at most half of the smallest preallocation.
     journal_alignment_size: int = setting(
         512, "journalAlignmentSize", at_least=512, at_most=MIB // 2, multiple_of=512
     )

@@ -3,10 +3,9 @@
 `labkit.worlds.live.disk` implements it with real files. The simulated disk also determines which
 unsynced bytes survive a simulated crash. Paths are relative to the directory and use "/".
 
-The failed-sync rule: after a failed sync, or if a sync may have failed in an earlier process, the
-storage writes the bytes again. It would not be enough to sync again, because the operating system
-may then report success, and return the bytes to readers, although they have never been written to
-the device.
+The failed-sync rule: if a sync has failed, or may have failed in an earlier process, the storage
+writes the bytes again before it syncs. Repeating only the sync is not enough: the operating system
+may report success, and return the bytes to readers, although they never reached the device.
 """
 
 import errno
@@ -20,9 +19,7 @@ class File(Protocol):
     """An open file. Writes are durable only after `sync` returns."""
 
     def write(self, offset: int, data: bytes) -> None:
-        """Write `data` at `offset`; a gap between the old end of the file and `offset` reads as
-        zeros.
-        """
+        """Write `data` at `offset`. If the file ends before `offset`, the gap reads as zeros."""
 
     def read(self, offset: int, size: int) -> bytes:
         """Return `size` bytes from `offset` on, or fewer if the file ends earlier."""
@@ -35,8 +32,8 @@ class File(Protocol):
         """
 
     def sync(self) -> None:
-        """Return once all bytes written so far are durable. After `OSError`, it is unknown whether
-        the bytes are on the device.
+        """Block until all bytes written so far are durable. If this raises `OSError`, it is unknown
+        whether they are on the device.
         """
 
     def close(self) -> None:
@@ -44,10 +41,10 @@ class File(Protocol):
 
 
 class Disk(Protocol):
-    """A directory. The creation, renaming or deletion of a file is durable only after
+    """A directory. The creation, renaming and deletion of files are durable only after
     `sync_folder`.
 
-    Methods raise `StorageDamagedException` if an expected file is a FIFO, a folder or a link.
+    Methods raise `StorageDamagedException` if they find a FIFO, folder or link instead of a file.
     """
 
     def create(self, path: str) -> File:
@@ -75,12 +72,12 @@ class Disk(Protocol):
     def remove(self, path: str) -> None: ...
 
     def sync_folder(self, folder: str) -> None:
-        """Return once the names of the files in the folder are durable."""
+        """Block until the names of the files in the folder are durable."""
 
     def sync_whole(self) -> bool:
-        """Sync the contents and names of all files in one step, which is faster if there are many;
-        return False if this is not supported. After `OSError`, it is unknown which writes are on
-        the device.
+        """Sync the contents and names of all files at once, which is faster than syncing many files
+        one by one. Return False if this is not supported. If this raises `OSError`, it is unknown
+        which writes are on the device.
         """
 
 
@@ -90,8 +87,8 @@ def is_out_of_space(error: OSError) -> bool:
 
 
 def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
-    """Return the sorted ids of the files named `<hex id><suffix>` in a folder. Raises
-    `StorageDamagedException` if any other file name in the folder has this suffix.
+    """Return the sorted ids of the files named `<hex id><suffix>` in a folder. Raise
+    `StorageDamagedException` if a file has this suffix but its name is not a valid id.
     """
     ids = []
     for name in disk.files(folder, suffix):
@@ -100,7 +97,7 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
             number = int(stem, 16)
         except ValueError:
             number = -1
-        # int() also accepts signs, spaces, underscores and capitals.
+        # int() also accepts signs, spaces, underscores and uppercase digits.
         if f"{number:x}" != stem or not 0 <= number < 2**63:
             raise StorageDamagedException(
                 f"{disk.path(folder)}/{name} is not a file of this storage: expected a hexadecimal"

@@ -1,7 +1,7 @@
 """Reads batches of consecutive entries of one ledger, each preceded by its length.
 
-The entry log and the response to a batch read use the same format, so entries that are consecutive
-in the entry log are sent as one slice of the file.
+The entry log and the response to a batch read use the same format, so consecutive entries of the
+log are sent as one slice of the file.
 
 In BookKeeper, `proto/BatchedReadEntryProcessor.java` reads the entries one at a time.
 """
@@ -17,7 +17,7 @@ _LENGTH = struct.Struct(">i")
 
 
 class EntryBatch(NamedTuple):
-    """When concatenated, the `pieces` consist of the entries, each preceded by its length."""
+    """Entries, each preceded by its length. A piece is one or more entries, or part of an entry."""
 
     pieces: list[bytes]
     entry_count: int
@@ -26,7 +26,7 @@ class EntryBatch(NamedTuple):
 def read_entries(
     store: LedgerStore, ledger_id: int, first: int, max_entries: int, max_bytes: int
 ) -> EntryBatch:
-    """Read entries, starting with id `first`, until one is missing, unreadable or too large.
+    """Read entries, starting with `first`, until one is missing, unreadable or too large.
 
     `max_bytes` limits the size of the result, including the length fields.
     """
@@ -66,7 +66,7 @@ def _from_log(
     try:
         pieces, count = store.entry_logger.read_all(locations, ledger_id, first, max_bytes)
         if not count:
-            # The first entry may be larger than the part of the log that was read, so read it
+            # The first entry may not fit into the part of the log that was read, so read it
             # separately.
             data = store.entry_logger.read(locations[0], ledger_id, first)
             pieces, count = [_LENGTH.pack(len(data)) + data], 1

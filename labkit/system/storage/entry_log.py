@@ -1,12 +1,11 @@
-"""The entry log: the entries of all ledgers, in the order in which flushes have written them.
+"""The entry log, which stores the entries of all ledgers in the order of the flushes.
 
-A log file is named `<hex id>.log`. It starts with a 1024-byte header, followed by entries, each
-preceded by its i32 length. When a log is full, a ledgers map is appended to it; the map contains
-the number of bytes of the log that belong to each ledger. A bookie never appends to logs that an
-earlier process has written.
+A log file is named `<hex id>.log`. It starts with a 1024-byte header, followed by the entries, each
+preceded by its i32 length. A full log ends with a ledgers map, which lists how many bytes of the
+log belong to each ledger. A bookie never appends to a log that an earlier process has written.
 
-A location is an i64. Its upper half is the log id, and its lower half is the offset of the entry's
-first byte, which follows the length field. Location 0 means "no entry".
+A location is an i64: the upper half is the log id, and the lower half is the offset of the entry's
+first byte (after the length field). Location 0 means "no entry".
 
 In BookKeeper: `bookie/DefaultEntryLogger.java`, `bookie/EntryLoggerAllocator.java`.
 """
@@ -87,16 +86,16 @@ def log_name(log_id: int) -> str:
 class EntryLogger:
     """All entry logs in a bookie's ledger directories.
 
-    All ledgers share one active log, so that the disk writes sequentially. Optionally, each ledger
-    has its own logs, which are deleted as a whole when the ledger is deleted. New logs are assigned
-    to the directories in turn.
+    All ledgers share one active log, so that disk writes are sequential. Optionally, each ledger
+    gets its own logs, which are deleted as a whole when the ledger is deleted. Directories take
+    turns in receiving new logs.
 
     A log goes through these states: created ahead (an empty file), active, ended (complete, but its
     last sync is pending), finished (never written to again).
 
-    Invariants: `sync` makes every entry durable that has been appended so far. After a failed write
-    or sync, a log is never written to again, because the contents of the device are unknown; the
-    entries that were not synced must be appended again.
+    Invariants: `sync` makes all entries appended so far durable. After a failed write or sync, the
+    log is never written to again, because the contents of the device are unknown. Its unsynced
+    entries must be appended again.
     """
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
@@ -128,8 +127,8 @@ class EntryLogger:
             raise
 
     def sync(self) -> None:
-        """Make everything appended so far durable. End logs that exceed the size limit, and the
-        oldest logs if too many are active.
+        """Make everything appended so far durable. Also end logs that exceed the size limit, and
+        the oldest logs if too many are active.
         """
         try:
             self._sync_logs()
@@ -138,8 +137,8 @@ class EntryLogger:
             raise
 
     def read(self, location: int, ledger_id: int, entry_id: int) -> bytes:
-        """Return the entry at that location; raise `StorageDamagedException` if it is not there or
-        is incomplete.
+        """Return the entry at that location. Raise `StorageDamagedException` if the entry is
+        missing or incomplete.
         """
         log_id, offset = location >> 32, location & 0xFFFFFFFF
         # If only the upper half of a location was written, the offset is 0, which is inside the
@@ -163,8 +162,8 @@ class EntryLogger:
         return self._reader(log_id).entries(offsets, ledger_id, first, max_bytes)
 
     def has_entry(self, location: int, ledger_id: int, entry_id: int) -> bool:
-        """Return whether the complete entry is at that location. The entry may be missing after a
-        crash of a bookie that syncs its indexes before its logs.
+        """Return whether the complete entry is at that location. A crash can cause an entry to be
+        missing if the bookie syncs its indexes before its logs.
         """
         try:
             self.read(location, ledger_id, entry_id)
@@ -173,15 +172,13 @@ class EntryLogger:
         return True
 
     def finished_log_ids(self) -> list[int]:
-        """Return the ids of the finished logs, which are never written to again, in ascending
-        order.
-        """
+        """Return the sorted ids of the finished logs, which are never written to again."""
         open_ids = {self._created_ahead, *(log.log_id for log in self._active.values())}
         open_ids.update(log.log_id for log in self._ended)
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Stop appending to logs in the directories with these indices, unless all are full."""
+        """Stop writing entries to the directories with these indices, unless all are full."""
         self._full_directories = directories if len(directories) < len(self._disks) else set()
 
     def disk_of(self, log_id: int) -> Disk:
@@ -255,7 +252,7 @@ class EntryLogger:
         return self._active[owner]
 
     def _end_log(self, owner: int) -> None:
-        """Append the ledgers map to the log, which then still needs its last sync."""
+        """Append the ledgers map to the log. The log still needs its last sync."""
         log = self._active.pop(owner)
         self._ended.append(log)
         log.append_ledgers_map()
@@ -290,7 +287,7 @@ class OpenLog:
         self.file = file
         self.end = LOG_HEADER.size
         self.has_durable_entries = False
-        """Whether indexes may point into the log."""
+        """Whether an index may point into the log."""
         self._buffer = [LOG_HEADER.struct.pack(MAGIC, VERSION, 0, 0)]
         self._written = self._synced_to = 0
         self._ledger_bytes: dict[int, int] = {}
@@ -332,7 +329,7 @@ class OpenLog:
 
     def _write(self) -> None:
         pieces, self._buffer = self._buffer, []
-        # Join the pieces in parts, so that the joined bytes fit into the processor's caches.
+        # Join the pieces in chunks that fit into the processor's caches.
         at_a_time = max(1, len(pieces) * _WRITE_SIZE // (self.end - self._written or 1))
         for first in range(0, len(pieces), at_a_time):
             joined = b"".join(pieces[first : first + at_a_time])
@@ -349,7 +346,7 @@ def log_ids(disk: Disk) -> list[int]:
 
 
 def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
-    """Yield every entry in a log. The scan ends without an error at a truncated entry.
+    """Yield every entry in a log. A truncated entry ends the scan without an error.
 
     In BookKeeper: `DefaultEntryLogger.scanEntryLog`.
     """
@@ -358,7 +355,7 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
         while position + head.size <= end:
             size, ledger_id, entry_id = head.unpack(file.read(position, head.size))
             if size <= 0:
-                # Skip zeros and the filler that direct I/O leaves, to find the next entry.
+                # Skip zeros, and filler left by direct I/O, to find the next entry.
                 position += 1 if size else zeros_to_skip(file, position)
                 continue
             if position + 4 + size > end:
@@ -369,9 +366,8 @@ def scan_entry_log(disk: Disk, log_id: int) -> Iterator[LogEntry]:
 
 
 def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
-    """Return the number of bytes that belong to each ledger, or None if there is no complete
+    """Return the number of bytes that belong to each ledger, or None if the log has no complete
     ledgers map.
-
     In BookKeeper: `DefaultEntryLogger.extractEntryLogMetadataFromIndex`.
     """
     with closing(_open(disk, log_id)) as file:

@@ -1,18 +1,16 @@
 """Garbage collection and compaction, which reclaim the disk space of deleted ledgers.
 
-Ledgers share the logs that store their entries. So garbage collection first removes the indexes of
-the deleted ledgers, and then the logs in which no remaining ledger has entries. A log that is
-mostly garbage is compacted: its live entries are appended to the current log, and the old log is
-deleted.
+Ledgers share entry logs. So garbage collection first removes the indexes of deleted ledgers, and
+then deletes the logs that contain no entries of other ledgers. A log that is mostly garbage is
+compacted: its live entries are appended to the current log, and the old log is deleted.
 
-Copies of entries that now belong on other bookies become garbage in the same way, with one
-exception: the ledger's index is kept, without locations, because the fence that it contains must
-still stop an old writer.
+If a ledger's entries no longer belong on this bookie, they become garbage in the same way. The
+ledger's index is then kept, without locations, because its fence must still stop an old writer.
 
-Every step is safe against a crash: a copy is synced before the index points to it, the index is
-synced before the old log is deleted, and a copy that no index points to is ordinary garbage.
+Every step is crash-safe: a copy is synced before the index points to it, the index is synced before
+the old log is deleted, and a copy that no index points to is ordinary garbage.
 
-`bookie.garbage_collection` decides when these methods are called, and in which thread.
+`bookie.garbage_collection` decides when these methods are called, and by which thread.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java`, `bookie/EntryLogCompactor.java`.
 """
@@ -47,7 +45,7 @@ class EntryLogMetadata:
 
     @property
     def usage(self) -> float:
-        """The fraction of the log that belongs to existing ledgers, from 0 to 1."""
+        """The fraction of the log that existing ledgers use, from 0 to 1."""
         return sum(self.ledger_bytes.values()) / self.total_bytes if self.total_bytes else 0.0
 
     def without(self, deleted: Collection[int]) -> "EntryLogMetadata":
@@ -63,20 +61,18 @@ class Copied(NamedTuple):
 def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
     """Return the stored ledgers that no longer exist.
 
-    The caller must list `stored` before `existing`. Otherwise, a ledger that is created in between
-    would count as deleted.
+    List `stored` before `existing`. Otherwise, a ledger created in between would count as deleted.
     """
     return [ledger_id for ledger_id in stored if ledger_id not in existing]
 
 
 def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[int]:
-    """Return the logs with usage below `threshold`, sorted by usage in steps of 10 %, lowest first.
+    """Return the logs with usage below `threshold`, lowest usage first (in steps of 10 %).
 
     In BookKeeper: `GarbageCollectorThread.doCompactEntryLogs`.
     """
     candidates = [log for log in logs if 0 < log.usage < threshold]
-    # Compact the logs with the lowest usage first, because they free the most space per byte
-    # copied.
+    # Logs with low usage free the most space per byte copied.
     candidates.sort(key=lambda log: (min(_BUCKETS - 1, int(log.usage * _BUCKETS)), log.log_id))
     return [log.log_id for log in candidates]
 
@@ -95,7 +91,7 @@ def read_log_metadata(disk: Disk, log_id: int) -> EntryLogMetadata:
 class GarbageCollector:
     """Collects the garbage in a bookie's ledger directories; only one method may run at a time.
 
-    Invariants: every entry of an existing ledger can be read at any time; a log is never deleted
+    Invariants: every entry of an existing ledger is readable at all times; a log is never deleted
     while an index on disk points to it.
     """
 
@@ -106,7 +102,7 @@ class GarbageCollector:
         self._emptied: dict[int, LedgerIndex] = {}
         """Ledgers whose entries have been dropped in memory but not yet on disk."""
         self.skipped_logs: dict[int, StorageDamagedException] = {}
-        """Logs that the last `collect` kept because a file is damaged."""
+        """Logs that the last `collect` kept because of a damaged file."""
 
     @property
     def logs(self) -> list[EntryLogMetadata]:
@@ -115,7 +111,7 @@ class GarbageCollector:
 
     def drop_entries(self, ledger_id: int) -> bool:
         """Drop all entries of a ledger, so that the next `collect` treats them as garbage. Return
-        False if the ledger has no entries, or has received new ones since `take_settled`.
+        False if the ledger has no entries, or has received some since `take_settled`.
         """
         ledger = self.ledgers.get(ledger_id)
         if ledger is None or ledger.has_new_entries or ledger.index.last_entry_id() < 0:
@@ -128,7 +124,7 @@ class GarbageCollector:
         `remove_log`.
         """
         for ledger_id in deleted:
-            # Without this, the loop below would flush the index of a deleted ledger.
+            # Otherwise, the loop below would flush the index of a deleted ledger.
             self._emptied.pop(ledger_id, None)
             self.ledgers.remove(ledger_id)
         # Write these indexes before any log is deleted, because an index must not point into a
@@ -155,8 +151,8 @@ class GarbageCollector:
         return [log.log_id for log in self._logs.values() if not log.ledger_bytes]
 
     def compact(self, log_id: int, batch_entries: int) -> Iterator[Copied]:
-        """Copy the live entries of a log to the current log, and yield after each batch, so that
-        the caller can limit the rate.
+        """Copy the live entries of a log to the current log. Yield after each batch, so that the
+        caller can limit the rate.
 
         Once the iterator is exhausted, no index points into the log, so the caller can call
         `remove_log`.
@@ -189,7 +185,7 @@ class GarbageCollector:
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Delete a log that `collect` or `compact` has emptied, once earlier reads have ended."""
+        """Delete a log emptied by `collect` or `compact`, once earlier reads have ended."""
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 

@@ -6,10 +6,10 @@ preallocated with zeros. A record consists of an i32 length and a body that star
 and an entry id; a negative entry id marks a special record (master key, fence, explicit LAC).
 Records have no checksum; `journal_scan` explains what this means for a torn tail.
 
-`append` buffers records, `seal` closes the group of buffered records, `write_and_sync` writes the
-group to disk and syncs it (possibly in another thread), and `note_synced` advances `synced`. For
-adds with deferred sync, `bookie.commit.GroupCommit` calls the two halves of `write_and_sync`
-separately: `write_unsynced` and, once a sync is requested, `sync`.
+`append` buffers records, and `seal` combines the buffered records into a group. `write_and_sync`
+writes the group to disk and syncs it, possibly in another thread, and `note_synced` then advances
+`synced`. For adds with deferred sync, `bookie.commit.GroupCommit` calls the two halves of
+`write_and_sync` separately: `write_unsynced` and, once a sync is requested, `sync`.
 
 In BookKeeper: `bookie/Journal.java`, `bookie/JournalChannel.java`.
 """
@@ -71,7 +71,7 @@ _IDS = struct.Struct(">qq")
 
 def ledger_key_record(ledger_id: int, master_key: bytes) -> bytes:
     """Return the body of a record that contains a master key. Each process writes this record
-    before its other records of the ledger.
+    before any other record of the ledger.
     """
     return _IDS.pack(ledger_id, LEDGER_KEY) + _with_length(master_key)
 
@@ -89,8 +89,8 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """Return the padding up to the next multiple of `alignment`. If the padding's header does not
-    fit before that multiple, the padding extends to the multiple after it.
+    """Return the padding up to the next multiple of `alignment`. If not even the padding's header
+    fits before that multiple, pad to the multiple after it.
     """
     left = -offset % alignment
     if left == 0:
@@ -103,9 +103,9 @@ def padding(offset: int, alignment: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class JournalGroup:
-    """A group of records, from `offset` to `end`, that are made durable by one write and one sync.
+    """A group of records, from `offset` to `end`, that one write and one sync make durable.
 
-    If `ends_file` is set, the group must be synced before the next group is written to a new file.
+    If `ends_file` is set, this group must be synced before the next group starts a new file.
     """
 
     file_id: int
@@ -140,7 +140,7 @@ class Journal:
         # Preallocation writes the last block, which must start at a multiple of the alignment.
         self._pre_alloc -= self._pre_alloc % self._alignment
         self.max_backups = config.journal_max_backups
-        # Never append to an existing file: it may have a torn tail.
+        # Never append to an existing file, because its tail may be torn.
         existing = journal_ids(disk)
         self._file_id = existing[-1] + 1 if existing else first_file_id
         self._header_size = header_size(self.version)
@@ -166,11 +166,11 @@ class Journal:
         return len(self._records)
 
     def seal(self) -> JournalGroup | None:
-        """Return the group of all buffered records, if any. The next group may start a new file."""
+        """Return a group of all buffered records, if any. The next group may start a new file."""
         if not self._records:
             return None
         group_padding = b""
-        # Fill the last block, so that the next group does not rewrite a block that contains durable
+        # Fill the last block. Otherwise, the next group would rewrite a block that contains durable
         # records.
         if self.version >= PADDED_SINCE:
             group_padding = padding(self._offset, self._alignment)
@@ -197,19 +197,19 @@ class Journal:
         self.sync()
 
     def write_unsynced(self, group: JournalGroup) -> None:
-        """Write a group. The group then survives if the process is killed, but it survives a power
-        failure only after `sync`. Raises `OSError`, like `write_and_sync`.
+        """Write a group without syncing it. The group then survives if the process is killed, but
+        not a power failure. Raises `OSError`, like `write_and_sync`.
         """
         if group.file_id != self._written_file_id:
             self._file.close()
             self._open_file(group.file_id)
         if group.end.offset > self._allocated:
-            # Preallocate, so that most syncs do not have to write a new file length.
+            # Preallocate, so that most syncs do not have to update the file size.
             while group.end.offset > self._allocated:
                 self._allocated += self._pre_alloc
             self._file.write(self._allocated - self._alignment, bytes(self._alignment))
         offset = group.offset
-        # Write in parts, because joining the whole group would double the memory that it needs.
+        # Write in parts, because joining the whole group would double its memory use.
         for part in join_with_lengths_in_parts(group.records, _PART_SIZE):
             is_last = group.end.offset == offset + len(part) + len(group.padding)
             self._file.write(offset, part + group.padding if is_last else part)
@@ -233,18 +233,18 @@ class Journal:
             self.note_synced(group)
 
     def trim(self, mark: LogMark) -> None:
-        """Delete the files that precede the one that `mark` points into, except the newest
+        """Delete the files before the one that contains `mark`, except the newest
         `journal_max_backups` of them.
 
         In BookKeeper: `Journal.checkpointComplete`, `journalMaxBackups`.
         """
         old = [file_id for file_id in journal_ids(self.disk) if file_id < mark.file_id]
-        # Keep the newest files, for anyone who has to examine a damaged bookie.
+        # Keep the newest files, in case someone has to examine a damaged bookie.
         for file_id in old[: max(0, len(old) - self.max_backups)]:
             self.disk.remove(_path(file_id))
 
     def close(self) -> None:
-        """Close the file; records that have not been committed are lost."""
+        """Close the file. Records that have not been committed are lost."""
         self._file.close()
 
     def _open_file(self, file_id: int) -> None:

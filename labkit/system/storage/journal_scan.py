@@ -1,16 +1,15 @@
 """Reads the records of a journal file, for replay and for the tools that inspect a bookie's files.
 
-Records have no checksum, so a scan cannot always tell where the written data ends. A crash or
-damage can leave the following:
+Records have no checksum, so a scan cannot always tell where the written data ends. After a crash,
+or if a file is damaged, the scan may find:
   - A length of 0, or a length that points past the end of the file: the scan of this file ends
-    without an error. If the length was damaged in the middle of the file, the acknowledged records
-    after it are skipped silently. Later files are still read.
-  - A record that was torn over preallocated zeros, but whose length is intact: the scan returns a
-    complete record with zeros in place of the missing bytes. Replay applies the record, as
-    BookKeeper does. The record was never acknowledged, and a client that reads the entry detects
-    the damage by its digest.
-  - Padding that was torn at a sector boundary: the scan of this file ends (BookKeeper fails to
-    start).
+    without an error. If the length was damaged in the middle of the file, this silently skips the
+    acknowledged records after it. Later files are still read.
+  - A torn record with an intact length, whose missing bytes are preallocated zeros: the scan
+    returns it as a complete record. Replay applies the record, as BookKeeper does. The record was
+    never acknowledged, and a client that reads the entry notices its wrong digest.
+  - Padding that was torn at a sector boundary: the scan of this file ends. (BookKeeper does not
+    start.)
   - A length or a version that no writer produces: the scan raises `StorageDamagedException`.
 
 In BookKeeper: `Journal.scanJournal`.
@@ -41,15 +40,14 @@ from labkit.system.storage.log_mark import LogMark
 
 _READ_SIZE = 1024 * 1024
 CHUNK_BYTES = 128 * 1024
-"""Chunks of this size stay in the processor's caches until they are used."""
+"""Chunks of this size are still in the processor's caches when they are used."""
 _NEEDS_VERSION = {LEDGER_KEY: 3, FENCE: 4, EXPLICIT_LAC: 6}
 _RECORD = RECORD_HEADER.struct
 _RECORD_SIZE = RECORD_HEADER.size
 _LENGTH = struct.Struct(">i")
 _IDS_SIZE = 16
 _NEGATIVE = 0x80
-"""If the first byte of a length is at least this value, the length is negative, which means that
-padding follows.
+"""If the first byte of a length is at least this value, the length is negative and marks padding.
 """
 _SECTOR_SIZE = 512
 """A disk writes this many bytes atomically."""
@@ -67,8 +65,8 @@ class JournalRecord(NamedTuple):
 class JournalScan:
     """The records of one journal file.
 
-    `records` and `chunks` set `end_offset` to the offset at which the records end, and close the
-    file; if you do not iterate over either of them, close `file` yourself.
+    `records` and `chunks` close the file, and set `end_offset` to the offset at which the records
+    end. If you iterate over neither of them, close `file` yourself.
     """
 
     def __init__(self, disk: Disk, file_id: int) -> None:
@@ -113,8 +111,7 @@ class JournalScan:
         """
         with closing(self.file):
             if start_offset > self.file.size():
-                # The file had been synced at least up to the mark, so acknowledged records have
-                # been lost.
+                # The file was once synced up to the mark, so acknowledged records have been lost.
                 raise StorageDamagedException(
                     f"journal {self.path} ends at offset {self.file.size()}, but replay starts at"
                     f" {start_offset}: acknowledged entries are missing; restore the complete file,"
@@ -144,8 +141,7 @@ class JournalScan:
                 base += at
                 if size is None:
                     break
-            # If a crash interrupted the creation of the file, the file may be shorter than its
-            # header.
+            # If a crash interrupted the creation of the file, it may be shorter than its header.
             self.end_offset = min(base, self.file.size())
 
     def _special_record(self, data: bytes, at: int, size: int, base: int) -> JournalRecord:
@@ -208,8 +204,8 @@ def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[Journ
 def _is_torn_padding_mask(data: bytes, at: int, base: int) -> bool:
     """Return whether a sector boundary splits the i32 at `at`, and only zeros follow the boundary.
 
-    This happens if a crash cuts off padding in the middle of its mask (-0x100). The missing bytes
-    of the mask read as zeros, so the mask looks like a negative length that no writer produces.
+    A crash can cut off padding in the middle of its mask (-0x100). The missing bytes read as zeros,
+    so the mask then looks like a negative length that no writer produces.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
     behind = data[at + edge : at + edge + _SECTOR_SIZE]

@@ -1,7 +1,7 @@
 """A ledger's LastAddConfirmed, as far as a single bookie knows it.
 
-Each entry contains the LastAddConfirmed (LAC) from the time at which the entry was packed, and an
-explicit LAC is sent without an entry. The bookie's value is the higher of the two.
+Each entry contains the LastAddConfirmed (LAC) that was current when the entry was packed. Writers
+also send explicit LACs without an entry. The bookie's value is the highest of all these.
 
 In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.java`
 (getLastAddConfirmed).
@@ -30,8 +30,8 @@ def last_add_confirmed(store: LedgerStore, ledger_id: int) -> int:
             )
         confirmed = max(confirmed, ENTRY_HEADER.struct.unpack_from(entry)[2])
         ledger.confirmed_by_entry = last_entry_id, confirmed
-    # A shorter body means that there is no explicit LAC, or that a power failure tore it before it
-    # was acknowledged.
+    # A shorter body means that there is no explicit LAC, or that a power failure tore the record
+    # before it was acknowledged.
     if len(ledger.explicit_lac) >= LAC_HEADER.size:
         confirmed = max(confirmed, LAC_HEADER.struct.unpack_from(ledger.explicit_lac)[1])
     return confirmed

@@ -8,7 +8,7 @@ In BookKeeper: `bookie/EntryLoggerAllocator.java`.
 from labkit.system.storage.disk import Disk, read_if_exists
 
 MAX_LOG_ID = 2**31 - 1
-"""A location has 31 bits for the log id. After the highest id, the lowest free one is used."""
+"""A location has 31 bits for the log id. After the highest id, the lowest free id is used."""
 _PATH = "current/lastId"
 
 
@@ -18,8 +18,8 @@ def read_last_id(disk: Disk) -> int:
         last_id = int(read_if_exists(disk, _PATH, 64).strip(), 16)
     except ValueError:
         last_id = -1
-    # A crash may leave the file torn, because the file is not synced. In that case, the names of
-    # the existing log files show which ids have been used.
+    # The file is not synced, so a crash may tear it. In that case, the names of the existing logs
+    # show which ids have been used.
     return last_id if 0 <= last_id <= MAX_LOG_ID else -1
 
 

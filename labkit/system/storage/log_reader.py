@@ -1,6 +1,6 @@
 """Reads entries from one entry log, with read-ahead.
 
-A client that is catching up reads a ledger's entries in the order in which a flush wrote them, so
+A client that is catching up reads a ledger's entries in the order in which they were flushed, so
 each read also fetches some of the bytes after the requested entry. This is safe, because bytes in
 an entry log never change once an index points to them.
 
@@ -28,12 +28,12 @@ class EntryLogReader:
     def __init__(self, file: File) -> None:
         self._file = file
         self._read_ahead = 0, b""
-        """The offset and bytes of the last read, in one tuple, so that threads replace both
+        """The offset and the bytes of the last read, in one tuple, so that threads replace both
         atomically.
         """
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-        """Return the entry at `offset`, or None if this is a different entry or is incomplete."""
+        """Return the entry at `offset`, or None if it is incomplete or a different entry."""
         start, data = self._read_ahead
         at = offset - LENGTH_SIZE - start
         read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE
@@ -60,12 +60,12 @@ class EntryLogReader:
     def entries(
         self, offsets: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Return the entries from id `first` on, which start at these offsets, as slices of the
-        log. Also return the number of entries.
+        """Return the entries that start at these offsets as slices of the log, and their number.
+        `first` is the id of the first entry, and the ids are consecutive.
 
-        Each slice contains one or more length-prefixed entries, and all slices together contain at
-        most `max_bytes` bytes. The result ends before the first entry that is incomplete, missing,
-        or too far from the previous one. Raises `OSError`.
+        Each slice contains one or more length-prefixed entries. All slices together contain at most
+        `max_bytes` bytes. The result ends before the first entry that is incomplete, missing, or
+        too far from the previous one. Raises `OSError`.
         """
         start = offsets[0] - LENGTH_SIZE
         data = self._file.read(start, min(max_bytes, _extent(offsets, max_bytes)))
@@ -98,7 +98,7 @@ class EntryLogReader:
 
 
 def _extent(offsets: Sequence[int], max_bytes: int) -> int:
-    """Return how many bytes to read to get the first entries that are close together."""
+    """Return how many bytes to read to get the leading entries that are close together."""
     first = last = offsets[0]
     for offset in offsets:
         if not 0 <= offset - last <= _READ_SIZE or offset - first > max_bytes:
@@ -108,11 +108,10 @@ def _extent(offsets: Sequence[int], max_bytes: int) -> int:
 
 
 def zeros_to_skip(file: File, position: int) -> int:
-    """Return how many of the zeros at `position` a scan can skip; there must be at least four
-    zeros.
+    """Return how many zeros a scan can skip at `position`, where there must be at least four.
 
-    The last three zeros are not skipped, because they may be the first bytes of a length. A hole is
-    skipped in one step, and other zeros are skipped in steps of up to `_ZEROS_SIZE` bytes.
+    Do not skip the last three zeros, because they may be the first bytes of a length. Skip a hole
+    in one step, and other zeros in steps of up to `_ZEROS_SIZE` bytes.
     """
     hole = file.next_data(position) - position
     if hole > 3:

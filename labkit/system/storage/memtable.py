@@ -1,4 +1,4 @@
-"""The memtable: entries that are kept in memory until they are sorted and written to the entry log.
+"""The memtable, which keeps entries in memory until they are written to the entry log in order.
 
 In BookKeeper: `bookie/EntryMemTable.java`.
 """
@@ -8,11 +8,11 @@ from itertools import islice
 from typing import NamedTuple
 
 _SMALL_ENTRY_BYTES = 256
-"""Entries smaller than this take less memory than Python's objects for them, so the number of
-entries is limited as well.
+"""Entries smaller than this take less memory than the Python objects that hold them, so the number
+of entries is limited as well.
 """
 _FEW_ENTRIES = 100_000
-"""The memory for the Python objects of this many entries does not matter."""
+"""With fewer entries than this, the memory for Python objects does not matter."""
 
 
 class LedgerEntries(NamedTuple):
@@ -26,8 +26,8 @@ class LedgerEntries(NamedTuple):
 class Memtable:
     """A sorted buffer of entries.
 
-    If an entry is put again before it is removed, the first copy is kept, just as replay keeps
-    a copy that is already stored.
+    If an entry is put twice, the first copy is kept, unless it has been removed. Replay treats
+    copies that are already stored in the same way.
     """
 
     def __init__(self) -> None:
@@ -36,13 +36,13 @@ class Memtable:
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
         """By ledger id and entry id: the entry, or None once it has been removed."""
         self._last_ids: dict[int, tuple[int, int]] = {}
-        """For each ledger: the number of entries when the highest entry id was last computed, and
+        """For each ledger: how many entries it had when its highest entry id was last computed, and
         that id.
         """
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Return whether the entries take up `limit_bytes`, or are so small and so many that they
-        take up about twice as much memory, because Python's objects add 250 bytes per entry.
+        """Return whether the entries take up `limit_bytes`, or are so many and so small that they
+        take up about twice as much memory, because Python objects add 250 bytes per entry.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES

@@ -1,4 +1,4 @@
-"""Replay: when a bookie starts, it reapplies the journal records from LastLogMark on.
+"""Replay: applies the journal records from LastLogMark on again when a bookie starts.
 
 The store and this module call each other, so that a subclass of the store can override each step:
 
@@ -35,8 +35,8 @@ _SPECIAL_BODY_OFFSET = 20
 """The offset of the key or LAC, which follows two ids and a length."""
 
 Apply = Callable[[Sequence[JournalRecord], str], None]
-"""Applies a chunk: either entries or one special record. The string is the path of the journal, for
-error messages.
+"""Applies a chunk, which consists of entries or of one special record. The string is the journal's
+path, for error messages.
 """
 PutEntries = Callable[[LedgerDescriptor, Sequence[JournalRecord]], None]
 
@@ -49,8 +49,8 @@ def replay_journal(
     Raises `StorageDamagedException` if a file is missing or a record is damaged.
     """
     needed = [file_id for file_id in journal_ids(disk) if file_id >= mark.file_id]
-    # If the bookie started although this file is missing, it would respond "no such entry" for
-    # acknowledged entries.
+    # If the bookie started without this file, it would respond "no such entry" for acknowledged
+    # entries.
     if mark.file_id and mark.file_id not in needed:
         raise StorageDamagedException(
             f"journal {mark.file_name} is missing in {disk.path('current')}, but LastLogMark"
@@ -80,8 +80,7 @@ def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
     """Raise `StorageDamagedException` if a file between two others is missing.
 
     The id of a new file is one more than the largest existing id. Only bookies that wrote version 4
-    or earlier may have used the current time as the id, so a gap before a file of such a version is
-    allowed.
+    or earlier may have used the current time as the id, so a gap before such a file is allowed.
     """
     for before, after in pairwise(file_ids):
         if after == before + 1:
@@ -98,11 +97,11 @@ def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
 
 
 class RecordApplier:
-    """Applies journal records to a bookie's ledgers; entries are passed to `put_entries`.
+    """Applies journal records to a bookie's ledgers, and passes entries to `put_entries`.
 
-    The last record of a write may be torn (see `journal_scan`), so a ledger is not created from its
-    master key until another record of the ledger follows. If a ledger has neither an index nor a
-    key record, it has been deleted, so its records are skipped.
+    The last record of a write may be torn (see `journal_scan`), so a master key creates a ledger
+    only when another record of the ledger follows. If a ledger has neither an index nor a key
+    record, it has been deleted, so its records are skipped.
     """
 
     def __init__(self, ledgers: LedgerCache, put_entries: PutEntries) -> None:

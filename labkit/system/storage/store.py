@@ -1,7 +1,7 @@
 """The storage of one bookie, which combines journals, memtable, entry logs, and indexes.
 
 `LedgerStore` determines the order in which the components are written; each of the other modules
-implements one component. The package's docstring states the rules, and says which thread may call
+implements one component. The package's docstring states the rules and shows which thread may call
 which method.
 
 In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerStorage.java`.
@@ -51,19 +51,20 @@ _FLUSH_SLICE_BYTES = 4 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A memtable to flush, and for each journal, the LastLogMark to persist afterwards."""
+    """A memtable to flush, and the LastLogMarks (one per journal) to persist afterwards."""
 
     marks: tuple[LogMark, ...]
     memtable: Memtable
 
 
 class LedgerStore:
-    """Invariants:
+    """All files of one bookie.
+
+    Invariants:
     - an entry is in the memtable before its record is in the journal;
     - LastLogMark never advances past a record unless the record's entry is in the entry log and
       the index, and both are synced;
-    - an entry can be read from the moment at which `add_entry` returns until the entry's ledger
-      is dropped.
+    - an entry is readable from the moment `add_entry` returns until its ledger is dropped.
     """
 
     # Components that a subclass may replace
@@ -82,14 +83,13 @@ class LedgerStore:
         recorder: Recorder,
         first_journal_id: int,
     ) -> None:
-        """Check the directories, replay each journal, create a new file in each journal directory,
-        and only then advance LastLogMark. Replayed entries are flushed whenever the memtable is
-        full, and once more just before LastLogMark advances.
+        """Check the directories, replay each journal, and create a new file in each journal
+        directory; only then advance LastLogMark. Replayed entries are flushed whenever the memtable
+        is full, and once more just before LastLogMark advances.
 
-        `first_journal_id` is the id given to the first file that is created in an empty journal
-        directory; BookKeeper uses the current time in milliseconds. Raises `OtherStorageException`
-        if a directory belongs to another storage, and `StorageDamagedException` if a file is
-        missing or damaged.
+        `first_journal_id` is the id of the first file in an empty journal directory; BookKeeper
+        uses the current time in milliseconds. Raises `OtherStorageException` if a directory belongs
+        to another storage, and `StorageDamagedException` if a file is missing or damaged.
         """
         refuse_other_storages((*journal_disks, *ledger_disks))
         self.ledger_disks = ledger_disks
@@ -101,18 +101,17 @@ class LedgerStore:
         self.garbage = GarbageCollector(self.entry_logger, self.ledgers)
         self.memtable = self.memtable_class()
         self.flushing_memtable: Memtable | None = None
-        """Set from `begin_checkpoint` to `end_checkpoint`; if the flush in between fails, it stays
-        set until a later checkpoint succeeds.
+        """Set by `begin_checkpoint` and cleared by `end_checkpoint`. If the flush in between fails,
+        it stays set until a later checkpoint succeeds.
         """
         self.start_lacked_space = False
-        """Whether there was no disk space for the replayed entries when the store was opened. If
-        so, the entries stay in memory, and their journal files are kept, until a checkpoint
-        succeeds.
+        """Whether the disk was too full for the replayed entries when the store was opened. If so,
+        the entries stay in memory, and their journal files are kept, until a checkpoint succeeds.
         """
         self.record_applier = RecordApplier(self.ledgers, self._replay_entries)
         self.logs_to_sync: dict[int, None] = {}
-        """An ordered set of entry logs that contain complete copies of journaled entries, and that
-        must be synced before LastLogMark advances.
+        """Entry logs with complete copies of journaled entries (an ordered set). They must be
+        synced before LastLogMark advances.
         """
         self._mark_file_names = [
             mark_file_name(i, len(journal_disks)) for i in range(len(journal_disks))
@@ -154,13 +153,14 @@ class LedgerStore:
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Add all or none of these entries; their ledgers must share a master key and a journal.
+        """Add all or none of these entries. Their ledgers must share a master key and a journal.
 
-        The caller guarantees that each of `entries` is a packed entry, which begins with the same
-        ledger id and entry id, that entry ids are in 0 to `MAX_ENTRY_ID`, and that the master key
-        has 20 bytes (`model.wire` checks this for requests): replay reads the ids from the entry.
+        Each of `entries` must be a packed entry that starts with the given ledger id and entry id,
+        because replay reads the ids from the entry. Entry ids must be in 0 to `MAX_ENTRY_ID`, and
+        the master key must have 20 bytes. (`model.wire` checks all this for requests.)
+
         Returns the position of the first entry's journal record; the other records follow it. An
-        add may be acknowledged once the journal is synced past its record, or, with deferred sync,
+        add may be acknowledged once the journal is synced past its record or, with deferred sync,
         once the record is written. Raises the errors of `ledger_for_adds`.
         """
         distinct_ids = dict.fromkeys(ledger_ids)
@@ -188,8 +188,8 @@ class LedgerStore:
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
         """Store the writer's LastAddConfirmed. Raises the errors of `ledger_with_key`.
 
-        Returns the position of the journal record. Journal formats before version 6 have no such
-        record: nothing has to be synced, and a restart loses the value, as in BookKeeper.
+        Returns the position of the journal record. Journals before version 6 have no such record,
+        so nothing has to be synced, and a restart loses the value, as in BookKeeper.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
@@ -268,10 +268,11 @@ class LedgerStore:
         return self.journals[ledger_id % len(self.journals)]
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Do not create logs and indexes in the directories with these indices, unless there are no
-        others.
+        """Stop creating logs and indexes in the directories with these indices, unless all
+        directories are full.
 
-        Existing indexes, `lastId` and LastLogMark are still written there, so they need some space.
+        Existing indexes, `lastId` and LastLogMark are still written to full directories, which
+        therefore need some space.
         """
         self.entry_logger.set_full_directories(directories)
         self.ledgers.set_full_directories(directories)
@@ -285,8 +286,8 @@ class LedgerStore:
 
     @property
     def needs_checkpoint(self) -> bool:
-        """Whether the memtable is full and no checkpoint is unfinished. If a checkpoint has failed,
-        `bookie.checkpoints` retries it.
+        """Whether the memtable is full and no checkpoint is unfinished. `bookie.checkpoints`
+        retries a checkpoint that has failed.
         """
         return self.flushing_memtable is None and self.memtable.is_full(
             self.config.skip_list_size_limit
@@ -294,8 +295,8 @@ class LedgerStore:
 
     @property
     def is_overfull(self) -> bool:
-        """Whether adds must wait, because the memtable is full again while the previous one is
-        being flushed, or because a journal cannot keep up.
+        """Whether adds must wait, because the memtable is full again before the previous one has
+        been flushed, or because a journal cannot keep up.
         """
         memtable_full = self.memtable.is_full(self.config.skip_list_size_limit)
         journal_limit = self.config.journal_max_memory_size_mb * MIB // len(self.journals)
@@ -312,12 +313,10 @@ class LedgerStore:
         return behind and self.flushing_memtable is None
 
     def begin_checkpoint(self) -> Checkpoint:
-        """Take the mark, which is the position up to which the journal has been synced. Also
-        replace the memtable with an empty one; the old memtable contains all entries before the
-        mark that have not been flushed.
+        """Take the mark, the position up to which the journal is synced, and replace the memtable
+        with an empty one. The old memtable contains all unflushed entries before the mark.
 
-        If an earlier checkpoint has failed, the newer entries are merged into the memtable of that
-        checkpoint.
+        If an earlier checkpoint has failed, merge the newer entries into its memtable.
         """
         if self.flushing_memtable is None:
             self.flushing_memtable = self.memtable
@@ -332,8 +331,9 @@ class LedgerStore:
     def flush(self, checkpoint: Checkpoint) -> None:
         """Write the checkpoint's memtable to disk, then persist the mark, then delete old journals.
 
-        One flush at a time can run in another thread while entries are added and read. After
-        `OSError`, LastLogMark does not advance, and the next checkpoint retries the flush.
+        Only one flush may run at a time. It can run in another thread while entries are added and
+        read. After `OSError`, LastLogMark does not advance, and the next checkpoint retries the
+        flush.
         """
         self.flush_entries(checkpoint.memtable)
         if any(mark != START for mark in checkpoint.marks):
@@ -370,10 +370,10 @@ class LedgerStore:
         """Return whether the entry log contains a complete copy of the entry; if so, keep that
         copy.
 
-        The stored copy is preferred to the one in the journal, because a journal record that was
-        torn over preallocated zeros can contain the ids of any entry (see `journal_scan`). Before
-        LastLogMark advances past the record, the log is synced and the location is written again
-        (the failed-sync rule, see `disk`).
+        The stored copy is preferred to the one in the journal, because a record that was torn over
+        preallocated zeros can contain the ids of any entry (see `journal_scan`). Before LastLogMark
+        advances past the record, the log is synced, and the location is written again (the
+        failed-sync rule, see `disk`).
         """
         location = ledger.index.location(entry_id)
         is_stored = location > 0 and self.entry_logger.has_entry(
@@ -385,14 +385,14 @@ class LedgerStore:
         return is_stored
 
     def was_collected(self, ledger_id: int) -> bool:
-        """Return whether garbage collection has dropped the ledger. This counts as a request: the
-        ledger is remembered for another seven days.
+        """Return whether garbage collection has dropped the ledger. This counts as a request, so
+        the ledger is remembered for another seven days.
         """
         return self.collected.must_reject(ledger_id)
 
     def flush_entries(self, memtable: Memtable) -> None:
-        """Write entries to the entry log and sync it, then write and sync their locations. Entries
-        are removed from the memtable slice by slice, to free memory.
+        """Write entries to the entry log and sync it, then write and sync their locations. Free
+        memory by removing entries from the memtable slice by slice.
         """
         written: list[WrittenEntry] = []
         for runs in memtable.slices(_FLUSH_SLICE_BYTES):
@@ -463,8 +463,8 @@ class LedgerStore:
             self._flush_replayed()
 
     def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
-        """Flush the entries replayed so far, unless the disk is full. If the ends of the journals
-        are given, advance LastLogMark to them.
+        """Flush the entries replayed so far, unless the disk is full. If `ends` contains the ends
+        of the journals, advance LastLogMark to them.
         """
         # Sync these logs before the mark advances, because records before the mark are never
         # replayed again.
@@ -492,8 +492,8 @@ class LedgerStore:
         return ledger
 
     def _journal_with_key(self, ledger: LedgerDescriptor) -> Journal:
-        """Return the ledger's journal. If this process has not written the ledger's master key to
-        the journal, append it first, because replay needs it before other records of the ledger.
+        """Return the ledger's journal. Append the ledger's master key first, unless this process
+        has already done so, because replay needs the key before other records of the ledger.
         """
         journal = self.journal_of(ledger.ledger_id)
         if not ledger.key_in_journal:

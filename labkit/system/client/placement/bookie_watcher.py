@@ -1,7 +1,7 @@
-"""Chooses the bookies of an ensemble: they must be writable and should not have failed recently.
+"""Chooses writable bookies for an ensemble, and avoids those that failed recently.
 
-`BookieWatcher` has the same name as in BookKeeper, but it sets no watch: it reads the list of
-writable bookies each time it needs the list.
+`BookieWatcher` has the same name as in BookKeeper, but it sets no watch. Instead, it reads the list
+of writable bookies whenever it needs the list.
 
 In BookKeeper: `client/BookieWatcherImpl.java`; `BookKeeper.checkForFaultyBookies` counts errors.
 """
@@ -26,7 +26,9 @@ from labkit.system.model.errors import (
 )
 
 _NOT_COUNTED = (BKBookieHandleNotAvailableException, BKWriteOnReadOnlyBookieException)
-"""A bookie that is down or read-only is not registered as writable, so it needs no quarantine."""
+"""Errors of bookies that are down or read-only. Such bookies are not registered as writable, so
+they need no quarantine.
+"""
 
 
 class Quarantine:
@@ -53,7 +55,7 @@ class Quarantine:
 
 
 class BookieWatcher:
-    """Chooses ensembles and replacements among the bookies that are writable at that moment.
+    """Chooses ensembles and replacements among the bookies that are currently writable.
 
     Rack assignments are read only if `min_num_racks` is greater than 0.
     """
@@ -91,7 +93,7 @@ class BookieWatcher:
         write_quorum: int,
         given_up: Sequence[str] = (),
     ) -> dict[int, str]:
-        """Choose new bookies for the failed ensemble indices, or for as many as possible.
+        """Choose new bookies for the failed ensemble indices, or for as many of them as possible.
 
         Bookies that are in `given_up` or in quarantine are used only as a last resort.
         """
@@ -101,9 +103,10 @@ class BookieWatcher:
         return choose_replacements(placement, writable, ensemble, failed, doubtful)
 
     async def policy(self) -> RackawareEnsemblePlacementPolicy:
-        """Read the rack assignments. If they are corrupt and the policy is enforced, raise
-        `BKMetadataSerializationException`. If they are corrupt but the policy is not enforced, act
-        as if no bookie's rack were known.
+        """Read the rack assignments and return the policy.
+
+        If the rack assignments are corrupt, raise `BKMetadataSerializationException` if the policy
+        is enforced; otherwise, treat the rack of every bookie as unknown.
         """
         racks: dict[str, str] = {}
         if self._min_num_racks:

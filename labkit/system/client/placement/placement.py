@@ -8,13 +8,13 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from labkit.system.model.errors import BKNotEnoughBookiesException
 
 Placement = Callable[[Sequence[str], int], Sequence[str]]
-"""Called with bookies and a `count`; returns `count` of these bookies in ensemble order, or fewer
+"""Called with bookies and a `count`. Returns `count` of these bookies in ensemble order, or fewer
 if it enforces a rule that it cannot satisfy.
 """
 
 
 def in_name_order(bookies: Sequence[str], count: int) -> Sequence[str]:
-    """Choose the same bookies in every run, so that a lesson's plots do not change."""
+    """Choose the same bookies in every run, so that the plots in lessons do not change."""
     return sorted(bookies)[:count]
 
 
@@ -24,7 +24,7 @@ def choose_ensemble(
     ensemble_size: int,
     quarantined: Container[str] = (),
 ) -> tuple[str, ...]:
-    """Choose an ensemble. Quarantined bookies are used only if there are not enough others.
+    """Choose an ensemble. Use quarantined bookies only if there are not enough others.
 
     Raises `BKNotEnoughBookiesException`.
     """
@@ -36,7 +36,7 @@ def choose_ensemble(
         )
     trusted = [bookie for bookie in writable if bookie not in quarantined]
     chosen = placement(trusted, ensemble_size) if len(trusted) >= ensemble_size else ()
-    # It is better to use a bookie that failed recently than not to create the ledger at all.
+    # Using a bookie that failed recently is better than not creating the ledger at all.
     chosen = chosen or placement(writable, ensemble_size)
     if len(chosen) < ensemble_size:
         raise BKNotEnoughBookiesException(
@@ -54,7 +54,7 @@ def choose_replacements(
     failed: Mapping[int, str],
     doubtful: Container[str] = (),
 ) -> dict[int, str]:
-    """Like `BookieWatcher.replacements`; doubtful bookies are used only as a last resort."""
+    """Like `BookieWatcher.replacements`; use doubtful bookies only as a last resort."""
     candidates = [bookie for bookie in writable if bookie not in ensemble]
     trusted = [bookie for bookie in candidates if bookie not in doubtful]
     others = [bookie for bookie in candidates if bookie in doubtful]

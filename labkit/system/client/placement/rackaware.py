@@ -1,4 +1,4 @@
-"""Rack-aware placement: keeps the copies of each entry in several racks, in case a rack fails.
+"""Rack-aware placement: spreads the copies of each entry over several racks, in case a rack fails.
 
     racks A (a1, a2) and B (b1, b2), E = 4, Qw = 2
 
@@ -10,9 +10,9 @@ The rule: each write set (Qw consecutive bookies of the ensemble) spans at least
 `min_num_racks_per_write_quorum` racks, or Qw racks if Qw is smaller. If the available bookies do
 not allow this, the write sets span as many racks as possible, unless the rule is enforced.
 
-In BookKeeper: `client/RackawareEnsemblePlacementPolicyImpl.java`, which chooses one bookie after
-another, and prefers the rack of the failed bookie for its replacement. This module tries all
-combinations of racks, so if an ensemble satisfies the rule, it finds one.
+In BookKeeper: `client/RackawareEnsemblePlacementPolicyImpl.java`, which chooses bookies one at
+a time, and prefers the failed bookie's rack for its replacement. This module tries all combinations
+of racks, so it finds an ensemble that satisfies the rule if there is one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class RackawareEnsemblePlacementPolicy:
         candidates: Sequence[str],
         write_quorum: int,
     ) -> dict[int, str]:
-        """Choose a bookie for each of these ensemble indices, preferring earlier candidates.
+        """Choose a bookie for each of these ensemble indices. Prefer earlier candidates.
 
         Return {} if there are too few candidates, or if the rule is enforced and cannot be
         satisfied.

@@ -1,7 +1,7 @@
 """A client's connection pool: one channel per bookie and protocol version, created on first use.
 
-In BookKeeper: `proto/BookieClientImpl.java`, which opens several channels per bookie, all with the
-same protocol version.
+In BookKeeper: `proto/BookieClientImpl.java`. There, all channels use the same protocol version, and
+a client can open several channels to a bookie.
 """
 
 from labkit.system.client.protocol.per_channel_bookie_client import FindEndpoint
@@ -24,8 +24,8 @@ class BookieClient:
     def get_v3(self, bookie: str) -> PerChannelBookieClientV3:
         """Return the channel for requests that version 2 does not support.
 
-        The channel has its own connection, because the first frame on a connection determines the
-        connection's protocol version.
+        The first frame on a connection determines its protocol version, so this channel needs
+        a connection of its own.
         """
         if bookie not in self._v3:
             self._v3[bookie] = PerChannelBookieClientV3(bookie, *self._arguments)

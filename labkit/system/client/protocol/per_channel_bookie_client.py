@@ -1,6 +1,6 @@
 """A channel from a client to a bookie; it connects on demand.
 
-`protocol_v2` and `protocol_v3` define the requests, and how responses are matched to requests.
+`protocol_v2` and `protocol_v3` define the requests, and match responses to requests.
 
 In BookKeeper: `proto/PerChannelBookieClient.java`.
 """
@@ -22,16 +22,16 @@ FindEndpoint = Callable[[str], Awaitable[Endpoint]]
 """Returns the endpoint of the bookie with this id; raises a `LabkitError` if it is unknown."""
 
 _RETRY_AFTER_S = 0.1
-"""After a connection is lost, requests fail immediately for this long, instead of each trying to
-connect.
+"""After losing a connection, fail requests immediately for this long, instead of trying to
+reconnect for each request.
 """
 
 
 class PerChannelBookieClient(ABC):
     """Connects to a bookie, sends requests in batches, and reconnects if the connection is lost.
 
-    Invariant: requests in `outbox` are sent once and in order, or they fail together with the
-    connection that they were meant for.
+    Invariant: the requests in `outbox` are either sent once and in order, or they fail when their
+    connection fails.
     """
 
     def __init__(
@@ -41,17 +41,15 @@ class PerChannelBookieClient(ABC):
         self.timeout_s = timeout_s
         """A request fails if no response has arrived after this time."""
         self.connection_count = 0
-        """The number of connections made. As long as it does not change, the bookie has not
-        restarted.
-        """
+        """The number of connections made. If it has not changed, the bookie has not restarted."""
         self.connected_at = 0.0
         """When the last connection was made, in the event loop's time."""
         self.connection: Connection | None = None
         self.outbox: list[bytes] = []
-        """The requests to send, oldest first. While there is no connection, these are all pending
+        """The requests to send, oldest first. While there is no connection, it contains all pending
         requests.
         """
-        # Look up the loop only once, because each lookup takes a system call.
+        # Look up the loop only once, because each lookup costs a system call.
         self.loop = asyncio.get_running_loop()
         self.network = network
         self.find_endpoint = find_endpoint
@@ -84,7 +82,7 @@ class PerChannelBookieClient(ABC):
     # Called by the protocol versions
 
     def schedule_send(self) -> BKException | None:
-        """Schedule the sending of the outbox; call this before you append a request to an empty
+        """Schedule the sending of the outbox. Call this before appending a request to an empty
         outbox.
 
         Return an error if the client was closed or the connection has just been lost.
@@ -103,7 +101,7 @@ class PerChannelBookieClient(ABC):
         self._after_connecting.append(action)
 
     def disconnect(self, why: str) -> None:
-        """Close the connection, because nothing that is received on it can be trusted."""
+        """Close the connection, because its data can no longer be trusted."""
         self._why_lost = why
         if self.connection is not None:
             self.connection.close()
@@ -140,7 +138,7 @@ class PerChannelBookieClient(ABC):
             self._end(BKBookieHandleNotAvailableException(why))
 
     def _end(self, error: BKException) -> None:
-        # Clear the state before reporting the error, because a caller that receives it may
+        # Clear the state before reporting the error, because the caller that receives the error may
         # immediately send another request.
         self.connection = None
         self._retry_at = self.loop.time() + _RETRY_AFTER_S

@@ -1,6 +1,6 @@
 """The client side of protocol version 2: adds and reads.
 
-A response identifies its request only by a key: operation, ledger and entry. Therefore:
+Responses have no request ids. A response contains only a key (operation, ledger and entry), so:
 
 - A response belongs to the oldest request with that key that has not timed out.
 - If there is no such request, the response belongs to a read that has already timed out.
@@ -27,17 +27,17 @@ T = TypeVar("T")
 
 OnResponse = Callable[[Response | BKException], None]
 OnAdded = Callable[[Sequence[T], BKException | None], None]
-"""Called with the `pending` arguments of one or more adds, and their error, if any."""
+"""Called with the `pending` arguments of one or more adds, and the error they share, if any."""
 
 _MONITOR_INTERVAL_S = 1.0
-"""How often deadlines are checked, so a request may time out up to a second late."""
+"""How often deadlines are checked. A request may therefore time out up to a second late."""
 _MAX_OVERDUE_RESPONSES = 10_000
-"""If more timed-out reads than this still have no response, the connection is closed."""
+"""If more timed-out reads than this are still waiting for responses, the connection is closed."""
 
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry."""
 
-# Use plain integers, because looking up an enum member takes as long as unpacking a response.
+# Use plain integers: looking up an enum member takes as long as unpacking a response.
 _ADD: int = Opcode.ADD
 _OK: int = Code.OK
 
@@ -46,20 +46,20 @@ _OK: int = Code.OK
 class _Request:
     deadline: float
     on_done: Callable[[Sequence[Any], Any], None]
-    """Called with the `caller` of each request that completes with this one, and their result."""
+    """Called with the `caller` of each request that completes in this call, and their result."""
     caller: Any
     """The `pending` argument of `add`, or the callback of `ask`."""
     fences: bool
     timed_out: bool = False
-    """Whether the caller has already received an error; the response may still arrive."""
+    """Whether the caller has already received the error; a response may still arrive."""
     younger: Sequence["_Request"] = ()
-    """If this is the oldest request with its key, the other requests with this key, oldest first.
+    """For the oldest request with its key: the other requests with the same key, oldest first.
     There are rarely any.
     """
 
 
 class PerChannelBookieClientV2(PerChannelBookieClient):
-    """Each request completes exactly once: with the bookie's response, with
+    """Completes each request exactly once: with the bookie's response, with
     `BKBookieHandleNotAvailableException` if the connection is lost or cannot be made, with
     `BKTimeoutException`, or with `BKClientClosedException`.
     """
@@ -69,8 +69,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     ) -> None:
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._pending: dict[_Key, _Request] = {}
-        """The oldest request with each key. Either all requests with a key have the FENCE flag, or
-        none of them has it.
+        """The oldest request with each key. For each key, either all pending requests have the
+        FENCE flag, or none does.
         """
         self._second: PerChannelBookieClientV2 | None = None
         self._deadline = 0.0
@@ -87,9 +87,9 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         *,
         fences: bool = False,
     ) -> None:
-        """Send a request; `on_response` is called later, never from within this call.
+        """Send a request. `on_response` is called later, never from within this call.
 
-        `fences` must be set if the request is a read with the FENCE flag.
+        Set `fences` if the request is a read with the FENCE flag.
         """
         key = (opcode, ledger_id, entry_id)
         oldest = self._pending.get(key)
@@ -105,11 +105,11 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
     def add(
         self, ledger_id: int, entry_id: int, body: bytes, on_added: OnAdded[T], pending: T
     ) -> None:
-        """Send an add; `on_added` is called later with a list that contains `pending`, and with the
-        error, if any.
+        """Send an add. `on_added` is called later, with a list that contains `pending`, and with
+        the error, if any.
 
-        `on_added` is called once for all responses that arrive together, because a separate call
-        for each add would cost much more.
+        When several responses arrive together, there is only one call for all of them, because
+        a separate call for each add would cost much more.
         """
         self._send((_ADD, ledger_id, entry_id), body, on_added, pending)
 
@@ -128,8 +128,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 self.loop.call_soon(on_done, (caller,), error)
                 return
             if self._monitor is None:
-                # Use one timer for all requests, because a timer for each request would cost more
-                # than an add.
+                # Use one timer for all requests, because a timer per request would cost more than
+                # an add.
                 self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
         request = _Request(self._deadline, on_done, caller, fences)
         oldest = self._pending.setdefault(key, request)
@@ -174,7 +174,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             on_added(added, None)
 
     def _choose(self, key: _Key, requests: Sequence[_Request]) -> _Request | None:
-        """Choose the request to which the response belongs, or None if the response is late."""
+        """Choose the request that the response belongs to, or None if the response is late."""
         chosen = next((each for each in requests if not each.timed_out), requests[0])
         self._set_pending(key, [each for each in requests if each is not chosen])
         return None if chosen.timed_out else chosen
@@ -199,8 +199,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
             del self.outbox[: len(overdue)]
         for key, request in overdue:
             request.timed_out = True
-            # Forget requests that were never sent, because they will never get a response. Also
-            # forget adds, because a late response to an add cannot be mistaken for another one.
+            # Forget requests that were never sent, because they will get no response. Also forget
+            # adds, because a late response to an add cannot be mistaken for another one.
             if self.connection is None or key[0] == _ADD:
                 oldest = self._pending[key]
                 self._set_pending(key, [e for e in (oldest, *oldest.younger) if e is not request])
@@ -210,7 +210,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 f" within {self.timeout_s:g} s"
             )
             request.on_done((request.caller,), error)
-        # Timed-out reads are kept until their responses arrive, so limit how much memory they need.
+        # Timed-out reads are kept until their responses arrive, so their memory must be limited.
         overdue_count = sum(request.timed_out for _, request in self._all())
         if overdue_count > _MAX_OVERDUE_RESPONSES:
             self.disconnect(f"responses to {overdue_count} reads are missing")
@@ -229,8 +229,8 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
 
 
 def _oldest_first(requests: Iterable[tuple[_Key, _Request]]) -> list[tuple[_Key, _Request]]:
-    """Sort requests by deadline. Of the requests sent in the same iteration of the event loop, adds
-    come first, because a client writes an entry before it reads the next one.
+    """Sort requests by deadline. Within one iteration of the event loop, put adds first, because
+    a client writes an entry before it reads the next one.
     """
     return sorted(requests, key=lambda each: (each[1].deadline, each[0][0] != _ADD))
 

@@ -27,9 +27,9 @@ class DiskSpace(NamedTuple):
 
 
 class StoredLac(NamedTuple):
-    """The two values stored on a bookie that contain a LastAddConfirmed.
+    """The two values on a bookie from which a reader can learn LastAddConfirmed.
 
-    Both include digests. If the bookie does not have one of them, it is b"".
+    Both include digests. A value is b"" if the bookie does not have it.
     """
 
     explicit_lac: bytes
@@ -39,8 +39,8 @@ class StoredLac(NamedTuple):
 class LongPollResult(NamedTuple):
     """The LastAddConfirmed that a bookie reports, without a digest.
 
-    If LastAddConfirmed has advanced, and if the bookie has the entry after the previous
-    LastAddConfirmed, `entry_id` and `entry` are the id and the bytes of that entry.
+    If LastAddConfirmed has advanced and the bookie has the entry after the previous
+    LastAddConfirmed, `entry_id` and `entry` are that entry's id and bytes.
     """
 
     last_add_confirmed: int
@@ -59,7 +59,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         self._pending: dict[int, _PendingRequest] = {}
         """By txnId, oldest first."""
 
-    # Requests: each raises the `BKException` for the error code in the bookie's response
+    # Requests: each raises the `BKException` for the error code in the response.
 
     def add(
         self, ledger_id: int, entry_id: int, entry: bytes, master_key: bytes
@@ -75,7 +75,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         return self._ask(pb.ADD_ENTRY, request)
 
     async def force_ledger(self, ledger_id: int) -> None:
-        """Make durable all entries of the ledger that this bookie has acknowledged."""
+        """Make all entries of the ledger that this bookie has acknowledged durable."""
         await self._ask(pb.FORCE_LEDGER, pb.ForceLedgerRequest(ledgerId=ledger_id))
 
     def write_lac(

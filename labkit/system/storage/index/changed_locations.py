@@ -1,7 +1,7 @@
 """Changes to an index that have not been written to its file yet.
 
-Changes are kept entry by entry, because whole pages of 8 KiB would take too much memory if many
-ledgers receive a few entries each.
+Changes are stored entry by entry. Storing whole pages of 8 KiB would take too much memory if many
+ledgers receive only a few entries each.
 
 In BookKeeper: the dirty pages of `bookie/IndexInMemPageMgr.java`.
 """
@@ -20,7 +20,7 @@ class ChangedLocations:
 
     def __init__(self, page_size: int) -> None:
         self.pages: set[int] = set()
-        """The numbers of the pages that the changes affect."""
+        """The numbers of the changed pages."""
         self._by_entry: dict[int, int] = {}
         self._page_size = page_size
         self._slots_in_page = page_size // _SLOT.size

@@ -1,7 +1,7 @@
-"""The indexes of all ledgers of a bookie, which are opened on demand and flushed together.
+"""The indexes of all ledgers of a bookie. They are opened on demand and flushed together.
 
-`LedgerCache` has the same name as in BookKeeper, but it is not a cache: once a ledger has been
-used, it stays in memory. Only its file is closed, if more than `open_file_limit` files are open.
+Despite its name, which comes from BookKeeper, `LedgerCache` is not a cache: a ledger that has been
+used stays in memory. Only its file is closed, if more than `open_file_limit` files are open.
 
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
@@ -21,13 +21,13 @@ from labkit.system.storage.index.ledger_index import (
 )
 
 _DEFAULT_PAGE_LIMIT = 32 * 1024
-"""A page with few changes takes about 1 KiB of memory. The number of pages with more changes is
-limited by the size of the memtable.
+"""A page with few changes takes about 1 KiB of memory. The size of the memtable limits how many
+pages can have more changes.
 """
 _FLUSHED_TOGETHER = 256
 """The maximum number of files that are synced together."""
 _WORTH_A_WHOLE_SYNC = 32
-"""If there are at least this many files or folders to sync, the whole disk is synced."""
+"""If there are at least this many files or folders to sync, the whole disk is synced instead."""
 _MOVED = ".rloc"
 """Suffix of an index file that BookKeeper was moving to another directory when it stopped."""
 
@@ -35,9 +35,9 @@ _MOVED = ".rloc"
 class LedgerCache:
     """Opens, creates, flushes and removes the ledgers of a bookie.
 
-    An index file is created in a directory that is not full, unless all directories are full, and
-    it stays in that directory. If unwritten changes affect more than `page_limit` pages, all
-    indexes are flushed. A subclass may replace `index_class`.
+    An index file is created in a directory that is not full, if there is one, and stays in that
+    directory. If more than `page_limit` pages have unwritten changes, all indexes are flushed. A
+    subclass may replace `index_class`.
     """
 
     index_class = LedgerIndex
@@ -81,8 +81,8 @@ class LedgerCache:
     ) -> None:
         """Set the locations of durable entries, unless their ledger was deleted.
 
-        The locations become durable with the next `flush`, which is called immediately if too many
-        pages have changes.
+        The locations become durable with the next `flush`, which runs immediately if too many pages
+        have changed.
         """
         ledger = self.get(ledger_id)
         if ledger is None:
@@ -100,7 +100,7 @@ class LedgerCache:
             path = index_path(ledger_id)
             disk.remove(path)
             disk.sync_folder(path.rpartition("/")[0])
-        # Forget the ledger only now, because a read in another thread would load it again.
+        # Forget the ledger only now. Otherwise, a read in another thread could load it again.
         self._found_at_start.discard(ledger_id)
         ledger = self._ledgers.pop(ledger_id, None)
         if ledger is not None:
@@ -134,7 +134,7 @@ class LedgerCache:
         return settled
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Create no index files in the directories with these indices, unless all are full."""
+        """Stop creating index files in the directories with these indices, unless all are full."""
         self._full_directories = directories if len(directories) < len(self._disks) else set()
 
     def ledger_ids(self) -> list[int]:
@@ -166,7 +166,7 @@ class LedgerCache:
             for folder in index.after_sync(written):
                 folders[index.disk, folder] = None
         if len(folders) < _WORTH_A_WHOLE_SYNC or not self._sync_whole():
-            # New ledgers share folders. Sync the deepest first, because a file's name must be
+            # New ledgers share folders. Sync the deepest folders first: a file's name must be
             # durable before the names of its parent folders.
             for disk, folder in sorted(folders, key=lambda each: -each[1].count("/")):
                 disk.sync_folder(folder)

@@ -46,7 +46,7 @@ _LOCATION = INDEX_SLOT.struct
 _BYTES = frozenset(f"{byte:x}" for byte in range(256))
 """The names of the folders that contain indexes."""
 _READ_SIZE = 64 * INDEX_SLOT.size
-"""How many bytes of locations are read at a time, and kept in memory for each ledger."""
+"""How many bytes of locations are read at a time, and cached for each ledger."""
 
 
 def index_path(ledger_id: int) -> str:
@@ -79,7 +79,7 @@ class IndexHeader(NamedTuple):
         master_key = data[INDEX_HEADER.size : at]
         state, lac_size = INDEX_STATE.struct.unpack_from(data, at)
         at += INDEX_STATE.size
-        # In version 0, the bytes after the state bits have no meaning.
+        # In version 0, the bytes after the state bits are meaningless.
         if version == 0:
             lac_size = 0
         if lac_size < 0 or 0 < lac_size < _SHORTEST_LAC or at + lac_size > len(data):
@@ -144,16 +144,14 @@ class LedgerIndex:
         self._changed = ChangedLocations(page_size)
         self._flush_count = 0
         self._read_ahead = -1, 0, b""
-        """The last part of the file that was read: the flush count for which it is valid, its start
-        offset, and its bytes.
-        """
+        """The last chunk read from the file: the flush count at the time, the offset, the bytes."""
         self._last_stored: int | None = None
         """The highest entry id in the file, once `last_entry_id` has determined it."""
         self._last_set = -1
         """The highest entry id passed to `set_locations`, or -1."""
         self._needs_sync = False
-        """Whether `assume_unsynced` has been called since the last flush, or the file is new and
-        its folders have not been synced yet.
+        """Whether `assume_unsynced` has been called since the last flush, or the folders of a new
+        file still have to be synced.
         """
 
     @classmethod
@@ -210,8 +208,8 @@ class LedgerIndex:
         return self._stored_location(entry_id * _LOCATION.size)
 
     def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
-        """Return the locations of up to `count` entries, starting with this one. Only locations on
-        the same page are returned; a location may be 0.
+        """Return the locations of up to `count` entries, starting with this one. Return only
+        locations on the same page; some of them may be 0.
         """
         page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
         count = min(count, (self.page_size - at) // _LOCATION.size)
@@ -224,7 +222,7 @@ class LedgerIndex:
             flush_count = self._flush_count
             stored = self._open_file().read(DATA_OFFSET + start, _READ_SIZE)
             self._read_ahead = flush_count, start, stored
-        # If the file ends within the location, the location was never synced.
+        # A location that the end of the file cuts off was never synced.
         if len(stored) < offset - start + _LOCATION.size:
             return 0
         found: int = _LOCATION.unpack_from(stored, offset - start)[0]
@@ -247,9 +245,9 @@ class LedgerIndex:
         return -1
 
     def _pages(self, start: int = 0) -> Iterator[int]:
-        """Yield the pages from `start` on that may contain a location, in order.
+        """Yield, in order, the pages from `start` on that may contain a location.
 
-        Holes are skipped, because a client that adds only entry 2**40 - 1 creates a hole of 8 TiB.
+        Skip holes, because a client that adds only entry 2**40 - 1 creates a hole of 8 TiB.
         """
         changed, page_id = sorted(self._changed.pages), start
         while page_id < self._page_count:
@@ -283,16 +281,16 @@ class LedgerIndex:
                 self.disk.sync_folder(folder)
             self.note_folders_synced()
 
-    # The following methods are the steps of a flush; `LedgerCache.flush` performs each step for
-    # many ledgers at once.
+    # The following methods are the steps of `flush`; `LedgerCache.flush` runs each step for many
+    # ledgers at once.
 
     def write(self) -> WrittenIndex | None:
         """Write the changes, if any; the caller must sync the file and then call `after_sync`.
 
         A new file is written under a temporary name, so it always has a complete header.
         """
-        # Encode the header only once, so that the next flush notices if a fence is set during the
-        # write.
+        # Encode the header only once. If a fence is set during the write, the next flush then
+        # notices the difference.
         header = self.header.encode()
         if header == self._stored_header and not self._changed.pages and not self._needs_sync:
             return None
@@ -351,7 +349,7 @@ class LedgerIndex:
     def _stored_page(self, page_id: int) -> bytes:
         offset = DATA_OFFSET + page_id * self.page_size
         stored = self._open_file().read(offset, self.page_size) if self._stored_header else b""
-        # If the file ends within a location, the location was never synced and counts as 0.
+        # A location that the end of the file cuts off was never synced and counts as 0.
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
         return whole.ljust(self.page_size, b"\0")
 
