@@ -8,21 +8,22 @@
 
 A check is named after its promise, and the first paragraph of its docstring is the promise.
 
-    invalid   an event contradicts the promise; the verdict gives the event, its time and its causes
-    unknown   the trace never tested the promise, or it lacks an event that the check needs, or it
-              does not show how something ended: for example, a missing response from a bookie
-              proves nothing
+    invalid   an event contradicts the promise; the verdict contains the event, its time and its
+              causes
+    unknown   the trace never tested the promise, lacks an event that the check needs, or does not
+              show how something ended: a missing response from a bookie, for example, proves
+              nothing
     valid     the trace tested the promise, and the promise held
 
-A check sees only events, so it may miss a broken promise (its docstring says when), but it never
-rejects a correct run. This also holds for traces that are not complete:
+A check sees only events, so it may miss a broken promise (its docstring says when). But it never
+rejects a correct run, even if the trace is incomplete:
 
-- A trace may end in the middle of a run. Checks of what must have happened by the end of a run wait
-  for the epilogue, which a live trace does not have.
-- A trace may begin in the middle of a run. If it does not include the creation of a ledger, the
-  result is unknown, because earlier events of the ledger are missing.
-- A live trace may lack the last events of a node that was killed. Otherwise, it contains all events
-  of a bookie, in order, because each node sends its events over one connection.
+- A trace may end in the middle of a run. Checks of what must have happened by the end of a run need
+  the epilogue, which a live trace does not have.
+- A trace may begin in the middle of a run. If it does not include the creation of a ledger, earlier
+  events of the ledger are missing, so the result is unknown.
+- A live trace may lack the last events of a node that was killed. Apart from that, it contains all
+  events of a bookie, in order, because each node sends its events over one connection.
 
 Terms:
     pushed              the writer or a recoverer has begun to add the entry to the ledger
@@ -30,14 +31,14 @@ Terms:
     confirmed           LastAddConfirmed has reached the entry, so the add returns to its caller
     recoverer           a node that opens a ledger with recovery
     maintenance node    a bookie, an auditor or a replication worker
-    mark                the record in the metadata store that marks a ledger as under-replicated
-    lost bookie         a bookie that the auditor has declared lost; it then marks the bookie's
-                        ledgers
+    mark                the node in the metadata store that marks a ledger as under-replicated
+    lost bookie         a bookie that the auditor has declared lost; the auditor then marks the
+                        bookie's ledgers
     epilogue            the node that recovers and reads all ledgers at the end of a simulated run
     receipt             the broker's response to a producer: the message is stored
     answer              the value that a call of a simulated workload returned to its caller
 
-BookKeeper has no such checks: its tests examine states, and its specification is separate from its
+BookKeeper has no such checks. Its tests examine states, and its specification is separate from its
 code.
 
 Read in this order: `verdict`, `promise`, `facts`, `segments`, `response_check`, `attempt_check`,

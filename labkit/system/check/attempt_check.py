@@ -12,12 +12,12 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 NOTICE_DELAY_US = 200_000
-"""A node notices within this time that a bookie has registered or left."""
+"""How long it can take a node to notice that a bookie has registered or left."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """A worker's attempt to repair a ledger; `marked` is the first mark written in that time."""
+    """A worker's attempt to repair a ledger; `marked` is the first mark written during it."""
 
     begun: Event
     asked_for_lac: set[str] = field(default_factory=set)
@@ -29,15 +29,15 @@ class AttemptCheck(Check):
     """Checks each repair attempt against two rules.
 
     If the last ensemble of an open ledger contains a lost bookie, the worker must give the writer
-    some time and then recover the ledger. Until then, it must neither report the repair as done nor
-    defer it because copies are missing. This is checked only in simulated runs, because a live
-    worker may learn late that a bookie is lost.
+    some time and then recover the ledger. Until then, it must not report the repair as done, and
+    must not defer it because copies are missing. This is checked only in simulated runs, because
+    a live worker may learn late that a bookie is lost.
 
-    A mark that is written during an attempt must survive the attempt. This is checked only if the
-    audit began after the worker had locked the ledger, and the worker read copies after the mark
-    was written.
+    If the ledger is marked again during an attempt, the attempt must not delete the mark. This is
+    checked only if the audit began after the worker had locked the ledger, and the worker read
+    copies after the mark was written.
 
-    The check skips nodes that have also been the auditor, because they read copies in both roles.
+    Nodes that have also been the auditor are skipped, because they read copies in both roles.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -77,8 +77,7 @@ class AttemptCheck(Check):
 
     @on("ledger.underreplicated")
     def marked(self, event: Event) -> None:
-        # The mark is certainly newer than the lock only if the audit began after the lock was
-        # taken.
+        # The mark is certainly newer than the lock only if the audit began after the locking.
         audit = self._last_lost.get(event.node)
         for attempt in self._attempts[event.ledger].values():
             if audit is not None and audit.seq > attempt.begun.seq:
@@ -107,7 +106,7 @@ class AttemptCheck(Check):
             self._judge_open(event, attempt, "only deferred the repair")
 
     def _judge_open(self, event: Event, attempt: _Attempt, did: str) -> None:
-        # A worker that asks for LastAddConfirmed has found the ledger open.
+        # If a worker asks for LastAddConfirmed, it has found the ledger open.
         if self.ledgers[event.ledger].deleted is not None or event.node in self._may_be_late:
             return
         for bookie in sorted(attempt.asked_for_lac & self._lost.keys()):

@@ -1,6 +1,6 @@
 """The state of each ledger and node, derived from the events. All checks read this state.
 
-`Facts` handles each event before the checks do: for example, when a check handles an
+`Facts` handles each event before the checks do. For example, when a check handles an
 `ensemble.set`, the facts already contain the new ensemble.
 """
 
@@ -56,7 +56,7 @@ class LedgerFacts:
     replaced_ensemble: tuple[str, ...] = ()
     """The ensemble that the latest `ensemble.set` replaced."""
     views: dict[str, Segments] = field(default_factory=dict)
-    """The segments as each writer or recoverer knows them."""
+    """The segments known to each writer or recoverer."""
 
     # Entries
 
@@ -73,8 +73,8 @@ class LedgerFacts:
     """The entries that each bookie lost because an operator formatted it."""
     confirmed: int = -1
     """The last entry that the writer confirmed before its node recovered the ledger or anyone
-    deleted it. (Promises about this entry are named after "acknowledged" entries, because their
-    adds were acknowledged to the caller.)
+    deleted it. (Promises about this entry use "acknowledged" in their names, because the entry's
+    add was acknowledged to the caller.)
     """
     confirmed_by_any: int = -1
     """The last entry that any node confirmed, including recoverers."""
@@ -88,7 +88,7 @@ class LedgerFacts:
     recoverers: dict[str, Event] = field(default_factory=dict)
     """The first `recovery.started` event of each recoverer."""
     covered: dict[str, int] = field(default_factory=dict)
-    """For each recoverer that has fenced the ledger, the entry after which it looks for the end."""
+    """For each recoverer that has fenced the ledger: it searches for the end after this entry."""
     readers: set[str] = field(default_factory=set)
     """Nodes that have read LastAddConfirmed from bookies."""
 
@@ -100,7 +100,7 @@ class LedgerFacts:
     deleting: Event | None = None
     """The first request to delete the ledger."""
     deleted: Event | None = None
-    """The first event that reports the deletion; from then on, entries may disappear."""
+    """The first event that reports the deletion; after it, entries may disappear."""
     collected: set[str] = field(default_factory=set)
     """Bookies that have collected the ledger as garbage."""
 
@@ -125,15 +125,15 @@ class LedgerFacts:
         """Return whether this node is the ledger's writer and has never begun to recover it.
 
         Once a writer's node has begun to recover the ledger, it may push and confirm entries in
-        either role, even after the recovery has failed, and events do not name the role.
+        either role, even after a failed recovery. Events do not show the role.
         """
         return node == self.writer and node not in self.recoverers
 
     def has_two_views(self, node: str) -> bool:
         """Return whether this node may know two different lists of the ledger's segments: as writer
-        and as recoverer, or in two recoveries that it ran at the same time.
+        and as recoverer, or in two simultaneous recoveries.
 
-        Events do not show which of the two lists the node has used.
+        Events do not show which list the node has used.
         """
         is_writer_and_recoverer = node == self.writer and node in self.recoverers
         return is_writer_and_recoverer or node in self.overlapping
@@ -141,7 +141,7 @@ class LedgerFacts:
     def recovers_and_reads(self, node: str) -> bool:
         """Return whether this node has both recovered and read the ledger.
 
-        Events do not show in which of the two roles the node has requested an entry.
+        Events do not show in which role the node has requested an entry.
         """
         return node in self.recoverers and node in self.readers
 
@@ -156,8 +156,8 @@ class Facts:
     """The state of all ledgers and nodes.
 
     maintenance_nodes   bookies, auditors and replication workers, each with the event that shows
-                        it; they may repair closed ledgers, and pass no entries on to readers
-    killed              for each node that was ever killed: the last time
+                        its role; they may repair closed ledgers, and do not pass entries to readers
+    killed              nodes that were ever killed, with the last time
     down                nodes that were killed and have not been restarted
     bad_disks           bookies whose disk has ever failed, been damaged or been formatted
     skewed              nodes whose clock has ever differed from the trace's clock
@@ -178,8 +178,8 @@ class Facts:
         self.skewed: set[str] = set()
         self.is_simulated = False
         self._fences: defaultdict[str, set[tuple[int, str, int]]] = defaultdict(set)
-        """For each bookie, the ledgers and journal positions (file and offset) of the fences that
-        it has appended since it started.
+        """For each bookie, the fences that it has appended since it started: ledger, and journal
+        file and offset.
         """
         self.handlers = handlers_of(type(self))
 
@@ -197,7 +197,7 @@ class Facts:
         return (answer for answer in self.answers if isinstance(answer, kind))
 
     def before(self, answer: Answer) -> Event:
-        """Return the last event before the call returned, or the first one of the trace."""
+        """Return the last event before the call returned, or else the first event of the trace."""
         count = bisect_left(self.events, answer.at, key=attrgetter("seq"))
         return self.events[max(count - 1, 0)]
 
@@ -237,9 +237,9 @@ class Facts:
     def _ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         self._update_view(ledger, event)
-        # Only repairs change a closed ledger. If any other node reports a segment of it, the node
-        # has learned late of a change that was made before the ledger was closed, and a later
-        # change may already have replaced that ensemble.
+        # Only repairs change a closed ledger. If any other node reports a segment, it has learned
+        # late of a change that was made before the close, and a later change may already have
+        # replaced that ensemble.
         if ledger.closed is None or event.node in self.maintenance_nodes:
             ledger.replaced_ensemble = ledger.segments.put(
                 event.entry, event.ensemble, ledger.write_quorum
@@ -258,7 +258,7 @@ class Facts:
     def _pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         # A recoverer pushes existing entries again, so only the writer's pushes define the content.
-        # If a node is both writer and recoverer, its new entries come from the writer.
+        # If a node is both, its new entries are the writer's.
         is_new = event.entry > ledger.last_pushed
         if ledger.is_writer(event.node) or (event.node == ledger.writer and is_new):
             ledger.pushed[event.entry] = event.checksum
@@ -314,7 +314,7 @@ class Facts:
 
     @on("lac.read", "replication.started")
     def _reads(self, event: Event) -> None:
-        # A node that reads or repairs the ledger has usually finished recovering it.
+        # A node that reads or repairs the ledger has usually finished its recovery of the ledger.
         ledger = self.ledgers[event.ledger]
         ledger.recovering.pop(event.node, None)
         if event.kind == "lac.read":

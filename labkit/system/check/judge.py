@@ -79,11 +79,11 @@ CHECKS: tuple[type[Check], ...] = (
     marks.MarkedLedgersAreRepaired,
     callers.StepsEnd,
 )
-"""In the order of the verdicts; later promises are often broken only because earlier ones are."""
+"""In the order of the verdicts. Promises early in the list often explain why later ones broke."""
 
 
 class HasEvents(Protocol):
-    """A trace of a live cluster or of a simulated run; the latter also has `answers`."""
+    """A trace of a live cluster or of a simulated run; only the latter has `answers`."""
 
     @property
     def events(self) -> Sequence[Event]: ...
@@ -97,10 +97,10 @@ def check_all(
 ) -> list[Verdict]:
     """Check a trace and return one verdict for each promise, in the order of `checks`.
 
-    is_complete: whether no event that happened before the end of the trace is missing.
+    is_complete: whether the trace contains every event that happened before its end.
     """
     recorded = trace if isinstance(trace, Sequence) else trace.events
-    # Sort the events by time, because the events of a live trace are in order of arrival.
+    # Sort the events by time, because a live trace contains them in order of arrival.
     events = sorted(recorded, key=attrgetter("time_us"))
     judge = Judge(events, checks, getattr(trace, "answers", ()), is_complete=is_complete)
     for event in events:
@@ -114,9 +114,9 @@ def check_all(
 class Judge:
     """Passes events to checks, in order, while the system runs or afterwards.
 
-    If a promise is broken, its check searches `events` for the events to which its reason refers,
-    so the list must contain every event that was passed to `handle`, in the same order. `answers`
-    are checked after the last event.
+    If a promise is broken, its check searches `events` for the events that explain it. So the list
+    must contain every event that was passed to `handle`, in the same order. `answers` are checked
+    after the last event.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ Witness: TypeAlias = Event | Callable[[], Event | None] | None
 
 
 def end_words(last_entry: int) -> str:
-    """Return the end of a closed ledger in words, given its last entry, or -1 if it has none."""
+    """Describe the end of a closed ledger whose last entry is `last_entry` (-1 if it is empty)."""
     return f"at entry {last_entry}" if last_entry >= 0 else "without any entry"
 
 
@@ -27,10 +27,10 @@ def entry_words(entry: int) -> str:
 
 
 class Check:
-    """Keeps the first violation and the first doubt; a violation outweighs a doubt.
+    """Keeps the first violation and the first doubt. A violation outweighs a doubt.
 
-    If there is neither, but the trace never tests the promise, the verdict is unknown. Each test of
-    the promise ends with a call of one `report_...` method.
+    If there is neither, but the trace never tests the promise, the verdict is unknown. To report
+    the result of each test, a check calls one `report_...` method.
     """
 
     promise: ClassVar[str]
@@ -48,14 +48,14 @@ class Check:
         self._doubt = ""
 
     def finish(self) -> None:
-        """Judge what can be decided only at the end of the trace."""
+        """Judge what can be decided only after the last event."""
 
     def report_kept(self) -> None:
         """Report that the trace has tested the promise, and that it was kept."""
         self._tested_count += 1
 
     def report_broken(self, event: Event, reason: str, *witnesses: Witness) -> None:
-        """Report that this event breaks the promise; the reason refers to the witnesses."""
+        """Report that this event breaks the promise. The reason refers to the witnesses."""
         self._tested_count += 1
         if self._violation is None:
             found = (each() if callable(each) else each for each in witnesses)
@@ -71,8 +71,8 @@ class Check:
         self.report_doubt(f"The trace does not include the creation of ledger {ledger.ledger_id}")
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Witness:
-        """Return the first matching event as a witness. It is searched for only if it is needed,
-        because the search reads the whole trace.
+        """Return the first matching event as a witness. The search is delayed until the event is
+        needed, because it reads the whole trace.
         """
         return partial(self.facts.first, kind, ledger, entry, node)
 

@@ -1,8 +1,8 @@
 """Base class of checks that require an event on a bookie before the bookie's response.
 
-The bookie reports the required event itself. If it was killed after the response, and reported
-nothing in between, the report of the required event may have been lost, too (see the package's
-docstring). Then the check reports a doubt, unless the trace is complete.
+The bookie itself reports the required event. If it was killed after the response and reported
+nothing in between, its report of the required event may also have been lost (see the package's
+docstring). In that case, the check reports a doubt, unless the trace is complete.
 """
 
 from labkit.system.check.facts import Facts

@@ -1,6 +1,6 @@
 """The segments of a ledger, as reported by events.
 
-Write sets are computed here, because a check that used the client's function would share its bugs.
+Write sets are computed here, because a check that used the client's function would have its bugs.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +15,7 @@ class Segments:
         self._write_sets: list[tuple[tuple[str, ...], ...]] = []
 
     def put(self, first: int, ensemble: tuple[str, ...], write_quorum: int) -> tuple[str, ...]:
-        """Set the ensemble of the segment that starts at `first`; return the previous one or ().
+        """Set the ensemble of the segment that starts at `first`. Return the previous one, or ().
 
         A write quorum of 0 means that the quorum is unknown.
         """
@@ -43,7 +43,7 @@ class Segments:
         return write_sets[entry % len(write_sets)] if write_sets else ()
 
     def entry_ids(self, first: int, last: int) -> range:
-        """Return the entry ids of the segment that starts at `first`, but none after `last`."""
+        """Return the entry ids up to `last` in the segment that starts at `first`."""
         following = bisect_right(self.firsts, first)
         if following < len(self.firsts):
             last = min(last, self.firsts[following] - 1)

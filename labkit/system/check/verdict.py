@@ -12,13 +12,13 @@ _CARD = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
-# Otherwise, JupyterLab breaks preformatted lines in the middle of words.
+# Without this, JupyterLab breaks preformatted lines in the middle of words.
 _SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
 class Outcome(StrEnum):
-    """`UNKNOWN` means that the trace never tested the promise, or that it lacks an event that the
-    check needs.
+    """`UNKNOWN` means that the trace never tested the promise, or lacks an event that the check
+    needs.
     """
 
     VALID = "valid"

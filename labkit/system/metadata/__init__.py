@@ -12,19 +12,19 @@
     /bookies                         the rack of each bookie, written by Pulsar's tools
 
 `store` is the port to this tree. The live world implements it with ZooKeeper, and the simulated
-world with a small store of its own. All other modules use only the port.
+world with a small store of its own. All other modules use only this port.
 
 Invariants:
   - Every change to a node changes its version, and a client can update a ledger only if it knows
     the current version.
   - No ledger id is assigned twice.
-  - A server counts as alive while its session exists: its registrations expire with the session,
+  - A server counts as alive while its session exists. Its registrations expire with the session,
     and the server renews them in its next session.
-  - A watch fires only once, and does not report what has changed, so the caller must read the node
+  - A watch fires only once, and does not report what has changed. So the caller must read the node
     and set the watch again.
-  - A cluster that is missing, or whose instance id has changed, is not treated as an empty cluster:
-    no ledger is deleted or marked as under-replicated just because it is not listed there.
-  - A bookie starts only if it has all the directories that it had when it joined the cluster.
+  - A cluster that is missing or has another instance id is not treated as empty: no ledger is
+    deleted or marked as under-replicated just because it is not listed there.
+  - A bookie starts only if it has all the directories with which it joined the cluster.
 
 `/ledgers` is the default root. Not supported: etcd as a metadata store, access control lists.
 

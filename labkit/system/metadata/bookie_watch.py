@@ -1,4 +1,4 @@
-"""A cache of the registered bookies, refreshed when a watch reports a change.
+"""A cache of the registered bookies that is refreshed when a watch reports a change.
 
 In BookKeeper: `discover/ZKRegistrationClient.java` (`watchWritableBookies`,
 `watchReadOnlyBookies`).
@@ -15,8 +15,8 @@ from labkit.system.metadata.store import MetadataStore, NoNodeError
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBookies:
-    """The sorted ids of the registered bookies. While a bookie switches between writable and
-    read-only, it may be in both lists.
+    """The sorted ids of the registered bookies. A bookie that is switching between writable and
+    read-only may be in both lists.
     """
 
     writable: tuple[str, ...]
@@ -29,7 +29,7 @@ class RegisteredBookies:
 
 class BookieWatch:
     """Reads the registered bookies and watches them. Several tasks may call `now`, but only one
-    task may wait for changes.
+    may wait for changes.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -52,8 +52,8 @@ class BookieWatch:
         return RegisteredBookies(writable, self._read_only.names)
 
     async def changed(self) -> None:
-        """Wait until `now` may return a different result. Return immediately if `now` has not been
-        called yet.
+        """Wait until `now` may return a different result. Return immediately if `now` has never
+        been called.
         """
         if self._writable.is_fresh and self._read_only.is_fresh:
             self._changed.clear()
@@ -76,8 +76,7 @@ class _Children:
 
     async def refresh(self) -> None:
         if not self.is_fresh:
-            # Get the count before the request, because a change during the request makes the result
-            # stale.
+            # Get the count first, because a change during the request makes the result stale.
             change_count = self._change_count
             names = await self._read()
             self.exists, self.names = names is not None, names or ()
@@ -88,7 +87,7 @@ class _Children:
             try:
                 return tuple(await self._store.children(self.path, self._note_change))
             except NoNodeError:
-                # Watch for the creation of the node, unless it was created in the meantime.
+                # Watch for the node's creation, unless it has been created in the meantime.
                 if not await self._store.exists(self.path, self._note_change):
                     return None
 

@@ -29,7 +29,7 @@ class ClusterInUseError(LabkitError):
 class NoClusterError(MetadataUnavailableError):
     """The metadata store contains no cluster, or a different one than before.
 
-    Ledgers and bookies that the store does not list may still exist, so do not delete or mark
+    Ledgers and bookies that the store does not list may still exist. So do not delete or mark
     anything.
     """
 
@@ -39,10 +39,10 @@ async def init_cluster(
 ) -> str:
     """Create the cluster's missing nodes, and return its instance id.
 
-    `instance_id` (a new UUID) and `layout` are used only if the cluster does not have them yet. If
-    no layout is given, the one in the metadata store's URI is used, or else the hierarchical
-    layout. Raises `ForeignLayoutError` if the cluster's layout is unknown or is not the requested
-    one.
+    If the cluster does not have them yet, it gets the instance id `instance_id` (a new UUID) and
+    the layout `layout`. The default layout is the one in the metadata store's URI or, if there is
+    none, the hierarchical one. Raises `ForeignLayoutError` if the cluster's layout is unknown or
+    differs from the requested one.
     """
     location = store.location
     if layout is not None and location.layout not in (None, layout):
@@ -128,7 +128,7 @@ async def format_cluster(
     """
     root = store.location.ledgers_root
     try:
-        # Delete the cookies first, so that no old bookie starts if formatting is interrupted.
+        # Delete the cookies first, so that no old bookie starts if this is interrupted.
         names = sorted(await store.children(root), key=lambda name: name != "cookies")
     except NoNodeError:
         names = []
@@ -145,7 +145,7 @@ async def format_cluster(
 
 
 async def _delete_tree(store: MetadataStore, path: str) -> None:
-    """Delete a node and its descendants, including those that are created in the meantime."""
+    """Delete a node and its descendants, including any created in the meantime."""
     with suppress(NoNodeError):
         for name in await store.children(path):
             await _delete_tree(store, f"{path}/{name}")

@@ -1,17 +1,17 @@
-"""Cookies identify the bookie and the cluster to which a set of directories belongs.
+"""Cookies, which identify the bookie and the cluster that a set of directories belongs to.
 
-A bookie starts only if the copies of its cookie in each directory (file `VERSION`) and in the
-metadata store agree. Otherwise, a bookie whose disk was replaced by an empty one would respond
-"no such entry" for entries that it had acknowledged.
+A bookie starts only if the copies of its cookie agree, in each directory (file `VERSION`) and in
+the metadata store. Otherwise, a bookie whose disk was replaced by an empty one would respond "no
+such entry" for entries that it had acknowledged.
 
-When a bookie starts for the first time, it writes the cookie in three steps, so that an interrupted
-start can be resumed and is not mistaken for a lost disk:
+When a bookie starts for the first time, it writes the cookie in three steps. If it is interrupted,
+the next start resumes, and does not take the missing files for a lost disk:
 
     1. write VERSION.new to each directory    if interrupted, the next start starts over
     2. create the node in the metadata store  from now on, each directory must have one of the files
     3. rename VERSION.new to VERSION          if interrupted, the next start renames the others
 
-BookKeeper writes VERSION before it creates the node, so if a first start is interrupted between
+BookKeeper writes VERSION before it creates the node. So if its first start is interrupted between
 these two steps, an operator must intervene.
 
 In BookKeeper: `bookie/Cookie.java`, `bookie/LegacyCookieValidation.java`.
@@ -58,7 +58,7 @@ class Cookie:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> "Cookie":
-        """Raise `InvalidCookieException` if the cookie is corrupt or not supported; the message
+        """Raise `InvalidCookieException` if the cookie is corrupt or not supported. The message
         begins with `where`.
         """
         version, _, text = data.decode(errors="replace").partition("\n")
@@ -81,15 +81,14 @@ class Cookie:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> CookieFormat:
-    # The result is cached, because a bookie that is starting reads the same text from every
-    # directory.
+    # The result is cached, because a starting bookie reads the same text from every directory.
     return text_format.Parse(text, CookieFormat())
 
 
 async def check_cookie(
     store: MetadataStore, cookie: Cookie, disks: Sequence[Disk], *, allow_expansion: bool = False
 ) -> None:
-    """Check that a bookie has all of its directories; on its first start, write the cookie to them.
+    """Check that a bookie has all of its directories. On its first start, write the cookie to them.
 
     `disks` contains the journal directory, followed by the ledger directories in the order of the
     cookie. With `allow_expansion`, empty ledger directories may be added. Raises
@@ -146,8 +145,8 @@ async def _expand(
             )
     for disk in disks:
         _prepare(disk, cookie)
-    # Change the node only after all directories have the new cookie, so that the next start can
-    # resume an interrupted expansion.
+    # Change the node only after all directories have the new cookie. If this is interrupted, the
+    # next start can then resume it.
     _, version = await store.get(node)
     await store.set(node, cookie.encode(), version)
     for disk in disks:
@@ -226,7 +225,7 @@ def _read(disk: Disk, name: str) -> Cookie:
 
 
 def _verify_expands(found: Cookie, expected: Cookie, where: str) -> None:
-    """Like `_verify`, but allow `found` to lack some of the ledger directories."""
+    """Like `_verify`, but `found` may lack some of the ledger directories."""
     if set(found.ledger_dirs) <= set(expected.ledger_dirs):
         found = replace(found, ledger_dirs=expected.ledger_dirs)
     _verify(found, expected, where)

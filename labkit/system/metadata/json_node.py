@@ -7,7 +7,7 @@ from labkit.system.model.errors import BKMetadataSerializationException
 
 
 def decode_json_object(data: bytes, description: str) -> dict[str, Any]:
-    """Raise `BKMetadataSerializationException` if the data is anything else."""
+    """Raise `BKMetadataSerializationException` if the data is not a JSON object."""
     try:
         fields = json.loads(data)
     except ValueError as error:

@@ -1,11 +1,11 @@
-"""Generates ledger ids from the numbers that the store assigns to sequential nodes.
+"""Generates ledger ids from the numbers that the store gives to sequential nodes.
 
     <id folder>/ID-<10 digits>              short ids, below 2147483647
     idgen-long/HOB-<10 digits>/ID-<10 digits>   long ids: the first number is the high 32 bits
 
-Each node is deleted right after it has been created, and its number is never reused. If the layout
-allows long ids, the first client that finds the short ids exhausted creates `idgen-long`, and from
-then on all ids are long.
+Each node is deleted right after its creation, and its number is never reused. If the layout allows
+long ids, the first client that finds the short ids exhausted creates `idgen-long`. From then on,
+all ids are long.
 
 In BookKeeper: `meta/ZkLedgerIdGenerator.java`, `meta/LongZkLedgerIdGenerator.java`.
 """
@@ -49,7 +49,7 @@ class LedgerIdGenerator:
                 f"all ledger ids below {SHORT_ID_LIMIT} are used up, and the cluster's layout does"
                 " not support longer ids"
             )
-        # This node is never deleted, because a cluster that uses long ids must not go back to short
+        # This node is never deleted, because a cluster with long ids must not return to short
         # ones.
         with suppress(NodeExistsError):
             await self._store.create(self._long_folder, b"")
@@ -66,11 +66,11 @@ class LedgerIdGenerator:
             high += 1
 
     async def _draw(self, prefix: str) -> int | None:
-        # If the request is sent twice, the number that was assigned first remains unused.
+        # If the request is sent twice, the first of the two numbers remains unused.
         path = await send_again_if_lost(
             partial(self._store.create, prefix, b"", ephemeral=True, sequential=True)
         )
-        # A node that is not deleted here is deleted when this client's session ends.
+        # If a node is not deleted here, it is deleted when this client's session ends.
         with suppress(NoNodeError, MetadataUnavailableError):
             await self._store.delete(path)
         number = int(path.removeprefix(prefix))

@@ -1,7 +1,7 @@
 """The paths of ledger nodes, as defined by BookKeeper's four ledger managers.
 
-The node LAYOUT names the ledger manager, which never changes. A ledger's path is its decimal id,
-split into groups of digits; the last group is preceded by an `L`:
+The node LAYOUT names the ledger manager, which never changes. The path of a ledger consists of its
+decimal id, split into groups of digits, and an `L` before the last group:
 
     flat               12345 -> L0000012345
     legacyhierarchical 12345 -> 00/0001/L2345

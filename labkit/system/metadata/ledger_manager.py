@@ -61,8 +61,8 @@ class LedgerManager:
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         """Store the metadata of a new ledger, and return its version.
 
-        If the request is sent twice because a response was lost, the creation token shows whether
-        this client has created the ledger. Raises `BKLedgerExistException` if another one has.
+        If a lost response causes the request to be sent twice, the creation token shows whether
+        this client has created the ledger. Raises `BKLedgerExistException` if another client has.
         """
         path, data = await self._path(ledger_id), encode_ledger_metadata(metadata)
         try:
@@ -74,7 +74,7 @@ class LedgerManager:
     async def read(
         self, ledger_id: int, on_change: OnChange | None = None
     ) -> tuple[LedgerMetadata, int]:
-        """Return the metadata and its version; call `on_change` when the metadata is changed or
+        """Return the metadata and its version. Call `on_change` when the metadata is changed or
         deleted.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`; in this case, no watch is set.
@@ -86,7 +86,7 @@ class LedgerManager:
         return decode_ledger_metadata(data), version
 
     async def write(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> int:
-        """Replace the metadata if it still has this version, and return the new version.
+        """Replace the metadata if it still has this version. Return the new version.
 
         Raises `BKMetadataVersionException` if another client has changed it.
         """
@@ -101,7 +101,7 @@ class LedgerManager:
             raise _no_such_ledger(ledger_id) from None
 
     async def delete(self, ledger_id: int) -> None:
-        """Delete the ledger's metadata; bookies delete its entries when they collect garbage.
+        """Delete the ledger's metadata. Bookies delete its entries when they collect garbage.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
         """
@@ -123,8 +123,8 @@ class LedgerManager:
         Raises `NoClusterError` if the metadata store belongs to a different cluster, for example
         because its data was lost.
         """
-        # Check the instance id after listing the ledgers, because the store's data may be lost just
-        # before the ledgers are listed.
+        # Check the instance id after listing the ledgers, because the store may lose its data just
+        # before they are listed.
         found = await self.ids()
         await check_instance_id(self.store, instance_id)
         return found
@@ -134,8 +134,8 @@ class LedgerManager:
 
         Ledgers created or deleted in the meantime may be missing. Raises `NoClusterError`.
         """
-        # Without this, a ZooKeeper server that lags behind could omit new ledgers, and bookies
-        # would delete them.
+        # Otherwise, a ZooKeeper server that lags behind could omit new ledgers, and bookies would
+        # delete them.
         await self.store.sync()
         for shape in (await self.layout()).shapes:
             async for ids in self._ranges_below(self._root, "", shape):
@@ -144,7 +144,7 @@ class LedgerManager:
     async def _version_of_own(self, ledger_id: int, metadata: LedgerMetadata) -> int:
         with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
             found, version = await self.read(ledger_id)
-            # Tokens are random, so if the tokens are the same, this client has created the ledger.
+            # Tokens are random, so if they are equal, this client has created the ledger.
             if found.c_token and found.c_token == metadata.c_token:
                 return version
         raise BKLedgerExistException(f"ledger {ledger_id} already exists")

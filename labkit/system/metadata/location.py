@@ -7,7 +7,7 @@
        |              ZooKeeper's servers
        the ledger manager: null (accept the cluster's), flat, hierarchical, longhierarchical
 
-Clusters can share a ZooKeeper ensemble if their paths differ. All other paths in labkit are
+Clusters can share a ZooKeeper ensemble if their paths differ. In the rest of labkit, paths are
 relative to `chroot`.
 
 In BookKeeper: `meta/zk/ZKMetadataDriverBase.java`, `conf/AbstractConfiguration.java`

@@ -1,4 +1,4 @@
-"""The bookies of a cluster: which bookies exist, which are running, and where they listen.
+"""The bookies of a cluster: which ones exist, which are running, and where they listen.
 
 A bookie counts as running while its ephemeral node exists. The node lists the bookie's endpoints.
 
@@ -22,7 +22,7 @@ from labkit.system.model.proto.bookkeeper_pb2 import BookieServiceInfoFormat
 BOOKIE_RPC = "bookie-rpc"
 TRACE = "labkit-trace"
 READ_ONLY_NAME = "readonly"
-# As in BookKeeper, `:-_` is a range of characters; it also allows `@`, `[` and some others.
+# As in BookKeeper, `:-_` is a range of characters, which also allows `@`, `[` and some others.
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 
 
@@ -55,8 +55,7 @@ def encode_service_info(endpoints: list[Endpoint]) -> bytes:
 
 
 def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
-    """Return the endpoints in a registration. If the registration is empty, use the bookie's id as
-    the address.
+    """Return the endpoints in a registration. If it is empty, the bookie's id is its address.
 
     Raises `BKMetadataSerializationException`.
     """
@@ -81,9 +80,9 @@ async def register_bookie(
 ) -> None:
     """Register a bookie as writable or read-only until the session of `store` ends.
 
-    The caller must have locked the bookie's directories. Any existing registration was therefore
-    made by this process or by a dead one, and is replaced immediately; BookKeeper waits until it
-    expires.
+    The caller must have locked the bookie's directories. So if there is another registration, it
+    was made by this process or a dead one, and is replaced immediately; BookKeeper waits until
+    it expires.
     """
     location = store.location
     path, other = f"{location.available}/{bookie_id}", f"{location.read_only}/{bookie_id}"
@@ -94,8 +93,8 @@ async def register_bookie(
         await store.create(path, data, ephemeral=True)
     except NodeExistsError:
         if not read_only:
-            # Recreate the other node first, because the bookie must be in one of the lists at all
-            # times.
+            # Recreate the other node first, because one of the lists must always contain the
+            # bookie.
             await _recreate(store, other, data)
         await _recreate(store, path, data)
     with suppress(NoNodeError):
@@ -103,7 +102,7 @@ async def register_bookie(
 
 
 async def _recreate(store: MetadataStore, path: str, data: bytes) -> None:
-    # The node may be gone, because the session that owned it may have expired in the meantime.
+    # The node may be gone, because the session that owned it may have expired.
     with suppress(NoNodeError):
         await store.delete(path)
     await store.create(path, data, ephemeral=True)
@@ -127,8 +126,8 @@ async def _names(store: MetadataStore, folder: str) -> list[str]:
 
 
 async def find_endpoint(store: MetadataStore, bookie_id: str, protocol: str) -> Endpoint:
-    """Raise `BKBookieHandleNotAvailableException` if the bookie has not registered such an
-    endpoint.
+    """Raise `BKBookieHandleNotAvailableException` if the bookie has no registered endpoint for
+    this protocol.
     """
     for folder in (store.location.available, store.location.read_only):
         try:

@@ -1,7 +1,6 @@
 """The port to the metadata store: a tree of versioned nodes, as in ZooKeeper.
 
-After any error except `MetadataUnavailableError`, it is certain that the request was not carried
-out.
+After any error except `MetadataUnavailableError`, the request has certainly not been carried out.
 """
 
 from collections.abc import Awaitable, Callable
@@ -39,7 +38,7 @@ class MetadataUnavailableError(MetadataError):
 ANY_VERSION = -1
 
 MAX_NODE_BYTES = 1_000_000
-"""Maximum size of a path and its data; ZooKeeper's limit is 1,048,575 (`jute.maxbuffer`)."""
+"""The maximum size of a path and its data; ZooKeeper's is 1,048,575 (`jute.maxbuffer`)."""
 
 
 def check_node(path: str, data: bytes) -> None:
@@ -55,10 +54,10 @@ T = TypeVar("T")
 
 
 async def send_again_if_lost(send: Callable[[], Awaitable[T]]) -> T:
-    """Send a request, and if no response arrives, send it once more.
+    """Send a request. If there is no response, send it once more.
 
-    The store may have carried out the first request. So use this only if the second one then fails,
-    or does no harm.
+    The store may have carried out the first request. So use this only if the second request would
+    then fail or do no harm.
     """
     try:
         return await send()
@@ -67,15 +66,15 @@ async def send_again_if_lost(send: Callable[[], Awaitable[T]]) -> T:
 
 
 OnChange = Callable[[], None]
-"""A watch, which is called once, from the event loop: either at the next change, before any request
-that sees the change returns, or when a new session has replaced a lost one.
+"""A watch, which is called once, from the event loop. It is called at the next change, before any
+request that sees the change returns, or when a new session has replaced a lost one.
 
 After a brief disconnection, it may be called although nothing has changed.
 """
 
 
 class MetadataStore(Protocol):
-    """A connection to the store, with a session that owns the ephemeral nodes it has created.
+    """A connection to the store, with a session that owns the ephemeral nodes it creates.
 
     Every method may raise `MetadataUnavailableError`.
     """
@@ -98,13 +97,13 @@ class MetadataStore(Protocol):
         """
 
     async def get(self, path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
-        """Return the node's data and version; call `on_change` if the node is changed or deleted.
+        """Return the node's data and version. Call `on_change` if it is changed or deleted.
 
         Raises `NoNodeError`; in this case, no watch is set.
         """
 
     async def exists(self, path: str, on_change: OnChange | None = None) -> bool:
-        """Return whether the node exists; call `on_change` if it is created, changed or deleted."""
+        """Return whether the node exists. Call `on_change` if it is created, changed or deleted."""
 
     async def set(self, path: str, data: bytes, version: int) -> int:
         """Replace the data if the version matches, and return the new version.
@@ -119,15 +118,15 @@ class MetadataStore(Protocol):
         """
 
     async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
-        """Return the sorted names of the children; call `on_change` if they change, or the node is
-        deleted. Raises `NoNodeError`; in this case, no watch is set.
+        """Return the sorted names of the children. Call `on_change` if they change, or if the node
+        is deleted. Raises `NoNodeError`; in this case, no watch is set.
         """
 
     async def sync(self) -> None:
-        """Wait until this client's reads see every change that was made before the call.
+        """Wait until this client's reads see every change made before this call.
 
-        The ZooKeeper server that serves this client may lag behind the others. Therefore, call this
-        before you read a list if you are going to delete everything that is not in the list.
+        The ZooKeeper server that serves this client may lag behind the others. So call this before
+        you read a list if you are going to delete everything that it does not contain.
         """
 
     @property
@@ -136,16 +135,16 @@ class MetadataStore(Protocol):
 
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` whenever a new session has replaced a lost one. The ephemeral nodes and the
-        watches of the lost session no longer exist.
+        watches of the lost session are gone.
         """
 
     def on_silence(self, action: Callable[[], None]) -> None:
         """Call `action` whenever the store responds after a silence of at least half of
         `session_timeout_s`.
 
-        During such a silence, any session may have expired. `action` is called before the response
-        that ends the silence is delivered. Once this method has been called, the store is polled,
-        so that every silence is noticed.
+        During such a silence, any session may have expired. `action` is called before the caller
+        receives the response that ends the silence. From now on, the store is polled, so that no
+        silence goes unnoticed.
         """
 
 

@@ -1,4 +1,4 @@
-"""Runs autorecovery so that it survives the loss of its session: it restarts in a new session.
+"""Runs autorecovery so that it survives the loss of its session, by restarting it in a new one.
 
 In BookKeeper: `replication/AutoRecoveryMain.java`, which exits instead.
 """
@@ -29,7 +29,7 @@ async def run_autorecovery_forever(
         begun_at = loop.time()
         try:
             session = await ports.begin_session()
-            # If it took long to start a session, the store may have been hanging, and sessions may
+            # If starting a session took long, the store may have been hanging, and sessions may
             # have expired.
             was_slow = loop.time() - begun_at > session.session_timeout_s / 2
             client = ports.new_client(session, config.client_config)
@@ -48,7 +48,6 @@ async def run_autorecovery_forever(
                 await session.stop()
         except MetadataUnavailableError as error:
             ports.recorder.record("autorecovery.restarted", explanation=str(error))
-        # Whatever ended autorecovery's metadata session may also have ended the sessions of
-        # bookies.
+        # Whatever ended autorecovery's session may also have ended the sessions of bookies.
         follows_lost_session = True
         await asyncio.sleep(_BETWEEN_SESSIONS_S)

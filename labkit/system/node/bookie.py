@@ -26,7 +26,7 @@ from labkit.system.storage.store import LedgerStore
 
 @dataclass(frozen=True, slots=True)
 class BookieConfig:
-    """A bookie's settings; if `autorecovery` is set, the bookie also repairs ledgers."""
+    """A bookie's settings. If `autorecovery` is set, the bookie also repairs ledgers."""
 
     flush_interval_ms: int
     garbage: GarbageConfig
@@ -35,8 +35,7 @@ class BookieConfig:
 
 
 class BookieService:
-    """Runs a bookie whose store has already been opened, from the bookie's registration until it
-    stops.
+    """Runs a bookie from its registration until it stops. Its store must already be open.
 
     Disk-space reports flow as follows:
 
@@ -96,13 +95,12 @@ class BookieService:
         )
 
     def accept(self, connection: Connection) -> OnBodies:
-        """Accept a client; return the callback that receives its frames."""
+        """Accept a client. Return the callback that receives its frames."""
         return self._bookie.accept(connection)
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Check the disks, and register the bookie at these endpoints. Raises `MetadataError`."""
-        # Check the disks first, because the result determines whether the bookie registers as
-        # read-only.
+        # Check the disks first, because full disks make the bookie register as read-only.
         self._monitor.check()
         await self._registration.register(endpoints)
 
@@ -116,7 +114,7 @@ class BookieService:
         finally:
             for task in tasks:
                 task.cancel()
-            # Wait until the tasks have ended, because the caller closes the store and the ports.
+            # Wait for the tasks to end, because the caller then closes the store and the ports.
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _components(self) -> list[Coroutine[Any, Any, object]]:

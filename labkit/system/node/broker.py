@@ -1,4 +1,4 @@
-"""Runs a broker that has been started, and shuts it down.
+"""Runs a started broker and shuts it down.
 
 In Pulsar: `broker/PulsarService.java` (closeAsync), `brokerShutdownTimeoutMs`.
 """
@@ -11,16 +11,16 @@ from labkit.system.broker.broker import Broker
 from labkit.system.metadata.store import MetadataError
 
 _STOP_TIMEOUT_S = 8.0
-"""The time to wait for topics to be closed. Topics that could not be closed by then, because too
-few bookies responded, are recovered by their next owner.
+"""How long to wait for topics to close. If too few bookies respond to close a topic in this time,
+its next owner recovers it.
 """
 
 
 async def serve_until_stopped(
     stopped: asyncio.Event, broker: Broker, stop_accepting: Callable[[], None]
 ) -> None:
-    """Run a broker until `stopped` is set or the broker fails. If the broker fails, raise its
-    error; otherwise, stop accepting clients and close the broker's topics.
+    """Run a broker until `stopped` is set or the broker fails. If it fails, raise its error.
+    Otherwise, stop accepting clients, and close the broker's topics.
     """
     running = asyncio.create_task(broker.run())
     stopping = asyncio.create_task(stopped.wait())

@@ -16,7 +16,7 @@ from labkit.system.trace.recorder import Recorder
 class ServerPorts:
     """The ports of every server.
 
-    `begin_session` starts a session with the metadata store; it may raise
+    `begin_session` starts a session with the metadata store, and may raise
     `MetadataUnavailableError`. `new_client` creates a client that uses such a session.
     """
 
@@ -34,9 +34,8 @@ class BookiePorts:
 
     `metadata` is the session that owns the bookie's registration, and `instance_id` is the cluster
     id in the bookie's cookie. `run_in_journal_threads` contains one runner per journal of the
-    store; `run_in_flush_thread` runs flushes, garbage collection and listings. `disk_space` returns
-    the total and free bytes of the ledger directories. `warn` logs a message for the bookie's
-    operator.
+    store. `run_in_flush_thread` runs flushes, garbage collection and listings. `disk_space` returns
+    the total and free bytes of the ledger directories. `warn` logs a message for the operator.
     """
 
     metadata: MetadataStore

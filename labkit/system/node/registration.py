@@ -1,4 +1,4 @@
-"""A bookie's registration, which is renewed whenever it may have been lost or is out of date.
+"""A bookie's registration, which is renewed whenever it may be lost or out of date.
 
 In BookKeeper: `bookie/BookieStateManager.java` (registerBookie, transitionToReadOnlyMode).
 """
@@ -16,12 +16,12 @@ _RETRY_S = 0.5
 
 
 class Registration:
-    """The ephemeral node that announces a bookie; it belongs to the session of `store`.
+    """The ephemeral node that announces a bookie. It belongs to the session of `store`.
 
-    Invariants: If the session is lost at any time after this object has been created, the bookie
-    registers again. The bookie registers only with the cluster whose id is `instance_id`.
-    Otherwise, if the metadata store had lost its data, it would assign ledger ids again for which
-    this bookie already has entries.
+    Invariants: Whenever the session is lost after this object has been created, the bookie
+    registers again. It registers only with the cluster whose id is `instance_id`. Otherwise, if the
+    metadata store had lost its data, it would assign ledger ids for which this bookie already has
+    entries.
 
     `warn` logs a message for the operator.
     """
@@ -47,29 +47,26 @@ class Registration:
         self.listen()
 
     def listen(self) -> None:
-        """Listen for lost sessions. Call this before the first registration, because even the
-        session of that registration may be lost.
+        """Listen for lost sessions. Call this before the first registration, whose session may also
+        be lost.
         """
         self._store.on_new_session(self.renew)
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Register the bookie for the first time. Call this right after the bookie's cookie has
-        been checked, because the check proves that this is the bookie's cluster. Raises
-        `MetadataError`.
+        """Register the bookie for the first time. Call this right after checking the bookie's
+        cookie, which proves that this is the bookie's cluster. Raises `MetadataError`.
         """
         self._endpoints = list(endpoints)
         self._is_due.clear()
         await self._register()
 
     def renew(self) -> None:
-        """Make `run` register the bookie again, because the session or the bookie's mode has
-        changed.
-        """
+        """Make `run` register the bookie again, because its session or its mode has changed."""
         self._is_due.set()
 
     async def run(self) -> NoReturn:
-        """Register the bookie again after each call of `renew`, and retry until this succeeds. In
-        the meantime, the bookie keeps serving the clients that already know it.
+        """Register the bookie again after each call of `renew`, and retry until this succeeds.
+        Meanwhile, the bookie serves the clients that already know it.
         """
         while True:
             await self._is_due.wait()
@@ -79,8 +76,7 @@ class Registration:
                 await self._register()
                 self._has_warned = False
             except MetadataError as error:
-                # The error may be `NodeExistsError`, if the store is still executing an earlier
-                # request.
+                # For example, `NodeExistsError` if the store is still executing an earlier request.
                 self._is_due.set()
                 if isinstance(error, NoClusterError) and not self._has_warned:
                     self._has_warned = True

@@ -1,4 +1,4 @@
-"""Queue of a managed ledger's unconfirmed entries: first the pushed ones, then the waiting ones.
+"""Queue of a managed ledger's unconfirmed entries: pushed entries, followed by waiting ones.
 
 In Pulsar: `ManagedLedgerImpl.pendingAddEntries`.
 """
@@ -16,7 +16,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.topic.chain.ledger_chain import Position
 
 _PUSHED_TOGETHER = 32
-"""The maximum number of entries that share a callback, which is called once all are confirmed."""
+"""The maximum number of entries with a common callback, which is called once all are confirmed."""
 
 
 E_contra = TypeVar("E_contra", contravariant=True)
@@ -24,7 +24,7 @@ E_contra = TypeVar("E_contra", contravariant=True)
 
 @dataclass(slots=True, eq=False)
 class PendingEntry:
-    """An unconfirmed entry; once it has been pushed, `entry_id` is its id in the open ledger."""
+    """An unconfirmed entry. After it has been pushed, `entry_id` is its id in the open ledger."""
 
     data: bytes
     appender: "Appender[Any]"
@@ -32,17 +32,16 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Receives notifications that its entries have been stored or have failed, usually many at
-    once.
+    """Is told when its entries have been stored or have failed, usually many at once.
 
-    The managed ledger makes these calls while it is changing its own state, so an implementation
-    must only record the outcome, and react to it later.
+    The managed ledger calls these methods while it is changing its own state. So they must only
+    record the outcome, and react to it later.
     """
 
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...
 
     def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
-        """Called when adding the entries has failed; some bookies may still have stored them."""
+        """Called when the entries have failed. Some bookies may still have stored them."""
 
 
 class AwaitedEntry(PendingEntry):
@@ -100,7 +99,7 @@ class AppendQueue:
         return confirmed
 
     def confirm(self, ledger_id: int, last_entry_id: int) -> int:
-        """Mark pushed entries up to `last_entry_id` as confirmed; return their total size."""
+        """Mark pushed entries up to `last_entry_id` as confirmed. Return their total size."""
         pushed, on_stored = self._pushed, self._on_stored
         stored: list[PendingEntry] = []
         while pushed and pushed[0].entry_id <= last_entry_id:
@@ -113,7 +112,7 @@ class AppendQueue:
         return sum(len(pending.data) for pending in stored)
 
     def requeue(self) -> None:
-        """Push the entries that the ledger has not stored to the next ledger."""
+        """Make the pushed entries wait again, so that they are pushed to the next ledger."""
         self._waiting = deque(self.order_for_next_ledger(list(self._pushed), list(self._waiting)))
         self._pushed.clear()
 

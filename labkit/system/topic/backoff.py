@@ -7,9 +7,9 @@ FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 10.0
 """The maximum pause after a ledger that accepted no entry.
 
-Creating a ledger needs only the metadata store. Without pauses, an owner would therefore create one
-ledger after another while registered bookies do not respond. (Pulsar does not pause here; its
-earlier versions waited 10 s after they had failed to create a ledger.)
+Creating a ledger needs only the metadata store. So if registered bookies do not respond, an owner
+without pauses would create one ledger after another. (Pulsar does not pause here. Its earlier
+versions waited 10 s after failing to create a ledger.)
 """
 
 

@@ -1,4 +1,4 @@
-"""Decompresses the payloads that Pulsar's clients have compressed.
+"""Decompresses payloads compressed by Pulsar's clients.
 
 In Pulsar: `pulsar-common/.../compression/CompressionCodecProvider.java`.
 """

@@ -1,7 +1,7 @@
 """Consumers read a topic's messages, in order within each partition.
 
-Tailing reads (of entries that were just confirmed) and catch-up reads (of closed ledgers) get
-entries from bookies in the same way.
+Reads of entries that were just confirmed (tailing reads) and reads of closed ledgers (catch-up
+reads) get entries from bookies in the same way.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class PartitionConsumer:
     async def receive(self, max_messages: int) -> list[Message]:
         """Return the next messages, up to `max_messages`.
 
-        Return fewer if no more entries are confirmed, or if an entry cannot be read; in the latter
+        Returns fewer if no more entries are confirmed, or if an entry cannot be read; in the latter
         case, the next call raises the error. Concurrent calls return different messages.
         """
         async with self._lock:
@@ -79,7 +79,7 @@ class PartitionConsumer:
                 received += self._next_messages(reader, entry.payload, max_messages - len(received))
 
     def _next_messages(self, reader: LedgerReader, payload: bytes, wanted: int) -> list[Message]:
-        """Return messages from the entry at the current position; advance the position."""
+        """Return messages from the entry at the current position, and advance the position."""
         position = self._next
         messages = decode_messages(payload, reader.ledger_id, position.entry_id, self._partition)
         self._messages_per_entry = max(1, len(messages))
@@ -125,7 +125,7 @@ class PartitionConsumer:
         reader = await self._client.open_ledger_no_recovery(ledger_id)
         writer = self._owner.writer if self._owner is not None else None
         if writer is not None and writer.ledger_id == ledger_id:
-            # Bookies learn that an entry has been confirmed only when they receive the next entry.
+            # Bookies learn that an entry is confirmed only when they receive the next entry.
             reader.last_add_confirmed = max(reader.last_add_confirmed, writer.last_add_confirmed)
         return reader
 
@@ -138,7 +138,7 @@ class Consumer:
         """Return up to `max_messages` messages from the next partition that has any, in round-robin
         order.
 
-        Return [] if every confirmed message has been received. Raises the same exceptions as
+        Returns [] if every confirmed message has been received. Raises the same exceptions as
         `LedgerReader.read_entry`.
         """
         if max_messages < 1:

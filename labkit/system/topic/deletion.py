@@ -1,13 +1,13 @@
-"""Deletion of a closed topic: one write makes it final, and all later steps can be repeated.
+"""Deletion of a closed topic. One write makes it final, and all later steps can be repeated.
 
-    marked      the chain's node gets a property; from then on, the topic can only be deleted: a
-                previous owner fails at its next change of the chain, no owner can open the chain,
+    marked      the chain's node gets a property, and from then on, the topic can only be deleted:
+                a previous owner fails at its next change of the chain, no owner can open the chain,
                 and a broker that finds the mark completes the deletion before it opens the topic
     deleted     the cursors are deleted with their ledgers, then the chain's ledgers, and finally
                 the chain's node
 
-After a crash, the topic is thus intact, marked or deleted. A ledger is deleted before the node
-that refers to it, so that a repeated deletion still finds the ledger.
+So after a crash, the topic is intact, marked or deleted. A ledger is deleted before the node that
+refers to it, so that a repeated deletion still finds the ledger.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`asyncDelete`), which deletes in the same
 order, but without a mark.
@@ -40,9 +40,9 @@ async def is_marked(store: MetadataStore, name: str) -> bool:
 async def mark(store: MetadataStore, name: str, *, replace_if_damaged: bool = False) -> None:
     """Mark a closed topic for deletion.
 
-    With `replace_if_damaged`, overwrite a chain that cannot be decoded, which leaks its ledgers;
-    otherwise, raise `DamagedNodeError`. Raises `NoNodeError`, and `ManagedLedgerFencedError` if
-    another broker opens the topic at the same time.
+    With `replace_if_damaged`, overwrite a chain that cannot be decoded, and leak its ledgers.
+    Otherwise, such a chain raises `DamagedNodeError`. Raises `NoNodeError`, and
+    `ManagedLedgerFencedError` if another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)
     data, version = await store.get(path)
@@ -71,7 +71,7 @@ async def _replace(store: MetadataStore, path: str, data: bytes, version: int) -
 
 
 async def delete_marked(client: BookKeeper, name: str) -> None:
-    """Delete a marked topic's cursors, ledgers and node; do nothing if it is not marked.
+    """Delete a marked topic's cursors, ledgers and node. Do nothing if it is not marked.
 
     Raises `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
     `MetadataUnavailableError`.

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 
 class MaintenanceTask:
-    """Runs `work` repeatedly between `begin` and `stop`, but never twice at the same time."""
+    """Runs `work` repeatedly between `begin` and `stop`, but only one run at a time."""
 
     def __init__(self, work: Callable[[], Awaitable[None]], interval_ms: int) -> None:
         self._work = work
@@ -26,22 +26,22 @@ class MaintenanceTask:
             self.trigger()
 
     def trigger(self) -> None:
-        """Run the work soon; if it is running, run it once more afterwards; if `begin` has not been
-        called, run it then.
+        """Run the work soon. If it is already running, run it once more afterwards. If `begin` has
+        not been called yet, run it then.
         """
         self._is_wanted = True
         if self._task is None and self._runs:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Start no further runs; a run in progress continues."""
+        """Start no further runs. A run in progress continues."""
         self._runs = False
         if self._next is not None:
             self._next.cancel()
 
     async def _run(self) -> None:
         try:
-            # Run again if triggered during a run: work may have arrived after this run looked.
+            # Run again if triggered during a run, which may have started before the work arrived.
             while self._is_wanted:
                 self._is_wanted = False
                 await self._work()

@@ -1,8 +1,8 @@
-"""A partition's chain of ledgers, of which only the last one is open.
+"""A partition's chain of ledgers, in which only the last ledger is open.
 
     opened          the last ledger is recovered, which fences its writer; a new ledger is created
     full or old     the ledger is closed, and the next one is created
-    failed          likewise, and the next ledger stores the entries that the failed one did not;
+    failed          the same, and the next ledger stores the entries that the failed one did not;
                     after a ledger that accepted no entry, the owner backs off exponentially
     consumed        consumed ledgers that retention no longer keeps are removed from the chain, then
                     deleted
@@ -44,8 +44,8 @@ _Answer = TypeVar("_Answer")
 class ManagedLedger:
     """A partition's sole owner: appends entries to the chain, reads them, and manages its cursors.
 
-    Invariants: only the last ledger is open; entries are stored in the order of `append`, each
-    exactly once, even if a ledger fails in between; once an entry has failed, all later ones fail.
+    Invariants: only the last ledger is open; entries are stored exactly once and in the order of
+    `append`, even if a ledger fails in between; once an entry has failed, all later ones fail.
     """
 
     store_class: ClassVar[type[ChainStore]] = ChainStore
@@ -70,19 +70,19 @@ class ManagedLedger:
         self._pauses = Backoff(FIRST_PAUSE_S, MAX_PAUSE_S)
         self._lock = asyncio.Lock()
         self._pause_over = asyncio.Event()
-        """Not set during a pause, in which no ledger is created."""
+        """Cleared during a pause, in which no ledger is created."""
         self._pause_over.set()
         self.queue = self.queue_class(self._reader.add_to_cache)
         self._ended: LabkitError | None = BKLedgerClosedException(f"{name} is not open yet")
-        """The error that every call raises while this managed ledger is not open, otherwise None:
-        it is not open yet, was closed, or was abandoned (`abandon`).
+        """The error that every call raises if this managed ledger is not open yet, was closed, or
+        was abandoned (`abandon`); otherwise None.
         """
         self._maintenance = MaintenanceTask(self._maintain, config.check_interval_ms)
         self._on_confirmed: list[Callable[[], None]] = []
         self._on_ended: list[Callable[[LabkitError], None]] = []
         self._is_reporting = False
         self._unfinished: Rollover | None = None
-        """A rollover that has begun; if its caller was cancelled, the next caller finishes it."""
+        """A rollover that has begun. If its caller was cancelled, the next caller finishes it."""
 
     async def open(self) -> None:
         """Take over the chain and its cursors from the previous owner.
@@ -93,8 +93,8 @@ class ManagedLedger:
         """
         async with self._lock:
             await self._store.take_over()
-            # Do this before recovering the cursors: until a new chain is stored for the first time,
-            # a previous owner could still store it and create cursors.
+            # Do this before recovering the cursors. Until a new chain has been stored, a previous
+            # owner could still store it and create cursors.
             if self._store.terminated is None:
                 await run_to_completion(self.begin_ledger(Rollover("opened", "opened")))
             try:
@@ -110,11 +110,11 @@ class ManagedLedger:
         self._maintenance.begin()
 
     async def close(self) -> None:
-        """Close the open ledger and the cursors. Call this only after all pushed entries are
-        confirmed.
+        """Close the open ledger and the cursors. Before you call this, wait until all pushed
+        entries are confirmed.
 
-        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`. After an
-        error or a cancellation, too, this managed ledger accepts nothing more.
+        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`. This
+        managed ledger accepts nothing more, even after an error or a cancellation.
         """
         closed = BKLedgerClosedException(f"{self.name} was closed: open the topic again")
         async with self._lock:
@@ -132,12 +132,12 @@ class ManagedLedger:
         await self._store.delete_removed_ledgers()
 
     def configure(self, config: ManagedLedgerConfig) -> None:
-        """Apply settings to future ledgers, but not to the timers and cursors of this owner."""
+        """Apply settings to future ledgers, but not to this owner's timers and cursors."""
         self._config = self._store.config = config
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers of the chain, including the current entry and byte counts of the open one."""
+        """The ledgers of the chain. The open one has its current entry and byte counts."""
         return self.chain.ledgers
 
     @property
@@ -162,7 +162,7 @@ class ManagedLedger:
         """
         async with self._lock:
             self._check_open()
-            # Entries may be waiting whose appender was cancelled during a rollover or a pause.
+            # Entries may be waiting if their appender was cancelled during a rollover or a pause.
             self._pause_over.set()
             await self.push_waiting()
             self._check_open()  # The rollover may have failed.
@@ -182,7 +182,7 @@ class ManagedLedger:
     # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        """Push an entry; the future resolves to its position once it has been confirmed, or fails.
+        """Push an entry. The future resolves to its position once it is confirmed, or fails.
 
         Waits and raises exceptions like `append_entries`.
         """
@@ -193,7 +193,7 @@ class ManagedLedger:
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
         """Push entries, and notify each entry's appender when it is stored or has failed.
 
-        The call waits while too many entries are unconfirmed. If a ledger is full or fails, its
+        If too many entries are unconfirmed, the call waits. If a ledger is full or fails, its
         unconfirmed entries are written to the next one. If no next ledger can be created, or
         another owner has taken over, these entries fail, and so does every later call. If the call
         is cancelled, the entries may still be stored.
@@ -215,11 +215,11 @@ class ManagedLedger:
             self._check_open()  # Another owner may have taken over during the wait.
             self.queue.add(entries)
             await self.push_waiting()
-        # Release the lock first, so that other calls need not wait for a pause.
+        # Release the lock first, so that other calls do not have to wait for a pause.
         await self._pause_over.wait()
 
     async def push_waiting(self) -> None:
-        """Push all waiting entries; if a pause begins, they are pushed after it, by maintenance."""
+        """Push all waiting entries. If a pause begins, maintenance pushes them after it."""
         while self.queue.is_waiting and self._pause_over.is_set():
             if rollover := self._rollover_due():
                 await self._roll_over(rollover)
@@ -255,18 +255,18 @@ class ManagedLedger:
         return self.chain.end
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Read like `ChainReader.read`."""
+        """Read entries, like `ChainReader.read`."""
         return await self._reader.read(start, max_entries, max_bytes)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
-        """Call `action` when `last_confirmed` has advanced, at most once per turn of the event
+        """Call `action` when `last_confirmed` has advanced, but only once per turn of the event
         loop.
         """
         self._on_confirmed.append(action)
 
     def when_ended(self, action: Callable[[LabkitError], None]) -> None:
-        """Call `action` with the reason when this managed ledger ends, except after `close`; see
-        `abandon` for the possible reasons.
+        """Call `action` with the reason when this managed ledger ends, except after `close`. The
+        possible reasons are listed in `abandon`.
         """
         self._on_ended.append(action)
 
@@ -300,13 +300,13 @@ class ManagedLedger:
         self._maintenance.trigger()
 
     async def trim(self) -> list[int]:
-        """Delete the consumed ledgers that retention no longer keeps; return their ids."""
+        """Delete consumed ledgers that retention no longer keeps, and return their ids."""
         # While a cursor is being created, the ledger at which it starts must not be trimmed.
         async with self._cursors.lock, self._lock:
             if self._ended is not None:
                 return []
             deleted = await self._abandon_if_fenced(self._store.trim(self._cursors.slowest_durable))
-        # Do this outside the lock, so that appends need not wait for deletions.
+        # Do this outside the lock, so that appends do not have to wait for deletions.
         await self._store.delete_removed_ledgers()
         return deleted
 
@@ -360,8 +360,8 @@ class ManagedLedger:
     def _rollover_due(self) -> Rollover | None:
         """Return why the next ledger must be created now, or None.
 
-        The reason is an unfinished rollover, or that the open ledger has failed or is full. During
-        a pause, and after the end of this owner, no ledger is created.
+        The reason is either an unfinished rollover, or that the open ledger has failed or is full.
+        No ledger is created during a pause, or after this owner has ended.
         """
         if self._ended is not None or not self._pause_over.is_set():
             return None
@@ -378,7 +378,7 @@ class ManagedLedger:
         self._unfinished = rollover
         try:
             if (writer := self.writer) is not None:
-                with suppress(LabkitError):  # The next ledger stores the other entries.
+                with suppress(LabkitError):  # The next ledger stores entries that fail here.
                     await writer.all_confirmed()
                 await self._seal(writer)
                 self.queue.requeue()
@@ -396,7 +396,7 @@ class ManagedLedger:
             self._maintenance.trigger()
 
     def _pause_after(self, writer: LedgerWriter) -> None:
-        """Begin a pause if the ledger accepted no entry: the next might not accept any either."""
+        """Begin a pause if the ledger accepted no entry, because the next one may not either."""
         if writer.metadata.last_entry_id >= 0:
             self._pauses.reset()
             return

@@ -25,7 +25,7 @@ from labkit.system.model.proto.pulsar_pb2 import (
 
 _MAGIC = 0x0E01
 _BROKER_MAGIC = 0x0E02
-"""Starts the broker metadata that may precede a message; labkit's broker adds none."""
+"""Marks broker metadata, which may precede a message; labkit's broker adds none."""
 _MAGIC_BYTES = _MAGIC.to_bytes(2, "big")
 _HEAD = struct.Struct(">HI")
 _HEAD_SIZE = _HEAD.size
@@ -36,7 +36,7 @@ _REPLICATE_TO = bytes([MessageMetadata.REPLICATE_TO_FIELD_NUMBER << 3 | 2])
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message to be sent; `event_time_ms` is 0 if it has no event time."""
+    """A message to be sent. `event_time_ms` is 0 if there is no event time."""
 
     payload: bytes
     key: str
@@ -47,7 +47,7 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A stored message; `batch_size` is 1 if it was not batched."""
+    """A stored message. `batch_size` is 1 if it was not batched."""
 
     message_id: MessageId
     payload: bytes
@@ -75,7 +75,7 @@ def encode_message(message: OutgoingMessage, producer_name: str, publish_time_ms
 
 
 def encode_in_batch(message: OutgoingMessage) -> bytes:
-    """Encode a message as one part of a batch, for `encode_batch`."""
+    """Encode a message as part of a batch, for `encode_batch`."""
     single = SingleMessageMetadata(
         payload_size=len(message.payload),
         partition_key=message.key or None,
@@ -97,7 +97,7 @@ def encode_batch(
 ) -> bytes:
     """Encode a batch as an entry; `first` is the message in its first part.
 
-    `highest_sequence_id` is the sequence id of the last message, which deduplication compares.
+    `highest_sequence_id` is the last message's sequence id, which deduplication compares.
     """
     metadata = MessageMetadata(
         producer_name=producer_name,
@@ -116,15 +116,15 @@ def has_valid_checksum(message: bytes) -> bool:
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """Return the clusters to which a message must be replicated; [] stands for the namespace's
-    clusters.
+    """Return the clusters to which a message must be replicated. [] means the clusters of the
+    namespace.
 
     The message must have a valid checksum. Raises `BKDigestMatchException` if its metadata cannot
     be decoded.
     """
     size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
     start = _HEAD_SIZE + _SIZE.size
-    # Most messages do not contain the tag, and need not be decoded.
+    # Most messages do not contain the tag, so they need not be decoded.
     if message.find(_REPLICATE_TO, start, start + size) < 0:
         return []
     return [*decode_metadata(message).replicate_to]
@@ -152,7 +152,7 @@ def split_entry(data: bytes, ledger_id: int, entry_id: int) -> tuple[MessageMeta
 
 def decode_messages(data: bytes, ledger_id: int, entry_id: int, partition: int) -> list[Message]:
     """Raise `BKDigestMatchException` if the producer's checksum does not match or a batch is
-    malformed, and `BKIncorrectParameterException` if the payload is compressed.
+    malformed. Raise `BKIncorrectParameterException` if the payload is compressed.
     """
     metadata, payload = split_entry(data, ledger_id, entry_id)
     if metadata.compression != CompressionType.NONE:
@@ -238,8 +238,8 @@ def _message(
 
 
 def text_of(field: str | bytes) -> str:
-    """Return a string field of a message, with replacement characters where it is not valid UTF-8,
-    as Java does; protobuf returns such a field as bytes.
+    """Return a string field of a message. Like Java, replace whatever is not valid UTF-8;
+    protobuf returns such a field as bytes.
     """
     return field.decode(errors="replace") if isinstance(field, bytes) else field
 

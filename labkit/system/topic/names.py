@@ -1,7 +1,7 @@
 """Names of topics, and their paths in the metadata store.
 
-Tenant and namespace names consist of letters, digits and `-=:._`; topic names are unrestricted. No
-name may be `.` or `..`. Pulsar does not limit the length of names; labkit limits it so that no
+Tenant and namespace names consist of letters, digits and `-=:._`. Topic names may contain any
+character. No name may be `.` or `..`. Unlike Pulsar, labkit limits the length of names, so that no
 request becomes too large for ZooKeeper.
 
 In Pulsar: `naming/TopicName.java`, `NamedEntity.java`.
@@ -13,8 +13,8 @@ from urllib.parse import quote_plus, unquote_plus
 from labkit.system.model.errors import BKIncorrectParameterException
 
 MAX_NAME_BYTES = 2048
-"""The limit for a topic name with tenant and namespace, or a subscription name, as encoded in the
-metadata store.
+"""The maximum length of a subscription name, or of a topic name with tenant and namespace, as
+encoded in the metadata store.
 """
 
 _ENTITY = r"(?!\.{1,2}(?:/|$))[-=:.\w]+"
@@ -89,7 +89,7 @@ def partition_of(topic: str) -> int:
 
 
 def without_partition(topic: str) -> str:
-    """Return the full name of the partitioned topic to which a partition belongs."""
+    """Return the full name of the partitioned topic that contains a partition."""
     return topic.removesuffix(partition_name("", partition_of(topic)))
 
 

@@ -3,7 +3,7 @@
     {"partitions": 4, "deleted": false, "properties": {...}}
 
 `deleted` is true while the topic is being deleted. While partitions are being added, a property
-holds the target number of partitions, so that an interrupted change can be repeated. Unknown
+contains the target number of partitions, so that an interrupted change can be repeated. Unknown
 fields are preserved.
 
 In Pulsar: `common/partition/PartitionedTopicMetadata.java`, `NamespaceResources.java`.
@@ -24,7 +24,7 @@ _GROWING_TO = "labkit.growingTo"
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTopic:
-    """`growing_to` is the target number of partitions while some are being added, otherwise 0."""
+    """`growing_to` is the target number of partitions while partitions are being added, else 0."""
 
     count: int
     is_being_deleted: bool = False

@@ -1,4 +1,4 @@
-"""A topic with its partitions, and factories for its producers and consumers.
+"""A topic with its partitions, from which you get its producers and consumers.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java`, one for each partition.
 """
@@ -48,7 +48,7 @@ class Topic:
         self.name = name
         self._client = client
         self.partitions = partitions
-        """In order of index; exactly one for a non-partitioned topic."""
+        """Ordered by index; exactly one for a non-partitioned topic."""
 
     @classmethod
     async def create(
@@ -61,7 +61,7 @@ class Topic:
     ) -> "Topic":
         """Create a topic, or take over an existing one with the same number of partitions.
 
-        With 0 partitions, the topic is not partitioned, and its messages have partition -1. Raises
+        With 0 partitions, the topic is non-partitioned, and its messages have partition -1. Raises
         `BKIncorrectParameterException`, `TopicExistsError`, and the same exceptions as
         `ManagedLedger.open`.
         """
@@ -82,13 +82,13 @@ class Topic:
                 opened.append(Partition(partition_of(full), path, ledger))
         except (LabkitError, asyncio.CancelledError):
             for partition in opened:
-                with suppress(LabkitError):  # The first error says more.
+                with suppress(LabkitError):  # The first error is more informative.
                     await partition.ledger.close()
             raise
         return cls(name, client, opened)
 
     def producer(self, name: str = "producer", *, batching: Batching | None = None) -> Producer:
-        """Return a producer; without `batching`, it stores every message as an entry of its own."""
+        """Return a producer. Without `batching`, it stores every message as an entry of its own."""
         return Producer(
             name,
             [
@@ -141,7 +141,7 @@ class Topic:
         )
 
     async def close(self) -> None:
-        """Close all partitions, then raise the first error, if any; flush the producers first."""
+        """Close all partitions, then raise the first error, if any. Flush the producers first."""
         closing = [partition.ledger.close() for partition in self.partitions]
         for outcome in await asyncio.gather(*closing, return_exceptions=True):
             if outcome is not None:

@@ -1,13 +1,13 @@
 """The trace: a log of flat events that records what each node did and why.
 
 Every component reports its events to the `Recorder` of its node. A `TraceLog` merges the events of
-all nodes in time order, numbers them, and links those whose kind has a rule to their causes. All
-views, checks and tables are computed from such a log. Programs compare only the typed columns of
-events; the sentence that describes an event is meant for people.
+all nodes in time order, numbers them, and links events to their causes if their kind has a rule for
+this. All views, checks and tables are computed from such a log. Programs compare only the typed
+columns of events; the sentence that describes an event is for people.
 
 To add a kind of event, declare it in `kinds`. To add a column, add it to `Event` and `Fields` in
-`events`; the Parquet files and the stream of a live node derive their columns from `Event`. If its
-type is new, these two also need to know how to store it (`parquet._ARROW_TYPES`,
+`events`; the Parquet files and the stream of a live node derive their columns from `Event`. If the
+column has a new type, both must also be told how to store it (`parquet._ARROW_TYPES`, and
 `trace_stream._FROM_JSON` in `worlds/live`).
 
 Read in this order: `events` (the columns), `kinds` (the meaning, columns, causes and sentence of

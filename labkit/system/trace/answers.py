@@ -1,8 +1,8 @@
-"""Records of what the calls made by a simulated workload returned, kept with the events of the run.
+"""Records of what the calls of a simulated workload returned, kept with the events of the run.
 
-Events contain what the system itself reports, whereas answers contain what its callers received.
-`at` is the number of events that had been recorded when the call returned, so events whose `seq` is
-less than `at` happened before that moment.
+Events contain what the system reports, whereas answers contain what its callers received. `at` is
+the number of events that had been recorded when the call returned, so events whose `seq` is less
+than `at` happened before the return.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -17,9 +17,7 @@ class Content(NamedTuple):
 
 
 class AddAnswered(NamedTuple):
-    """An add returned the entry id in `content`; the other fields of `content` describe what was
-    added.
-    """
+    """An add returned the entry id in `content`, whose other fields describe what was added."""
 
     at: int
     node: str
@@ -81,9 +79,9 @@ class MessageReceived(NamedTuple):
 class MessageDelivered(NamedTuple):
     """A consumer of the subscription received this message, from this entry, through `broker`.
 
-    came: the number of answers recorded before the message arrived at the consumer.
+    came: the number of answers recorded before the message reached the consumer.
     in_order: whether the subscription type guarantees the order of the topic.  key: the message's
-    key if the type guarantees order per key.  connection: the number of the consumer's connection.
+    key, if the type guarantees the order per key.  connection: the consumer's connection number.
     """
 
     at: int
@@ -107,7 +105,7 @@ class MessageDelivered(NamedTuple):
 
 
 class EntryAcknowledged(NamedTuple):
-    """A broker confirmed to a consumer that it accepted the acknowledgement of the message at
+    """A broker told a consumer that it accepted the acknowledgement of the message at
     `batch_index` in this entry, or of the whole entry if `batch_index` is -1.
 
     `asked` is the number of events recorded before the consumer sent the acknowledgement.
@@ -125,8 +123,8 @@ class EntryAcknowledged(NamedTuple):
 
 
 class StartedOver(NamedTuple):
-    """Someone requested a reset of the subscription to its first message; if `is_done`, it has been
-    completed.
+    """Someone requested a reset of the subscription to its first message. `is_done`: whether the
+    reset is complete.
     """
 
     at: int
@@ -159,7 +157,7 @@ class Trimmed(NamedTuple):
 
 
 class TopicUnloaded(NamedTuple):
-    """A broker confirmed to an administrator that the topic has been unloaded."""
+    """A broker told an administrator that the topic has been unloaded."""
 
     at: int
     broker: str

@@ -1,12 +1,12 @@
-"""The state of one bookie: its copies of entries, and where each of them is inside the bookie.
+"""The state of one bookie: its copies of entries, and where each copy is inside the bookie.
 
 A copy passes through these states:
 
     sent -> memtable -> durable (journal synced) -> flushed (entry log and index synced)
 
 A copy is `failed` if the writer receives no acknowledgement, and `lost` if the bookie is killed
-while the copy is only in memory. If replay finds a journal record that was never synced, the entry
-is flushed, and the events of that flush restore the copy here.
+while the copy is only in memory. If replay finds a journal record that was never synced, the
+replayed entry is flushed, and the events of that flush restore the copy here.
 """
 
 from collections.abc import Collection, Mapping
@@ -47,7 +47,7 @@ class MemtableEntry(NamedTuple):
     """An entry in the memtable.
 
     state: `put` by an add, `replayed` from the journal after a crash, `written` to the entry log by
-    a flush that has not finished, or `lost` because the bookie was killed.
+    an unfinished flush, or `lost` because the bookie was killed.
     """
 
     ledger: int
@@ -60,9 +60,9 @@ class JournalRecord(NamedTuple):
 
     state: `written` if it is not synced yet, `synced`, `unsure` if the bookie was killed before the
     sync, or `lost` if replay did not find the record.
-    group: the number of the sync that covered the record, counted from 0 for each bookie, or -1.
-    kind: `entry`, `key`, `fence` or `LAC`. The last three concern the whole ledger, so their entry
-    is -1.
+    group: the number of the sync that covered the record (counted from 0 in each bookie), or -1.
+    kind: `entry`, `key`, `fence` or `LAC`. The last three are about the whole ledger, so their
+    entry is -1.
     """
 
     ledger: int
@@ -74,7 +74,7 @@ class JournalRecord(NamedTuple):
 
 
 class LoggedEntry(NamedTuple):
-    """An entry in an entry log; `indexed` is True once the index contains its location."""
+    """An entry in an entry log. `indexed`: whether the index contains its location."""
 
     ledger: int
     entry: int
@@ -90,7 +90,7 @@ class Mark(NamedTuple):
 
 
 class ServedEntry(NamedTuple):
-    """The entry that was just read; `where` is `memtable` or `entry log`."""
+    """The entry that was read last; `where` is `memtable` or `entry log`."""
 
     ledger: int
     entry: int
@@ -112,8 +112,8 @@ class Bookie:
 class BookieState:
     """The contents of a bookie's memory and files.
 
-    `memtable` is in the order in which a flush writes it, `journals` and `logs` are in the order of
-    their files, and the records and entries in a file are in the order of their offsets.
+    `memtable` is in the order in which a flush writes it. `journals` and `logs` are in file order,
+    and the records and entries in a file are in the order of their offsets.
     """
 
     state: str
@@ -128,7 +128,7 @@ class BookieFold:
     def __init__(self) -> None:
         self._copies: Copies = {}
         self._own: set[int] = set()
-        """The ledgers whose dictionary of copies is not shared with a returned value."""
+        """The ledgers whose dictionary of copies no returned value shares."""
         self._latest: Bookie | None = None
         self._memtable: dict[_Key, MemtableEntry] = {}
         self._journals: dict[str, dict[_Key, JournalRecord]] = {}
@@ -138,8 +138,7 @@ class BookieFold:
         self._group = -1
         self._left_in_group = 0
         self._special: list[tuple[str, _Key]] = []
-        """The file and the dictionary key of each unsynced record of kind `key`, `fence` or `LAC`.
-        """
+        """The file and the dictionary key of each unsynced `key`, `fence` or `LAC` record."""
         self._was_killed = False
         self._handlers = {kind: getattr(self, name) for kind, name in BOOKIE_HANDLERS}
 
@@ -150,7 +149,7 @@ class BookieFold:
             handle(event)
 
     def bookie(self, state: str) -> Bookie:
-        """Return the copies; the object is the same as before unless something has changed."""
+        """Return the copies. If nothing has changed, return the same object as before."""
         self._own.clear()
         if self._latest is None or self._latest.state != state:
             ledgers = in_order(self._copies).items()
@@ -173,17 +172,15 @@ class BookieFold:
         return self._copies.get(ledger, _NONE)
 
     def copy(self, event: Event) -> Copy:
-        """Return the copy of the event's entry; if there is none, return a copy in state `sent`."""
+        """Return the copy of the event's entry, or a copy in state `sent` if there is none."""
         return self.copies(event.ledger).get(event.entry, _SENT)
 
     def put(self, ledger: int, entry: int, copy: Copy) -> None:
-        """Store a copy, unless the entry is -1, which means that the event concerns the whole
-        ledger.
-        """
+        """Store a copy, unless the entry is -1, because the event is about the whole ledger."""
         if entry < 0:
             return
         if ledger not in self._own:
-            # Copy the dictionaries, because a value that was returned earlier shares them.
+            # Copy the dictionaries, because values returned earlier share them.
             self._copies = {**self._copies, ledger: {**self._copies.get(ledger, {})}}
             self._own.add(ledger)
             self._latest = None
@@ -212,7 +209,7 @@ class BookieFold:
 
     @on("node.started", "bookie.registered")
     def _started(self, _: Event) -> None:
-        """After a crash, once replay has ended, mark the records that it did not find as lost."""
+        """Handle the end of replay after a crash: the records that it did not find are lost."""
         if self._was_killed:
             self._change_records("unsure", "lost")
             self._was_killed = False
@@ -251,8 +248,8 @@ class BookieFold:
 
     @on("journal.key_appended", "journal.fence_appended", "journal.lac_appended")
     def _special_appended(self, event: Event) -> None:
-        # A file can contain several such records of a ledger, so use the offset as the key instead
-        # of an entry id. Make it negative, so that it differs from all entry ids.
+        # A file can contain several such records of a ledger, so the key contains the offset
+        # instead of an entry id. It is negative, so that it differs from all entry ids.
         key = (event.ledger, -event.offset)
         record = JournalRecord(event.ledger, -1, event.offset, kind=_SPECIAL[event.kind])
         self._journals.setdefault(event.file, {})[key] = record
@@ -276,9 +273,9 @@ class BookieFold:
 
     @on("journal.replayed")
     def _replayed(self, event: Event) -> None:
-        """Put those entries after the mark that are not in the index back into the memtable.
+        """Put entries after the mark that are not in the index back into the memtable.
 
-        Replay found exactly those records that precede the position in its event.
+        Replay found exactly the records before the position in its event.
         """
         end = _journal_id(event.file), event.offset
         for file, records in self._journals.items():
@@ -324,11 +321,11 @@ class BookieFold:
 
     @on("mark.persisted")
     def _marked(self, event: Event) -> None:
-        # Offset 0 means that the mark precedes every journal file, as it does before the first
-        # checkpoint.
+        # Offset 0 means that the mark is before every journal file, because there has been no
+        # checkpoint yet.
         self._mark = Mark(event.file, event.offset) if event.offset > 0 else None
         self._started(event)
-        # Replay has not restored these entries, so they are no longer in memory.
+        # Replay has not restored the lost entries, so they are no longer in memory.
         self._memtable = {k: kept for k, kept in self._memtable.items() if kept.state != "lost"}
 
     @on("read.served")

@@ -1,4 +1,4 @@
-"""The state of a cluster at one moment, computed by folding the events up to it."""
+"""The state of a cluster at one moment, computed by folding all events up to that moment."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from labkit.system.trace.sentence import describe
 
 
 class Segment(NamedTuple):
-    """The ensemble that stores a ledger's entries from `first_entry` on, in order."""
+    """The ensemble that stores a ledger's entries from `first_entry` on."""
 
     first_entry: int
     ensemble: tuple[str, ...]
@@ -98,8 +98,8 @@ _NODE_STATES = {
 class ClusterFold:
     """Computes the state of a cluster by folding events, one at a time.
 
-    Consecutive states share every object that has not changed, so it is cheap to compute the state
-    after each event of a long run.
+    Consecutive states share all unchanged objects, so computing the state after each event of
+    a long run is cheap.
 
     nodes: whether each node, including clients, is up, down or paused.
     """
@@ -171,7 +171,7 @@ class ClusterFold:
         ledger, first = self._ledger(event), event.entry
         for bookie in event.ensemble:
             self._bookie(bookie)
-        # A writer replaces the last segment if none of its entries are confirmed; a repair may
+        # A writer may replace the last segment if none of its entries are confirmed; a repair may
         # replace any segment.
         others = (each for each in ledger.segments if each.first_entry != first)
         segments = tuple(sorted((*others, Segment(first, event.ensemble))))
@@ -200,7 +200,7 @@ class ClusterFold:
             closed=True, last_entry=event.entry, in_recovery=False
         )
 
-    # Copies, as writers and readers see them
+    # Copies, as seen by writers and readers
 
     @on("add.sent", "add.acked", "add.failed", "read.sent", "read.done", "read.failed")
     def _reported(self, event: Event) -> None:
@@ -226,6 +226,6 @@ _UNKNOWN = Ledger()
 
 
 def by_number(name: str) -> tuple[str, int]:
-    """Sort key for bookie names, which puts b1 before b9."""
+    """Sort key for bookie names, which sorts b1 before b9."""
     digits = re.search(r"\d*$", name)[0]  # type: ignore[index] # matches every string
     return name.removesuffix(digits), int(digits or -1)

@@ -1,4 +1,4 @@
-"""An event: one thing that happened on one node, as a flat record with typed columns.
+"""An event: something that happened on a node, as a flat record with typed columns.
 
 `kinds` declares which columns each kind of event sets. Columns that do not apply contain their
 default value: -1, "", () or False. The text in `explanation` is only displayed, never parsed.
@@ -11,7 +11,7 @@ Names: TypeAlias = tuple[str, ...]
 """Node names."""
 
 Segments: TypeAlias = tuple[tuple[int, Names], ...]
-"""A ledger's segments: each one's first entry id and its ensemble."""
+"""A ledger's segments, each as its first entry id and its ensemble."""
 
 
 class Event(NamedTuple):
@@ -62,7 +62,7 @@ class Event(NamedTuple):
 class Fields(TypedDict, total=False):
     """The columns that `Recorder.record` accepts as keyword arguments.
 
-    These are all columns of `Event` from `peer` on, repeated because type checkers need the list.
+    These are the columns of `Event` from `peer` on. Type checkers need them as a separate list.
     """
 
     peer: str
@@ -104,7 +104,7 @@ DEFAULTS: dict[str, Any] = {
 def unnumbered_event(
     time_us: int, node: str, kind: str, ledger: int = -1, entry: int = -1, **fields: Unpack[Fields]
 ) -> Event:
-    """Return an event that has no number and no cause yet."""
+    """Return an event without a number or a cause."""
     return Event(-1, time_us, node, kind, -1, ledger, entry, **fields)
 
 

@@ -1,9 +1,9 @@
 """The declaration of every kind of event: its sentence, columns, causes and caption.
 
-The cause of an event is the earlier event without which it would not have happened. BookKeeper's
-wire protocol and file formats have no room for trace ids. Therefore, `TraceLog` applies the rules
-in this module, which derive the cause of an event from the columns that two events share. Kinds
-without rules have no cause: for example, a client adds an entry because its caller asks for it.
+An event's cause is the earlier event without which it would not have happened. BookKeeper's wire
+protocol and file formats have no room for trace ids, so `TraceLog` applies the rules in this
+module, which find the cause of an event by comparing columns. Kinds without rules have no cause:
+a client, for example, adds an entry because its caller asks it to.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from labkit.system.trace.events import DEFAULTS, Event
 
 
 class Link(Enum):
-    """Where to look for the cause, among the earlier events.
+    """Where to find the cause among the earlier events.
 
-    Unless the link says otherwise, both events have the same ledger and entry, or the cause
-    concerns the whole ledger.
+    Unless stated otherwise, both events have the same ledger and entry, or the cause is about the
+    whole ledger.
     """
 
     SAME_NODE = "on the same node"
@@ -33,11 +33,11 @@ class Kind:
     """sentence: a template, as explained in the module `sentence`.
     columns: the columns, separated by spaces, that an event of this kind may set.
     causes: rules for finding the cause, each with the kind of the cause. The rules are tried in
-    order; the first one with a matching event wins, and the latest such event is the cause.
+    order. The first one with a matching event wins, and the latest such event is the cause.
     details: the allowed values of the column `detail`.
     caption: a template for the short label in a diagram. If it is "", the event is drawn without a
-    label; if it is None, the event is not drawn. `#` stands for the entry ids of all events that
-    are drawn together.
+    label; if it is None, the event is not drawn. `#` stands for the entry ids of all events drawn
+    together.
     first: an explanation shown beside the first event of this kind in a run, or "".
     """
 
@@ -51,7 +51,8 @@ class Kind:
 
 
 def validate(event: Event) -> None:
-    """Raise `ValueError` if the kind is unknown, or if it does not allow a column or the detail."""
+    """Raise `ValueError` if the kind is unknown or does not allow one of the columns or the detail.
+    """
     kind = KINDS.get(event.kind)
     if kind is None:
         raise ValueError(f"unknown kind of event {event.kind!r}")
@@ -67,8 +68,8 @@ _OF_ALL = ("seq", "time_us", "node", "kind", "cause")
 
 _KINDS = (
     Kind("node.started", "{node} is up and serving", caption="starts"),
-    # The process was killed, or it exited because of an error; `error` and `explanation` describe
-    # this error. `detail` says what happened to unsynced writes.
+    # The process was killed, or it exited because of an error, which `error` and `explanation`
+    # describe. `detail` is what happened to unsynced writes.
     Kind(
         "node.killed",
         "{node} was killed: its memory is lost, its files are kept",
@@ -136,7 +137,7 @@ _KINDS = (
         "message {message} from {node} to {peer} is delivered twice",
         columns="message peer",
     ),
-    # Messages that were sent later arrive before this one.
+    # Messages that were sent later are delivered before this one.
     Kind(
         "message.swapped",
         "message {message} from {node} to {peer} is overtaken",
@@ -157,7 +158,7 @@ _KINDS = (
     ),
     Kind("metadata.resumed", "the metadata server responds again; some sessions may have expired"),
     Kind("step.started", "{node} starts to {step}", columns="step"),
-    # `error` and `explanation` say why the step failed.
+    # `error` and `explanation` describe why the step failed.
     Kind(
         "step.ended",
         "{node} finished: {step}: [{detail}][{error}][: {explanation}]",
@@ -205,7 +206,7 @@ _KINDS = (
         causes=(("add.failed", Link.LISTED_BOOKIE),),
         caption="replaces {bookies}",
     ),
-    # Only a client that recovers the ledger does this; it updates the metadata when it closes the
+    # Only a client that recovers the ledger does this. It updates the metadata when it closes the
     # ledger.
     Kind(
         "ensemble.deferred",
@@ -315,8 +316,8 @@ _KINDS = (
         first="closed: its last entry is fixed",
     ),
     Kind("ledger.deleting", "{node} requests the deletion of ledger {ledger}", columns="ledger"),
-    # This node has deleted the ledger, or has found that it was deleted. Bookies delete its entries
-    # later.
+    # This node has deleted the ledger, or has noticed that it was deleted. Bookies delete its
+    # entries later.
     Kind("ledger.deleted", "ledger {ledger} is deleted", columns="ledger"),
     # The ledger is now IN_RECOVERY.
     Kind(
@@ -356,8 +357,8 @@ _KINDS = (
         causes=(("fence.sent", Link.SAME_PEER),),
         caption="{peer}: {error}",
     ),
-    # This entry is the highest LastAddConfirmed that was reported; recovery reads the entries after
-    # it.
+    # This entry is the highest LastAddConfirmed that a bookie reported; recovery reads the entries
+    # after it.
     Kind(
         "recovery.covered",
         "{node} has fenced enough bookies of ledger {ledger}[; at least entry {entry} is"
@@ -436,7 +437,7 @@ _KINDS = (
     Kind(
         "garbage.collected", "{node} collected garbage[, deleted ledgers: {size}]", columns="size"
     ),
-    # The ledger's metadata no longer names this bookie.
+    # The ledger's metadata no longer lists this bookie.
     Kind(
         "ledger.dropped",
         "{node} dropped its copies of ledger {ledger}, now stored on other bookies",
@@ -483,8 +484,8 @@ _KINDS = (
         caption="{error} #",
         first="did not return the entry",
     ),
-    # The reader may read up to this entry; `detail` says why the actual LastAddConfirmed may be
-    # higher.
+    # The reader may read up to this entry. `detail` is a reason why the actual LastAddConfirmed may
+    # be higher.
     Kind(
         "lac.read",
         "{node} read LastAddConfirmed of ledger {ledger}[: {entry}]",
@@ -493,7 +494,7 @@ _KINDS = (
         caption="may read up to {entry}",
     ),
     Kind("auditor.elected", "{node} became the auditor", caption="auditor"),
-    # The node is the auditor; it has read this setting.
+    # The node, which is the auditor, has read this setting.
     Kind(
         "auditor.delay",
         "{node} waits {seconds} s for a bookie to return before it counts as lost[: {explanation}]",
@@ -522,7 +523,7 @@ _KINDS = (
         causes=(("journal.synced", Link.FROM_PEER), ("read.done", Link.SAME_NODE)),
         caption="copied #",
     ),
-    # The metadata now names the new bookies.
+    # The metadata now lists the new bookies.
     Kind(
         "fragment.replicated",
         "{node} repaired ledger {ledger}, starting at entry {entry}[; new bookies: {bookies}]",
@@ -572,7 +573,7 @@ _KINDS = (
         columns="entry ledger size topic",
         causes=(("lac.advanced", Link.SAME_NODE),),
     ),
-    # If the message is a duplicate of one that was stored before, the ledger and the entry are -1.
+    # If the message is a duplicate of a stored one, the ledger and the entry are -1.
     Kind(
         "message.acked",
         "{node} received the receipt for {topic} {producer} {sequence_id}[: stored as entry"
@@ -608,7 +609,7 @@ _KINDS = (
     Kind("topic.opened", "{node} opened {topic}", columns="topic"),
     # Every message that the broker received before this event has been stored.
     Kind("topic.closed", "{node} closed {topic}", columns="topic"),
-    # Unlike with `topic.closed`, some of the received messages may not have been stored.
+    # Unlike after `topic.closed`, some of the received messages may not have been stored.
     Kind(
         "topic.ended",
         "{node} stopped serving a topic[: {topic}][: {explanation}]",

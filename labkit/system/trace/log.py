@@ -10,7 +10,7 @@ from labkit.system.trace.kinds import KINDS, Link
 
 Listener = Callable[[Sequence[Event]], None]
 _Key: TypeAlias = tuple[int | str, ...]
-"""Ledger, entry, and whatever the link compares."""
+"""Ledger, entry, and the columns that the link compares."""
 _Index: TypeAlias = dict[_Key, int]
 """For each key, the number of the latest event of one kind."""
 
@@ -18,10 +18,10 @@ _Index: TypeAlias = dict[_Key, int]
 class TraceLog:
     """Numbers events in time order and links each one to its cause.
 
-    Events from different processes arrive in bursts and out of order, so the log holds each event
-    back until `settle` is called with a time that is not earlier than the event's. An event that
-    arrives too late is numbered after the events that have already been settled. `origin_us` is the
-    time on the nodes' clock that becomes time 0.
+    Events from different processes arrive in bursts and out of order. So the log holds each event
+    back until `settle` is called with the event's time or a later one. An event that arrives even
+    later is numbered after the events that are already settled. `origin_us` is the time on the
+    nodes' clock that becomes time 0.
 
     Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
     """
@@ -39,7 +39,7 @@ class TraceLog:
             for kind in KINDS.values()
         }
         self._indexes: defaultdict[str, list[tuple[Link, _Index]]] = defaultdict(list)
-        """The indexes that contain the events of each kind; empty if it never is a cause."""
+        """The indexes that contain the events of each kind; empty if the kind is never a cause."""
         for (cause, link), index in indexes.items():
             self._indexes[cause].append((link, index))
 
@@ -47,7 +47,7 @@ class TraceLog:
         self._waiting.extend(rows)
 
     def settle(self, until_us: int | None = None) -> None:
-        """Number and link the waiting events up to the nodes' time `until_us` (default: all)."""
+        """Number and link the held events up to the nodes' time `until_us` (default: all)."""
         self._waiting.sort(key=attrgetter("time_us"))
         ready = [row for row in self._waiting if until_us is None or row.time_us <= until_us]
         if not ready:
@@ -59,7 +59,7 @@ class TraceLog:
             listener(fresh)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with each batch of settled events; return a function that removes the
+        """Call `listener` with each batch of settled events. Return a function that removes the
         listener.
         """
         self._listeners.append(listener)
@@ -85,8 +85,7 @@ class TraceLog:
                         requester = requesters[cause]
                     break
             requesters.append(requester)
-            # This is twice as fast as `Event(...)`, and most of the time that is spent on tracing
-            # is spent here.
+            # This is twice as fast as `Event(...)`, and tracing spends most of its time here.
             _, time_us, node, kind, _, *others = row
             events.append(new(Event, (seq, time_us - origin_us, node, kind, cause, *others)))
             if kind in self._indexes:
@@ -125,7 +124,7 @@ def _latest(index: _Index, link: Link, event: Event) -> int:
         case Link.SAME_PEER:
             places = ((node, peer),)
         case Link.FROM_PEER:
-            # The trace may not show whose request the peer served.
+            # The trace may not show which node's request the peer served.
             places = ((peer, node), (peer, ""))
         case Link.SAME_RECORD:
             places = ((node, file, offset),)

@@ -1,6 +1,6 @@
 """Reads and writes a log as a Parquet file, for Spark.
 
-No other module of this package imports pyarrow, which Python in a browser does not have.
+No other module of this package imports pyarrow, because Python in a browser does not have it.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def write_parquet(events: Sequence[Event], path: Path) -> None:
 
 
 def read_parquet(path: Path) -> list[Event]:
-    """Read a file that `write_parquet` has written.
+    """Read a file written by `write_parquet`.
 
     Columns that did not exist when the file was written contain their default values.
     """

@@ -1,7 +1,7 @@
-"""The recorder of a node; all components of the node report their events to it.
+"""The recorder of a node, to which all components of the node report their events.
 
-Callers on hot paths test `listening` before they build an event, so that tracing without a
-listener costs one attribute lookup.
+Callers on hot paths test `listening` before they build an event, so tracing without a listener
+costs one attribute lookup.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ class Recorder:
         self._sinks: tuple[Sink, ...] = ()
 
     def listen(self, sink: Sink) -> Callable[[], None]:
-        """Send all future events to `sink`; return a function that unsubscribes it."""
+        """Send all future events to `sink`. Return a function that unsubscribes it."""
         self._sinks += (sink,)
         self.listening = True
 
@@ -41,7 +41,7 @@ class Recorder:
     def record(
         self, kind: str, ledger: int = -1, entry: int = -1, **fields: Unpack[Fields]
     ) -> None:
-        """Report one event; if `is_strict`, raise `ValueError` for an unknown kind or column."""
+        """Report one event. If `is_strict`, raise `ValueError` for an unknown kind or column."""
         if self.listening:
             event = Event(-1, self._clock_us(), self.node, kind, -1, ledger, entry, **fields)
             self._send([event])

@@ -1,7 +1,7 @@
 """Renders an event, or the state of an entry's copy, as a sentence, using the templates of `kinds`.
 
 In a template, `{name}` stands for a column. Text in square brackets is omitted if a column inside
-the brackets does not apply. A boolean column is replaced with nothing.
+the brackets does not apply. A boolean column renders as nothing.
 """
 
 import re
@@ -44,7 +44,7 @@ def _text(name: str, value: Any) -> str:
     if COLUMN_TYPES.get(name) == Segments:
         return " ".join(f"{first}:{','.join(ensemble)}" for first, ensemble in value)
     if isinstance(value, tuple):
-        # The order of an ensemble matters, that of other bookies does not.
+        # In an ensemble, the order of the bookies matters; elsewhere, it does not.
         return (", " if name == "bookies" else ",").join(value)
     if isinstance(value, bool):
         return ""

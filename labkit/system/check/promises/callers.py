@@ -1,8 +1,7 @@
 """Promises to callers: each result is correct, and each call completes.
 
-Events cannot prove these promises, because they are reported by the code under test. The checks
-therefore use the results of calls that the simulated workload records
-(`labkit.system.trace.answers`).
+Events cannot prove these promises, because the code under test reports them. The checks therefore
+use the results of calls, which the simulated workload records (`labkit.system.trace.answers`).
 
 In BookKeeper: `client/LedgerHandle.java`, `client/ReadOnlyLedgerHandle.java`.
 """
@@ -37,10 +36,10 @@ class ContentCheck(Check):
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
     def check_payload(self, ledger: int, content: Content) -> Event | None:
-        """Compare the content with what a writer pushed as this entry; return the event of the push
-        if they differ.
+        """Compare the content with what a writer pushed as this entry. Return the push if they
+        differ.
 
-        If the trace does not show the push, report a doubt.
+        Report a doubt if the trace does not show the push.
         """
         pushed = self.pushed[ledger].get(content.entry)
         if pushed is None:
@@ -118,8 +117,8 @@ class ClosedLengthIsRight(ContentCheck):
     """The length of a closed ledger is the total size of the payloads of its entries.
 
     A recoverer that cannot read the last entry uses the length that the fenced bookies report, as
-    BookKeeper does. Because these bookies may have later entries or none at all, the check skips
-    this case.
+    BookKeeper does. The check skips this case, because these bookies may have later entries or none
+    at all.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -162,8 +161,8 @@ class StepsEnd(Check):
     """A live client completes each step of its work, if necessary with an error, within 30 seconds
     after the end of the run, when all faults are repaired.
 
-    If failed disks have lost all copies of an entry, a broker that needs the entry never stops
-    trying to open its topic, and neither do the topic's clients, so the result is unknown.
+    If failed disks have lost all copies of an entry, a broker that needs the entry keeps trying to
+    open its topic forever, and so do the topic's clients. In that case, the result is unknown.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -17,10 +17,10 @@ class MessageIdsGrow(Check):
     """In a topic partition, each batch is stored at a higher ledger id, or at a higher entry id of
     the same ledger, than the previous batch of the same producer.
 
-    The check compares only batches that the same node reports as stored: a node that has lost the
-    topic to another one may learn late that its last batches were stored. This node is the producer
-    or, if producers send their messages to brokers, the broker. In the latter case, the check also
-    compares the MessageIDs in the receipts of each producer, whichever broker sent them.
+    The check compares only batches that the same node reports as stored, because a node that has
+    lost the topic may learn late that its last batches were stored. The node is the producer or, if
+    producers send their messages to brokers, the broker. In the latter case, the check also
+    compares the MessageIDs in each producer's receipts, whichever broker sent them.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -63,7 +63,7 @@ class MessageIdsGrow(Check):
 
 
 class _ChainCheck(Check):
-    """Base class of the chain checks, which records the ledgers of each partition, in order."""
+    """Base class of the chain checks. Records the ledgers of each partition, in order."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -77,8 +77,8 @@ class _ChainCheck(Check):
 class AllNonEmptyLedgersInLedgerList(_ChainCheck):
     """Every ledger that contains a batch of a partition is in the partition's list of ledgers.
 
-    The check builds the list from `ledger.rolled` events, so it cannot check a list that existed
-    before the trace started.
+    The check builds the list from `ledger.rolled` events, so it does not know ledgers from before
+    the trace started.
     """
 
     @on("batch.stored")
@@ -101,8 +101,8 @@ class EntryOrderMaintained(_ChainCheck):
     """A partition's entries are stored in the order of its list of ledgers, and within a ledger in
     the order of their ids.
 
-    The specification compares all entries of the log. The check sees only when each node learns
-    that a batch is stored (`batch.stored`), so it compares only the batches of the same node.
+    The specification compares all entries of the log. The check knows only when each node learns
+    that a batch is stored (`batch.stored`), so it compares only batches of the same node.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -134,10 +134,10 @@ class EntryOrderMaintained(_ChainCheck):
 class OnlyOneLedgerOpenAtATime(_ChainCheck):
     """A partition continues in a new ledger only after the previous ledger has been closed.
 
-    A node reports that it has closed a ledger when it receives the metadata store's response.
-    Another node may have read the change earlier. So if two nodes close the previous ledger and
-    start the new one, the order of the two events proves nothing. Nor does it if another node was
-    about to close the ledger, because the response may have been lost.
+    A node reports that it has closed a ledger when it receives the metadata store's response, but
+    another node may have read the change earlier. So if one node closes the previous ledger and
+    another starts the new one, the order of the two events proves nothing. It also proves nothing
+    if another node was about to close the ledger, because the response may have been lost.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -1,4 +1,4 @@
-"""Promises about deletion: bookies collect only deleted ledgers, which then stay deleted.
+"""Promises about deletion: bookies collect only deleted ledgers, and deleted ledgers stay deleted.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java`, pull request 4462.
 """
@@ -12,9 +12,9 @@ from labkit.system.trace.handlers import on
 class OnlyDeletedLedgersAreCollected(Check):
     """A bookie collects a ledger only after a client has requested its deletion.
 
-    The check covers simulated runs, and ledgers that were created in the trace: a live trace may
-    not include the client that deleted the ledger. A bookie that drops a ledger because the
-    metadata lists other bookies reports a different event, which this check ignores.
+    The check covers simulated runs, and ledgers that were created in the trace, because a live
+    trace may not include the client that deleted the ledger. A bookie that drops a ledger because
+    the metadata lists other bookies reports a different event, which this check ignores.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -51,8 +51,7 @@ class DeletedLedgerTakesNoAdd(Check):
 
     The check runs when the bookie stores the add. A bookie may still acknowledge adds if it has not
     collected garbage since the deletion, had no entry of the ledger, has restarted, or has received
-    no request for the ledger for seven days; in these cases, only other bookies can stop the
-    writer.
+    no request for the ledger for seven days. In these cases, other bookies must stop the writer.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -1,8 +1,8 @@
 """Promises to the consumers of a topic: messages arrive in order and without gaps, and are not
 redelivered once they have been acknowledged.
 
-The checks use the answers that the simulated consumers record. A subscription starts over when it
-is reset to its first message: then all messages are delivered again.
+The checks use the answers that the simulated consumers record. When a subscription is reset to its
+first message, it starts over, and all messages are delivered again.
 
 In Pulsar: `PersistentSubscription.java`, `ManagedCursorImpl.java`; Pulsar has no such checks.
 """
@@ -40,10 +40,10 @@ def _of(delivered: MessageDelivered) -> _Subscription:
 
 
 class _InOrder(Check):
-    """Base class of the order checks, which ignore redeliveries."""
+    """Base class of the order checks. Ignores redeliveries."""
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
-        """Return the stream to which the delivery belongs, or None to ignore the delivery."""
+        """Return the stream that the delivery belongs to, or None to ignore the delivery."""
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -81,8 +81,8 @@ class KeysKeepTheirOrder(_InOrder):
     while it stays connected, not counting redeliveries.
 
     A broker assigns a key to a consumer only when no other consumer has unacknowledged messages of
-    the key. So all earlier messages of the key have been acknowledged, or are sent to this consumer
-    first.
+    the key. So all earlier messages of the key have been acknowledged, or this consumer receives
+    them first.
     """
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
@@ -119,14 +119,14 @@ class OwnersConsumersGetAllInOrder(Check):
 
 
 class _Deliveries:
-    """Deliveries to each subscription since it was created or last started over."""
+    """Deliveries to each subscription, since it was created and since it last started over."""
 
     def __init__(self) -> None:
         self.delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         self._since: dict[_Subscription, set[tuple[int, int]]] = {}
-        """Deliveries since a request to start over that has no response yet."""
+        """Deliveries since a request to start over that has not been answered yet."""
         self._started: dict[_Subscription, int] = {}
-        """The number of events before the last response to a request to start over."""
+        """The number of events before the last answer to a request to start over."""
         self.ever: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         """All deliveries since the subscription was created."""
         self.first: dict[_Subscription, tuple[int, int]] = {}
@@ -159,9 +159,9 @@ class NoMessageIsSkipped(Check):
     """Every message up to a subscription's mark-delete position was delivered to one of its
     consumers.
 
-    So was every message in a ledger that the topic has trimmed. When a subscription starts over,
-    none of its messages counts as delivered any more. The check ignores positions that a broker
-    reports after another one has begun to serve the topic, because they may be out of date.
+    The same holds for every message in a ledger that the topic has trimmed. After a subscription
+    has started over, earlier deliveries no longer count. The check ignores positions reported by
+    a broker after another one has begun to serve the topic, because they may be out of date.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -201,7 +201,7 @@ class NoMessageIsSkipped(Check):
         return not opened or opened[-1].node == upto.broker
 
     def _judge_trim(self, trimmed: Trimmed, deliveries: _Deliveries) -> None:
-        """Check that every trimmed message since the subscription's first one was delivered."""
+        """Check that each trimmed message was delivered, starting with the subscription's first."""
         for (topic, name), first in deliveries.first.items():
             for event in self._acked[topic] if topic == trimmed.topic else ():
                 position = event.ledger, event.entry
@@ -240,13 +240,13 @@ class _Acknowledgements:
     def __init__(self) -> None:
         self._of: dict[_Subscription, dict[_AckKey, list[_Numbered]]] = {}
         self._starting_over: Counter[_Subscription] = Counter()
-        """How many requests to start over have no response yet."""
+        """How many requests to start over have not been answered yet."""
         self._started: dict[_Subscription, int] = {}
-        """The number of events before the last response to a request to start over."""
+        """The number of events before the last answer to a request to start over."""
 
     def add(self, number: int, answer: EntryAcknowledged) -> None:
         """Keep the acknowledgement, unless the subscription may have started over after the
-        consumer had sent it.
+        consumer sent it.
         """
         subscription = answer.topic, answer.subscription
         is_since_start = answer.asked > self._started.get(subscription, -1)
@@ -263,7 +263,7 @@ class _Acknowledgements:
             self._started[subscription] = answer.at
 
     def find(self, delivery: MessageDelivered) -> EntryAcknowledged | None:
-        """Return the last acknowledgement that the consumer knew of when the message arrived."""
+        """Return the last acknowledgement that the consumer knew about when the message arrived."""
         accepted = self._of.get(_of(delivery), {})
         entry = delivery.consumer, delivery.broker, delivery.ledger, delivery.entry
         for key in ((*entry, -1), (*entry, delivery.batch_index)):
@@ -279,9 +279,8 @@ class AcknowledgedIsNotDeliveredAgain(Check):
     the subscription starts over.
 
     Other redeliveries are allowed. Brokers store cursors with a delay, so the next broker may
-    redeliver the messages that were acknowledged last. And before a broker accepts an
-    acknowledgement, it may already have sent the entry to another consumer, or again to the same
-    one.
+    redeliver the most recently acknowledged messages. And before a broker accepts an
+    acknowledgement, it may already have sent the entry again, to the same or another consumer.
     """
 
     def __init__(self, facts: Facts) -> None:

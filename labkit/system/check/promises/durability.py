@@ -21,9 +21,9 @@ class AcknowledgedIsDurable(Check):
     end of the run, with the content that was written.
 
     The epilogue requests each entry from every bookie of its write set. If all of these bookies
-    respond that they do not have the entry, it is lost. The result is unknown if no bookie returns
-    the entry and at least one of them did not respond, or if a bookie that had the entry was
-    formatted.
+    respond that they do not have the entry, it is lost. If none of them returns the entry, but at
+    least one does not respond, the result is unknown. It is also unknown if a bookie that had the
+    entry was formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -102,7 +102,7 @@ class AcknowledgedIsDurable(Check):
         return next((event for event in found if event.entry > end), None)
 
     def _denials(self, node: str, ledger_id: int, entry: int) -> list[Event]:
-        """Return the responses by which a recoverer learned that bookies do not have an entry."""
+        """Return the responses that told a recoverer that bookies do not have an entry."""
         wanted = "read.failed", node, ledger_id, entry
         found = (e for e in self.facts.events if (e.kind, e.node, e.ledger, e.entry) == wanted)
         return [event for event in found if proves_absence(event)]
@@ -144,9 +144,9 @@ class AcknowledgedIsDurable(Check):
 class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
-    The epilogue requests each entry from every bookie of its write set. If a bookie cannot read
-    such an entry, and its disk has not failed, it has lost the entry, even though other copies may
-    exist. The check skips ledgers with deferred sync and the entries of bookies that were
+    The epilogue requests each entry from every bookie of its write set. If a bookie cannot read an
+    entry that it has acknowledged, and its disk has not failed, it has lost the entry, even if
+    other copies exist. The check skips ledgers with deferred sync, and entries of bookies that were
     formatted.
     """
 

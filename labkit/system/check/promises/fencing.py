@@ -18,18 +18,17 @@ class FenceIsDurableBeforeItsAnswer(ResponseCheck):
     """A bookie responds to a fencing read, with or without an entry, only after its fence is
     durable.
 
-    A fence is durable once the bookie has appended it to its journal and synced the journal. All
-    reads that a recovery uses to find the end of the ledger must fence, including entry reads
+    A fence is durable once the bookie has appended it to its journal and synced the journal. Every
+    read with which a recovery looks for the end of the ledger must fence it, including entry reads
     (BookKeeper #2614). The check excludes:
 
     - bookies that were killed before, because a live trace may lack the events of their fences
     - reads by a node that is also a bookie, because it may be checking copies
-    - reads of a closed ledger, to which no writer can add; a second recovery may still read it
+    - reads of a closed ledger, which no writer can add to and a second recovery may still read
     - responses of a bookie that has collected the deleted ledger, because it rejects all adds
-    - responses over a link that copies messages, because the second response to an earlier read may
-      be mistaken for the response to the fencing read
-    - entry reads by a node that both recovers and reads the ledger, because these may be normal
-      reads
+    - responses over a link that duplicates messages, because a second response to an earlier read
+      may look like the response to the fencing read
+    - entry reads by a node that both recovers and reads the ledger: they may be normal reads
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -93,10 +92,10 @@ class FencedBookieRefusesTheWriter(Check):
     """Once a bookie has fenced a ledger, it rejects all further adds from the ledger's writer, even
     after a restart, unless the bookie has been formatted.
 
-    A killed bookie may lose the fences that it has neither synced nor reported, and those of
-    deleted ledgers that it has collected. The check covers only unconfirmed entries, and only if
-    writer and recoverer are different nodes: a fenced bookie accepts adds from a recovery, and the
-    bookie's event does not say who sent the add.
+    A killed bookie may lose fences that it has neither synced nor reported, and fences of deleted
+    ledgers that it has collected. The check covers only unconfirmed entries, and only if writer and
+    recoverer are different nodes: a fenced bookie accepts adds from a recovery, and its event does
+    not show who sent the add.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -119,7 +118,7 @@ class FencedBookieRefusesTheWriter(Check):
         for ledger, fences in self._fences.items():
             is_durable = bookie in self.ledgers[ledger].durable_fences
             survives = is_durable or (ledger, bookie) in self._answered
-            # The fence of a garbage-collected ledger exists only in the bookie's memory.
+            # The fence of a collected ledger exists only in the bookie's memory.
             if not survives or bookie in self.ledgers[ledger].collected:
                 fences.pop(bookie, None)
 
@@ -159,8 +158,8 @@ class OneWriter(Check):
     """Once recovery has closed a ledger, its writer confirms nothing beyond the last entry, and
     only the writer and recoverers push entries.
 
-    This holds even if the bookies have lost the fence, because they were formatted, or because they
-    have collected the deleted ledger.
+    This holds even if bookies have lost the fence because they were formatted or have collected the
+    deleted ledger.
     """
 
     @on("lac.advanced")

@@ -13,8 +13,8 @@ class EveryErrorIsExpected(Check):
     through crashes.
 
     Only the simulated world reports uncaught exceptions as events; a live node writes them to its
-    log. The exception of a task is uncaught if no other task has retrieved it by the end of the
-    process or of the run.
+    log. An exception of a task counts as uncaught if no other task has retrieved it by the end of
+    the process or the run.
     """
 
     @on("node.started")

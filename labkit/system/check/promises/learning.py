@@ -15,31 +15,32 @@ class ReadersLearnWhatIsConfirmed(Check):
     """A reader that asks for LastAddConfirmed gets at least the LastAddConfirmed that is stored in
     any entry that was confirmed before the request.
 
-    (Every entry contains the LastAddConfirmed that its writer knew when it pushed the entry.)
+    (Every entry contains the LastAddConfirmed that was current when its writer pushed it.)
 
     The check skips readers that accept the first response; their `lac.read` events have a `detail`.
+
     The result is unknown if the ledger is deleted, if a bookie was formatted, or if the reader may
     not know about a second segment or a replacement bookie. It is also unknown if responses to the
-    reader arrived twice or out of order, which TCP prevents: responses of protocol version 2 have
-    no request number, so the client takes an old response for the new one.
+    reader were duplicated or reordered, which cannot happen with TCP: responses of protocol version
+    2 have no request number, so the client may mistake an old response for a new one.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._stored_lac: defaultdict[int, dict[int, int]] = defaultdict(dict)
-        """For each ledger and entry, the LastAddConfirmed that is stored in the entry."""
+        """For each ledger and entry, the LastAddConfirmed stored in the entry."""
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
         """For each ledger, the lowest LastAddConfirmed that a reader may get from now on, and the
-        entry in which it is stored.
+        entry that contains it.
         """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
         """For each ledger and reader, the minimum at the time of the reader's request."""
         self._outside: dict[tuple[int, str], str] = {}
-        """For each ledger and reader, a bookie that the reader asked although it is not in the last
-        ensemble.
+        """For each ledger and reader, a bookie that the reader asked although the last ensemble
+        does not contain it.
         """
         self._out_of_order: set[str] = set()
-        """Nodes that may have received a duplicate response, or responses in the wrong order."""
+        """Nodes that may have received duplicate or reordered responses."""
 
     @on("message.swapped", "message.copied")
     def out_of_order(self, event: Event) -> None:
@@ -54,8 +55,8 @@ class ReadersLearnWhatIsConfirmed(Check):
 
     @on("lac.advanced")
     def confirmed(self, event: Event) -> None:
-        # Qa bookies have the entry, so every reader gets a response from one of them. The entries
-        # that a recoverer writes contain a lower LastAddConfirmed.
+        # Qa bookies have the entry, so one of them responds to every reader. Entries that a
+        # recoverer writes contain a lower LastAddConfirmed.
         if not self.ledgers[event.ledger].is_writer(event.node):
             return
         lac = self._stored_lac[event.ledger].get(event.entry, -1)

@@ -13,9 +13,7 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 _LISTED_FOR_US = 1_000_000
-"""An auditor reads the metadata of all ledgers less than this long before it declares a bookie
-lost.
-"""
+"""The metadata that an auditor reads before it declares a bookie lost is at most this old."""
 _MARKED_WITHIN_US = 5_000_000
 
 
@@ -24,8 +22,8 @@ class LostBookiesLedgersAreMarked(Check):
     lists the bookie is marked as under-replicated.
 
     The check covers only the first auditor of a run, because a later one may find marks that its
-    predecessor has written but not reported. The result is unknown if a fault disturbs the auditor
-    during the five seconds. The check skips ledgers whose metadata has listed the bookie for less
+    predecessor wrote but did not report. If a fault disturbs the auditor during the five seconds,
+    the result is unknown. The check skips ledgers whose metadata has listed the bookie for less
     than a second, and ledgers that the epilogue does not read, such as deleted ones.
     """
 
@@ -115,8 +113,9 @@ class LostBookiesLedgersAreMarked(Check):
 class MarkedLedgersAreRepaired(Check):
     """Once all faults are repaired, no ledger remains marked as under-replicated.
 
-    The result is unknown if a disk was damaged or formatted, or if a bookie, auditor or replication
-    worker does not start again, because copies may be lost for good, or nobody may repair them.
+    The result is unknown if a disk was damaged or formatted, because copies may be lost for good.
+    It is also unknown if a bookie, auditor or replication worker does not start again, because then
+    nobody may repair the ledgers.
     """
 
     def finish(self) -> None:

@@ -74,7 +74,7 @@ class _MessageCheck(Check):
         self.read[event.topic] = event
 
     def acked_and_read(self) -> list[tuple[Message, Event]]:
-        """Return the messages with a receipt, except those in trimmed ledgers; report doubts."""
+        """Return the messages with a receipt, except those in trimmed ledgers. Report doubts."""
         trimmed, acked = self.trimmed(), []
         for message, event in self.acked.items():
             gone = trimmed[message.topic]
@@ -237,9 +237,9 @@ class ReceiptsNameTheirMessages(_MessageCheck):
 class OneOwnerStores(Check):
     """Once a broker serves a topic, no entry that another broker pushes afterwards is stored.
 
-    Entries that the previous broker pushed earlier may still be stored, and that broker may learn
-    of this late. A broker that was paused may report that it serves the topic when it no longer
-    does, so its report does not count if another broker has started a newer ledger.
+    Entries that the previous broker pushed earlier may still be stored, and that broker may notice
+    this late. A broker that was paused may report that it serves the topic although it no longer
+    does, so its report is ignored if another broker has started a newer ledger.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -1,7 +1,7 @@
 """Promises about absent bookies, and about outages of the metadata store.
 
-In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`. BookKeeper itself keeps
-only the promise of `BriefAbsenceIsNoLoss` (`lostBookieRecoveryDelay`).
+In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`. BookKeeper keeps only
+the promise of `BriefAbsenceIsNoLoss` (`lostBookieRecoveryDelay`).
 """
 
 from labkit.system.check.attempt_check import NOTICE_DELAY_US
@@ -24,12 +24,12 @@ class BriefAbsenceIsNoLoss(Check):
     """A bookie that is absent for less than the lost-bookie recovery delay is not declared lost.
 
     If this promise is broken, no data is lost, but all ledgers of the bookie are copied needlessly.
-    The check applies only while exactly one bookie is absent and nobody changes the delay: the
-    auditor does not wait if two bookies are absent, and a new delay triggers an audit at once.
+    The check applies only while exactly one bookie is absent and nobody changes the delay, because
+    the auditor does not wait if two bookies are absent, and a new delay triggers an audit at once.
 
     The check measures an absence from the first crash, pause or lost session since the bookie's
-    last registration. The auditor may notice the absence later. If the bookie registered again for
-    such a short time that the auditor may not have noticed it, the absence counts as one.
+    last registration. The auditor may notice the absence later. If the bookie came back so briefly
+    that the auditor may not have noticed, the two absences count as one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -38,7 +38,7 @@ class BriefAbsenceIsNoLoss(Check):
         self._absent_since: dict[str, Event] = {}
         self._back: dict[str, Event] = {}
         self._before: dict[str, Event | None] = {}
-        """For each bookie, the start of the absence that its last registration ended."""
+        """For each bookie, the start of the absence that ended with its last registration."""
 
     @on("auditor.delay")
     def delay_read(self, event: Event) -> None:
@@ -99,10 +99,10 @@ class SilenceIsNoLoss(Check):
     declared lost for ten seconds, so that it can register again; and an auditor never declares the
     bookie in its own process lost.
 
-    The check skips auditors that started after the outage, because they cannot know about it.
-    A bookie contacts the store three times per session timeout, so an outage that lasts for half
-    the timeout may expire its session. The auditor measures the ten seconds with its own clock, so
-    the result is unknown if that clock is inaccurate.
+    The check skips auditors that started after the outage, because they cannot know about it. A
+    bookie contacts the store three times per session timeout, so an outage of half the timeout may
+    expire its session. The auditor measures the ten seconds with its own clock, so the result is
+    unknown if that clock is inaccurate.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -167,8 +167,8 @@ class RunningBookiesStayRegistered(Check):
     """A running bookie that can reach the metadata store registers again within two seconds of
     losing its registration.
 
-    The check applies only until the epilogue, and only if nothing else disturbs the bookie or its
-    connection to the store during these seconds.
+    The check covers only the time before the epilogue, and only bookies that nothing else disturbs
+    during these seconds, neither themselves nor their connection to the store.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -176,9 +176,9 @@ class RunningBookiesStayRegistered(Check):
         self._running: set[str] = set()
         """Running bookies that have registered since they started."""
         self._gone: dict[str, Event] = {}
-        """For each running bookie, the event with which it lost its registration."""
+        """For each running bookie that is no longer registered, the event that reported this."""
         self._not_before_us = 0
-        """After a disturbance, no bookie has to register before this time."""
+        """No bookie has to register before this time, because of a disturbance."""
         self._waits_until_us: dict[str, int] = {}
         """For each node, the time until which it may be waiting for a lost response."""
         self._links_cut = 0

@@ -48,7 +48,7 @@ class NothingBeyondLacIsRead(Check):
     """A reader never receives an unconfirmed entry, which a recovery could still drop.
 
     The check skips recoverers, bookies, auditors and replication workers, because they do not pass
-    entries on to a reader. If one node both recovers and reads a ledger, the trace does not show in
+    entries to a reader. If one node both recovers and reads a ledger, the trace does not show in
     which role it received an entry.
     """
 

@@ -18,12 +18,12 @@ class _Repairs:
 
     begun         the start of each worker's current attempt
     copying       workers that have copied entries but not yet reported a new ensemble
-    died_copying  workers that started again while they were `copying`, so they must have died
-    listed        for each bookie and entry, the first repair that listed the bookie for it
-    deferred      for each recoverer, the segments that it stores when it closes the ledger, and
-                  never reports if the metadata store's response is lost
-    found_end     the last entry that a recovery has reported; the client that closes the ledger may
-                  die before it reports that
+    died_copying  workers that started again while `copying`, so they must have died
+    listed        for each bookie and entry, the first repair that listed the bookie for the entry
+    deferred      for each recoverer, the segments that it stores when it closes the ledger; it
+                  does not report them if the metadata store's response is lost
+    found_end     the last entry that a recovery has reported; the client that closes the ledger
+                  may die before it reports the end
     """
 
     begun: dict[str, Event] = field(default_factory=dict)
@@ -39,11 +39,11 @@ class RepairIsComplete(AttemptCheck):
     share, and completes only when no bookie that was down when the repair began is still listed for
     an entry.
 
-    A repair tests only the first and the last entry of a fragment, as in BookKeeper, so it may
-    overlook other entries that one of the remaining bookies has lost. A dead bookie may remain
-    listed for a segment of which it has no entry to store, and for the segment that a writer is
-    adding to: until the bookie's session expires, no node knows that it is dead. After that, the
-    rules of `AttemptCheck` apply.
+    A repair tests only the first and the last entry of a fragment, as in BookKeeper. So it may
+    overlook other entries that a remaining bookie has lost. A dead bookie may remain listed for
+    a segment that assigns it no entries, and for the segment that a writer is adding to: until the
+    bookie's session expires, no node knows that it is dead. After that, the rules of `AttemptCheck`
+    apply.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -119,7 +119,7 @@ class RepairIsComplete(AttemptCheck):
                     return
 
     def _last_certain_entry(self, ledger: LedgerFacts) -> int:
-        """Return the last entry that is certain to be in the ledger when it is closed."""
+        """Return the last entry that the ledger will certainly contain when it is closed."""
         if ledger.closed is not None:
             return ledger.end
         found = self._repairs[ledger.ledger_id].found_end
@@ -128,11 +128,11 @@ class RepairIsComplete(AttemptCheck):
     def _may_be_listed_by_recoverer(
         self, ledger: LedgerFacts, bookie: str, first: int, entry: int
     ) -> bool:
-        """Return whether a recoverer may have listed the bookie for the entry, or another bookie.
+        """Return whether a recoverer may have listed this bookie, or another one, for the entry.
 
-        This is the case if a recoverer has deferred a segment that contains the entry, and has not
+        This is possible if a recoverer has deferred a segment that contains the entry, and has not
         reported the end of its recovery. That segment may list the bookie. If it begins after the
-        segment that the repair has changed, the entry may not belong to the changed segment at all.
+        segment that the repair has changed, the entry may not even belong to the changed segment.
         """
         return any(
             start <= entry and (bookie in ensemble or first < start)
@@ -156,7 +156,7 @@ class RepairIsComplete(AttemptCheck):
             return
         down = {bookie: self.facts.down.get(bookie) for bookie in _holders(ledger, begun)}
         for bookie, killed in down.items():
-            # A bookie that died during the repair may have died after the worker last checked it.
+            # A bookie that died during the repair may have died after the worker's last check.
             if killed is not None and (begun is None or killed.seq < begun.seq):
                 self.report_broken(
                     event,
@@ -179,7 +179,7 @@ class RepairIsComplete(AttemptCheck):
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
-        # Skip entries that no repair has listed: a writer may have sent them later.
+        # Skip entries for which no repair has listed the bookie: a writer may have sent them later.
         repaired = self._repairs[event.ledger].listed.get((event.peer, event.entry))
         if event.node != EPILOGUE or repaired is None:
             return

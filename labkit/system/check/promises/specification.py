@@ -1,12 +1,12 @@
 """Invariants of BookKeeper's public TLA+ specification, under the names used there.
 
 TLC checks runs against the specification itself (`tests/tla`), but not the runs of learners' own
-clients and bookies; the checks in this module cover those as well. Invariants that would only
-repeat a promise are omitted.
+clients and bookies, which only these checks cover. Invariants that would repeat a promise are
+omitted.
 
-The specification checks states, whereas a trace consists of events, so all checks are weaker: a
-copy that was once synced counts as kept, the content of a message is known only from its receiver,
-and the checks skip ledgers that were created before the trace started. The invariants of
+The specification checks states, but a trace consists of events, so all checks are weaker. A copy
+that was once synced counts as kept, the content of a message is known only from its receiver, and
+the checks skip ledgers that were created before the trace started. The invariants of
 `LedgerChaining.tla` are in `chain`.
 """
 
@@ -141,14 +141,14 @@ class AllCommittedEntriesReachAckQuorum(Check):
 class OnlyValidFragments(Check):
     """A new segment never starts before an existing one.
 
-    The check covers the ensembles of a recoverer when they are stored in the metadata.
+    A recoverer's new ensembles are checked when they are stored in the metadata.
     """
 
     @on("ensemble.set")
     def ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.closed is not None and event.node not in self.facts.maintenance_nodes:
-            return  # This node has learned late of a change that was made before the close.
+            return  # This node has learned late of a change made before the close.
         highest = ledger.segments.firsts[-1]
         if event.entry == highest or ledger.replaced_ensemble:
             self.report_kept()
@@ -190,9 +190,12 @@ class LedgerIsClosed(Check):
     """Every ledger is eventually closed.
 
     This is the specification's liveness property. The check requires an epilogue that recovers
-    every ledger. The result is unknown if a bookie could not be queried, if the metadata store did
-    not respond to the request to close the ledger, if another recoverer may have closed it without
-    receiving the response, or if the ledger no longer exists after a request to delete it.
+    every ledger. The result is unknown in these cases:
+
+    - a bookie could not be queried
+    - the metadata store did not respond to the request to close the ledger
+    - another recoverer may have closed the ledger without receiving the response
+    - the ledger no longer exists after a request to delete it
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -203,7 +206,7 @@ class LedgerIsClosed(Check):
         self._gone: set[int] = set()
         """Ledgers that a client was deleting and that the epilogue did not find."""
         self._begun: defaultdict[int, set[str]] = defaultdict(set)
-        """For each ledger, the recoverers that have not reported that the ledger is closed."""
+        """For each ledger, the recoverers that have not reported closing it."""
 
     @on("recovery.failed")
     def recovery_failed(self, event: Event) -> None:

@@ -11,7 +11,7 @@ from labkit.system.trace.handlers import on
 
 
 class UnloadedTopicsAreClosed(Check):
-    """When a broker reports that a topic is unloaded, it no longer serves the topic, so a following
+    """When a broker reports that a topic is unloaded, it no longer serves the topic. So a following
     step, such as deleting the topic or opening it elsewhere, finds no part of it still open.
     """
 

@@ -21,11 +21,10 @@ class WriteSetIsRight(Check):
     """An entry is sent to each of the Qw bookies of its write set, and to no others.
 
     The sender's view of the ledger determines the write set. Until its next confirmation, the
-    sender may also use an ensemble that it has just replaced, because adds continue while a change
-    replaces one bookie after another. By the time an entry is confirmed, it must have been sent to
-    every bookie of its write set. `RepairIsComplete` checks the copies that replication workers
-    send. If a node is both writer and recoverer, or runs two recoveries at once, its two views may
-    differ.
+    sender may also use an ensemble that it has just replaced, because adds continue while bookies
+    are being replaced. By the time an entry is confirmed, it must have been sent to every bookie of
+    its write set. `RepairIsComplete` checks the copies sent by replication workers. If a node is
+    both writer and recoverer, or runs two recoveries at once, its two views may differ.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -67,7 +66,7 @@ class WriteSetIsRight(Check):
 
     def _has_stopped_or_changes_ensemble(self, ledger: LedgerFacts, event: Event) -> bool:
         """Return whether the sender no longer recovers the ledger, or has just replaced an ensemble
-        with this bookie.
+        that contains this bookie.
         """
         is_active = event.node == ledger.writer or event.node in ledger.recovering
         replaced = self._replaced[event.ledger, event.node]
@@ -99,8 +98,7 @@ class AckFollowsSync(ResponseCheck):
     """A bookie acknowledges an entry only after syncing the journal record that contains it.
 
     The check skips ledgers with deferred sync. If a bookie receives an entry several times, the
-    first sync of the entry is enough for all its acknowledgements, so the check may miss a
-    violation.
+    first sync of the entry counts for all its acknowledgements, so the check may miss a violation.
     """
 
     @on("add.acked")
@@ -122,9 +120,9 @@ class AckFollowsSync(ResponseCheck):
 class AckQuorumIsReached(Check):
     """An entry is confirmed only after Qa bookies of its write set have acknowledged it.
 
-    Acknowledgements from replaced bookies do not count. Unlike the client, the check counts the
-    acknowledgements of writer and recoverers together. If a node is both writer and recoverer, or
-    runs two recoveries at once, its two views of the ensemble may differ.
+    Acknowledgements from replaced bookies do not count. Unlike the client, the check adds up the
+    acknowledgements that the writer and the recoverers received. If a node is both writer and
+    recoverer, or runs two recoveries at once, its two views of the ensemble may differ.
     """
 
     @on("lac.advanced")
@@ -166,9 +164,8 @@ class LacAdvancesInOrder(Check):
     """LastAddConfirmed advances one entry at a time, without gaps, and never moves back.
 
     A writer begins at entry 0, a recoverer after the LastAddConfirmed that the fenced bookies
-    report. The result is unknown if a node both writes and recovers the ledger, or runs two
-    recoveries of it at the same time, because the trace does not show in which role it confirmed an
-    entry.
+    report. If a node both writes and recovers the ledger, or runs two recoveries of it at once, the
+    result is unknown, because the trace does not show in which role it confirmed an entry.
     """
 
     def __init__(self, facts: Facts) -> None:

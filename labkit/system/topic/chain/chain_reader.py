@@ -1,4 +1,4 @@
-"""Reads entries of a chain, recent ones from a cache and the others from bookies.
+"""Reads entries of a chain, either from a cache of recent entries or from bookies.
 
 In Pulsar: `ManagedLedgerImpl.asyncReadEntries`, `EntryCacheImpl.java`.
 """
@@ -39,12 +39,12 @@ class ChainReader:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Return the first entry at or after `start`, if any, and entries that follow it in its
+        """Return the first entry at or after `start`, if any, and the entries after it in the same
         ledger.
 
         Return at most `max_entries` entries with at most `max_bytes` bytes in total, unless the
-        first entry alone is larger. Raises the same exceptions as `LedgerReader.read_entry`, unless
-        the ledger has been trimmed in the meantime.
+        first entry alone is larger. Raises the same exceptions as `LedgerReader.read_entry`, except
+        if the ledger has been trimmed in the meantime.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)
@@ -76,20 +76,20 @@ class ChainReader:
         ledger_id, entry_id = first
         last = self._chain.entry_count_of(ledger_id) - 1
         reader = await self._reader(ledger_id)
-        # Bookies learn that an entry has been confirmed only when they receive the next entry.
+        # Bookies learn that an entry is confirmed only when they receive the next entry.
         reader.last_add_confirmed = max(reader.last_add_confirmed, last)
         count = min(max_entries, last - entry_id + 1, _AT_ONCE)
         entries = await reader.read_batch(entry_id, count, max_bytes)
         return [StoredEntry((ledger_id, entry.entry_id), entry.payload) for entry in entries]
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """Return a reader that was opened without asking bookies for LastAddConfirmed."""
+        """Return a reader, opened without asking bookies for LastAddConfirmed."""
         reader = self._readers.pop(ledger_id, None)
         if reader is None:
             client = self._client
             metadata = await client.ledger_metadata(ledger_id)
             reader = client.reader_class(ledger_id, metadata, client.context)
-        # Put the reader at the end, so that the first one is the least recently used.
+        # Move the reader to the end, so that the first one is the least recently used.
         self._readers[ledger_id] = reader
         while len(self._readers) > _MAX_READERS:
             del self._readers[next(iter(self._readers))]

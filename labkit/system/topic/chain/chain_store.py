@@ -41,16 +41,16 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import managed_ledger_name
 
 _RESERVED = 10_000
-"""Bytes of the node that stay free when a ledger is added: they are needed for the counts of that
-ledger when it is closed, and for properties of the chain, such as the deletion mark.
+"""Bytes of the node that must remain free when a ledger is added. They are needed for the ledger's
+counts when it is closed, and for properties of the chain, such as the deletion mark.
 """
 
 
 async def read_chain(
     client: BookKeeper, path: str, on_change: OnChange | None = None
 ) -> tuple[list[LedgerInfo], int]:
-    """Return the chain and its node's version, or [] and -1 if there is no node. Call `on_change`
-    when the node is changed or deleted. Raises `DamagedNodeError`.
+    """Return the chain and its node's version, or [] and -1 if the node does not exist. Call
+    `on_change` when the node is changed or deleted. Raises `DamagedNodeError`.
     """
     try:
         data, version = await client.store.get(path, on_change)
@@ -63,7 +63,7 @@ class ManagedLedgerTerminatedError(LabkitError): ...
 
 
 class MarkedForDeletionError(LabkitError):
-    """The topic's deletion has begun, so the topic cannot be opened."""
+    """The deletion of the topic has begun, so it cannot be opened."""
 
 
 class ChainStore:
@@ -90,8 +90,8 @@ class ChainStore:
         """Ledgers that were removed from the chain and must still be deleted."""
 
     async def take_over(self) -> None:
-        """Recover the last ledger, which fences its writer, then store the chain, so that the
-        previous owner can add neither a ledger nor a cursor.
+        """Recover the last ledger, which fences its writer. Then store the chain, so that the
+        previous owner cannot add a ledger or a cursor.
 
         An empty chain is stored later, with its first ledger. Raises `MarkedForDeletionError`, and
         the same exceptions as `BookKeeper.open_ledger`.
@@ -131,7 +131,7 @@ class ChainStore:
         return writer
 
     async def close_last_ledger(self, writer: LedgerWriter) -> LedgerMetadata:
-        """Close the last ledger unless it is already closed."""
+        """Close the last ledger, unless it is already closed."""
         try:
             await writer.close()
         except BKMetadataVersionException:
@@ -146,7 +146,7 @@ class ChainStore:
         )
 
     async def store_closed(self) -> None:
-        """Store the chain; all of its ledgers must be closed."""
+        """Store the chain, whose ledgers must all be closed."""
         await self._store(self._nonempty_links())
 
     @property
@@ -163,7 +163,7 @@ class ChainStore:
             )
 
     async def terminate(self, last: Position) -> Position:
-        """Mark the chain as terminated unless it already is, and return its last entry."""
+        """Mark the chain as terminated, unless it already is. Return its last entry."""
         if self.terminated is not None:
             return self.terminated
         links = self._nonempty_links()
@@ -172,7 +172,7 @@ class ChainStore:
         return last
 
     async def trim(self, slowest: Position | None) -> list[int]:
-        """Remove the `ledgers_to_delete` from the chain, and return their ids."""
+        """Remove the ledgers chosen by `ledgers_to_delete`, and return their ids."""
         now_ms = self.client.wall_clock_ms()
         deleted = ledgers_to_delete(self.chain.stored_ledgers, slowest, now_ms, self.config)
         if deleted:
@@ -191,7 +191,7 @@ class ChainStore:
     # Rules
 
     async def recover_last_ledger(self, last: LedgerInfo) -> list[LedgerInfo]:
-        """Recover the last ledger, which fences its writer; return [] if it was deleted."""
+        """Recover the last ledger, which fences its writer. Return [] if it was deleted."""
         try:
             metadata = (await self.client.open_ledger(last.ledger_id)).metadata
         except BKNoSuchLedgerExistsOnMetadataServerException:
@@ -206,7 +206,7 @@ class ChainStore:
         return [link for link in self.chain.stored_ledgers if link.entry_count]
 
     async def _store(self, links: list[LedgerInfo], reserved: int = 0) -> None:
-        """Store the chain; `delete_removed_ledgers` must be called later."""
+        """Store the chain. The caller must later call `delete_removed_ledgers`."""
         data = encode_chain(links, self.node.data)
         if len(data) > MAX_NODE_BYTES - reserved:
             raise NodeTooLargeError(

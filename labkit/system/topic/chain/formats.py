@@ -2,8 +2,8 @@
 
 A compressed node starts with
     0x4778, size (u32), compression type and uncompressed size of the body
-Pulsar reads compressed nodes regardless of its own configuration. labkit compresses only long
-chains, which might otherwise be too large for a node.
+Pulsar can read compressed nodes whatever its configuration. labkit compresses only long chains,
+which might otherwise be too large for a node.
 
 Every function raises `DamagedNodeError` if stored bytes cannot be decoded.
 
@@ -30,7 +30,7 @@ from labkit.system.topic.chain.ledger_chain import LedgerInfo, Position
 _MAGIC = 0x4778
 _HEAD = struct.Struct(">HI")
 _LARGEST_BODY = 16 * 1024 * 1024
-"""The limit for the uncompressed size of a node."""
+"""The maximum uncompressed size of a node."""
 _LARGEST_PLAIN_CHAIN = MAX_NODE_BYTES // 2
 """Larger chains are compressed."""
 _DELETION_MARK = "labkit.deleting"
@@ -68,7 +68,7 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
 
 
 def decode_terminated(data: bytes) -> Position | None:
-    """Return the last entry of a terminated chain, or else None."""
+    """Return the last entry of a terminated chain, or None."""
     info = _chain_info(data)
     return decode_nested(info.terminatedPosition) if info.HasField("terminatedPosition") else None
 
@@ -94,7 +94,7 @@ def with_deletion_mark(data: bytes, *, marked: bool) -> bytes:
 
 
 def with_property(data: bytes, name: str, value: str | None) -> bytes:
-    """Set a property of the chain; None removes it."""
+    """Set a property of the chain, or remove it if `value` is None."""
     info = _chain_info(data)
     kept = [each for each in info.properties if each.key != name]
     del info.properties[:]
@@ -155,7 +155,7 @@ def _decompress(data: bytes) -> bytes:
         body = stream.decompress(data, _LARGEST_BODY + 1)
     except zlib.error as error:
         raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
-    # A truncated body may decode as a shorter chain, whose owner would lose the other ledgers.
+    # A truncated body may decode as a shorter chain, and its owner would lose the other ledgers.
     if not stream.eof or len(body) > _LARGEST_BODY:
         raise DamagedNodeError(
             "a compressed node cannot be read: it is truncated, or its body is larger than"

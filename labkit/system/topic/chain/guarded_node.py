@@ -33,9 +33,9 @@ class _Content:
 class GuardedNode:
     """A node written by compare-and-set, so that only one of two owners can continue.
 
-    If a write gets no response, the node is read, and the write is repeated unless it was carried
-    out. If a call fails or is cancelled before its response arrives, the next call first determines
-    whether the change was carried out. Every call may raise `MetadataUnavailableError`, and every
+    If a write gets no response, the node is read, and the write is repeated if it was not carried
+    out. If a call fails or is cancelled before its response arrives, the next call first finds out
+    whether the change was carried out. Every call may raise `MetadataUnavailableError`. Every
     change raises `ManagedLedgerFencedError` if another owner has written the node or its parent.
     """
 
@@ -54,7 +54,7 @@ class GuardedNode:
         self._content = _Content()
         """The content when this owner last read or wrote the node."""
         self._unsettled: _Content | None = None
-        """The content after a change whose response is missing, if the change was carried out."""
+        """The content that a change without a response would have produced, or None."""
         self._lock = asyncio.Lock()
 
     @property
@@ -63,7 +63,7 @@ class GuardedNode:
         return self._content.data
 
     async def read(self) -> bool:
-        """Return whether the node exists; the next write fails if another owner changes it."""
+        """Return whether the node exists. The next write fails if another owner changes it."""
         self._content = await self._stored()
         self._unsettled = None
         return self._content.version != _NO_NODE
@@ -80,9 +80,9 @@ class GuardedNode:
             await self._write(data)
 
     async def rewrite(self) -> None:
-        """Write the current content again, to find out whether another owner has written it."""
+        """Write the current content again, to find out whether another owner has changed it."""
         async with self._lock:
-            # Read `data` only now, because another change may have been in progress.
+            # Get `data` only after this, because another change may have been in progress.
             await self._settle()
             await self._write(self.data)
 
@@ -132,7 +132,7 @@ class GuardedNode:
                 raise fenced_error(parent._description) from None
 
     async def _change(self, request: Awaitable[object], after: _Content) -> None:
-        """Await a request, after which the node will have this content."""
+        """Await a request that gives the node this content."""
         self._unsettled = after
         try:
             await request
@@ -143,12 +143,12 @@ class GuardedNode:
         self._content, self._unsettled = after, None
 
     async def _settle(self) -> None:
-        """Find out whether the last change was carried out, if its response did not arrive."""
+        """If the response to the last change is missing, find out whether it was carried out."""
         if (after := self._unsettled) is None:
             return
         stored = await self._stored()
-        # If the change was to write the same bytes again, another owner may have written them
-        # instead, so the content does not prove that this owner's change was carried out.
+        # If the change rewrote the same bytes, another owner may have written them instead. In that
+        # case, the content does not prove that this owner's change was carried out.
         was_carried_out = stored == after and (not after.data or after.data != self.data)
         if stored != self._content and not was_carried_out:
             raise fenced_error(self._description)

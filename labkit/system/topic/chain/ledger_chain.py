@@ -1,7 +1,7 @@
 """The chain of ledgers as a sequence of positions.
 
-A position is a ledger id and an entry id. (L, -1) is the position before ledger L's first entry:
-acknowledging up to (L, -1) acknowledges nothing in L, so it must not become (L, 0).
+A position is a ledger id and an entry id. (L, -1) is the position before the first entry of ledger
+L. Acknowledging up to (L, -1) acknowledges nothing in L, so (L, -1) must not become (L, 0).
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java` (`getNextValidPosition` and related methods).
 """
@@ -31,8 +31,8 @@ class LedgerInfo:
 class LedgerChain:
     """The ledgers of a partition, oldest first.
 
-    Their ids ascend, because an owner reads the chain before it requests the id of its next ledger;
-    the methods rely on this order when they use `bisect`.
+    Their ids ascend, because an owner reads the chain before it requests the id of its next ledger.
+    The methods that use `bisect` rely on this.
 
     `open_entry_count` and `open_size_bytes` are the number and the total size of the open ledger's
     confirmed entries.
@@ -46,7 +46,7 @@ class LedgerChain:
     def replace(self, links: Iterable[LedgerInfo]) -> None:
         previous_last = self._ids[-1] if self._ids else -1
         self.stored_ledgers = tuple(links)
-        """The ledgers as stored in the metadata store: the open one without its counts."""
+        """The ledgers as stored in the metadata store, where the open one has no counts."""
         is_still_open = self.stored_ledgers[-1:] == (LedgerInfo(previous_last),)
         if not is_still_open:
             self.open_entry_count = self.open_size_bytes = 0
@@ -55,7 +55,7 @@ class LedgerChain:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers of the chain, including the current entry and byte counts of the open one."""
+        """The ledgers of the chain. The open one has its current entry and byte counts."""
         if not self.open_entry_count:
             return self.stored_ledgers
         last = self.stored_ledgers[-1]
@@ -82,7 +82,7 @@ class LedgerChain:
         return at < len(self._ids) and self._ids[at] == ledger_id
 
     def entry_count_of(self, ledger_id: int) -> int:
-        """Return 0 if the ledger is not part of the chain."""
+        """Return the ledger's entry count, or 0 if it is not part of the chain."""
         return self._count(bisect_left(self._ids, ledger_id)) if self.has_ledger(ledger_id) else 0
 
     def first_from(self, position: Position) -> Position | None:
@@ -121,7 +121,7 @@ class LedgerChain:
 
     def nth_after(self, position: Position, count: int) -> Position | None:
         rank = self._rank(position) + count - 1
-        # Of several ledgers that start at the same rank, only the last one can have entries.
+        # If several ledgers start at the same rank, only the last one can have entries.
         at = min(bisect_right(self._before, rank), len(self._ids)) - 1
         if at < 0 or rank - self._before[at] >= self._count(at):
             return None

@@ -35,9 +35,9 @@ async def create_ledger(
 
 
 async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
-    """Await the work; if the caller is cancelled, raise `CancelledError` only after the work.
+    """Await the work to its end, even if the caller is cancelled; then raise `CancelledError`.
 
-    Otherwise, a cancelled caller would leave a new ledger to which no node refers.
+    Otherwise, a cancelled caller would leave behind a new ledger that no node refers to.
     """
     task = asyncio.get_running_loop().create_task(work)
     try:
@@ -55,7 +55,7 @@ async def delete_ledger(client: BookKeeper, ledger_id: int) -> None:
 
 
 async def try_to_delete_ledger(client: BookKeeper, ledger_id: int) -> bool:
-    """Delete a ledger if it exists; return False if the metadata store did not respond."""
+    """Delete a ledger if it exists. Return False if the metadata store did not respond."""
     try:
         await delete_ledger(client, ledger_id)
     except MetadataUnavailableError:

@@ -15,12 +15,12 @@ def ledgers_to_delete(
     now_ms: int,
     config: ManagedLedgerConfig,
 ) -> list[int]:
-    """Return the ids of the ledgers to delete, always the first ones of the chain.
+    """Return the ids of the ledgers to delete, which are always the first ones of the chain.
 
-    `slowest` is the mark-delete position of the slowest durable cursor; if there is no durable
+    `slowest` is the mark-delete position of the slowest durable cursor. If there is no durable
     cursor, every ledger counts as consumed. A consumed ledger is deleted if it was closed longer
-    ago than the retention time, or if the ledgers after it reach the retention size. The last
-    ledger is never deleted.
+    ago than the retention time, or if the ledgers after it have reached the retention size. The
+    last ledger is never deleted.
     """
     left = sum(link.size_bytes for link in links)
     deleted: list[int] = []

@@ -9,7 +9,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 
 
 class Rollover(NamedTuple):
-    """Why a partition switches to a new ledger, as a keyword and as text for readers."""
+    """Why a partition switches to a new ledger: a keyword, and a text for people."""
 
     detail: str
     explanation: str
@@ -20,8 +20,8 @@ def rollover_reason(
 ) -> Rollover | None:
     """Return why the ledger is full, or None if it is not.
 
-    An empty ledger is never full. If a minimum age is set, the ledger of a busy topic can exceed
-    the other limits by far.
+    An empty ledger is never full. If a minimum age is set, the ledger of a busy topic can far
+    exceed the other limits.
     """
     if not entry_count or (config.min_ledger_age_ms and age_ms <= config.min_ledger_age_ms):
         return None

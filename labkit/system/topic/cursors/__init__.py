@@ -1,6 +1,6 @@
-"""Cursors: the acknowledgements of each subscription, and their storage.
+"""Cursors: what each subscription has acknowledged, and how this is stored.
 
-    cursor           one cursor: records acknowledgements, and stores them at intervals
+    cursor           one cursor, which records acknowledgements and stores them at intervals
     acknowledged     the acknowledgements of a cursor: ranges and partial batches
     cursor_store     a cursor's node in the metadata store and its ledger
     formats          Pulsar's own formats of a cursor's node and of the entries of its ledger

@@ -1,12 +1,11 @@
 """The acknowledgements of a subscription: everything up to the mark-delete position, ranges after
-it, and parts of some batches.
+that, and parts of some batches.
 
 Ranges are open-closed, as in Pulsar: from (L, 2) to (L, 5) means entries 3, 4 and 5 of ledger L. A
-range never spans two ledgers. Once no unacknowledged entry remains between mark-delete and the
-first range, mark-delete advances to the end of that range, and the range is removed.
+range never spans two ledgers. If every entry between mark-delete and the first range has been
+acknowledged, mark-delete advances to the end of that range, and the range is removed.
 
-For a partly acknowledged batch, a bit mask marks the messages that have *not* been acknowledged
-yet.
+For a partly acknowledged batch, a bit mask marks the messages that are still *un*acknowledged.
 
 In Pulsar: `ManagedCursorImpl.java`, `LongPairRangeSet.java`.
 """
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from labkit.system.topic.chain.ledger_chain import Position
 
 NextPosition = Callable[[Position], Position]
-"""Returns the first entry after a position, or else the next free position."""
+"""Returns the first entry after a position, or the next free position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,8 @@ class Range:
 class CursorState:
     """The stored state of a cursor.
 
-    `batches` contains a bit mask of the unacknowledged messages of each partly acknowledged batch,
-    with the first message as the lowest bit. `properties` belong to the mark-delete position.
+    `batches` maps each partly acknowledged batch to a bit mask of its unacknowledged messages; the
+    lowest bit is the first message. `properties` belong to the mark-delete position.
     """
 
     mark_delete: Position
@@ -46,8 +45,8 @@ class CursorState:
 class Acknowledged:
     """The acknowledgements of a cursor in memory.
 
-    Invariants: mark-delete is before the first range's entries; ranges ascend and are not adjacent;
-    no acknowledged entry has a bit mask of unacknowledged messages.
+    Invariants: mark-delete is before the entries of the first range; ranges ascend and are not
+    adjacent; no acknowledged entry has a bit mask of unacknowledged messages.
     """
 
     def __init__(self, state: CursorState, next_position: NextPosition) -> None:
@@ -103,7 +102,7 @@ class Acknowledged:
             self.add(position)
 
     def add_up_to(self, position: Position) -> None:
-        """Acknowledge everything up to and including the position; (L, -1) excludes ledger L."""
+        """Acknowledge everything up to and including the position. (L, -1) is before ledger L."""
         if position > self.mark_delete:
             self.mark_delete = position
             self._drop_up_to(position)
@@ -125,11 +124,11 @@ class Acknowledged:
         self._uppers[first:last] = [upper]
 
     def _advance(self) -> None:
-        """Advance mark-delete past the first ranges, up to the first unacknowledged entry."""
+        """Advance mark-delete over the first ranges, up to the first unacknowledged entry."""
         passed = 0
         while passed < len(self._lowers):
             first_unacknowledged = self._next_position(self.mark_delete)
-            # A range starts after its lower bound, so the entry at the bound is unacknowledged.
+            # The lower bound of a range is not part of it, so that entry is unacknowledged.
             if first_unacknowledged <= self._lowers[passed]:
                 break
             self.mark_delete = max(self.mark_delete, self._uppers[passed])

@@ -1,7 +1,7 @@
-"""A cursor: the entries of a chain that one subscription has acknowledged.
+"""A cursor: which entries of a chain a subscription has acknowledged.
 
-Acknowledgements take effect immediately and are stored a little later, all of them in one entry.
-If the owner crashes in between, messages are redelivered, but none is skipped.
+Acknowledgements take effect immediately, and are stored a little later in a single entry. If the
+owner crashes in between, messages are redelivered, but none are skipped.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -28,7 +28,7 @@ Start = Position | Literal["earliest", "latest"]
 class ManagedCursor:
     """The acknowledgements of one subscription.
 
-    A cursor with a store is durable; a cursor without a store, such as a reader's, is lost when its
+    A cursor with a store is durable. A cursor without one, such as a reader's, is lost when its
     owner stops.
     """
 
@@ -44,9 +44,9 @@ class ManagedCursor:
         """Use `ManagedLedger.open_cursor`."""
         self.name = name
         self.properties: Mapping[str, int] = dict(state.properties)
-        """Numbers that are stored together with mark-delete."""
+        """Numbers that are stored with mark-delete."""
         self.cursor_properties: Mapping[str, str] = dict(store.cursor_properties if store else ())
-        """The subscriber's properties, which were set when the cursor was created."""
+        """The subscriber's properties, set when the cursor was created."""
         self._acknowledged = Acknowledged(state, chain.next_position)
         self._mark_delete_stored = state.mark_delete
         self._chain = chain
@@ -73,7 +73,7 @@ class ManagedCursor:
 
     @property
     def durable_mark_delete(self) -> Position:
-        """The position from which the next owner might resume; no later ledger is trimmed."""
+        """The position from which the next owner might resume. No ledger after it is trimmed."""
         return min(self._mark_delete_stored, self.mark_delete)
 
     @property
@@ -105,7 +105,7 @@ class ManagedCursor:
         return self._acknowledged.batch_count
 
     def acknowledge(self, positions: Iterable[Position]) -> None:
-        """Acknowledge these entries; trimmed ones are ignored.
+        """Acknowledge these entries. Trimmed ones are ignored.
 
         Raises `BKIncorrectParameterException`, and acknowledges nothing, if one of the entries is
         after the last confirmed one.
@@ -134,8 +134,8 @@ class ManagedCursor:
     ) -> None:
         """Acknowledge everything up to and including the position.
 
-        `properties` replace the cursor's properties, and are stored together with the position.
-        Raises `BKIncorrectParameterException` if the position is after the last confirmed entry.
+        `properties` replace the cursor's properties, and are stored with the position. Raises
+        `BKIncorrectParameterException` if the position is after the last confirmed entry.
         """
         self._check(position)
         ledger_id, entry_id = position
@@ -156,11 +156,11 @@ class ManagedCursor:
         """Store all acknowledgements made so far.
 
         Raises `ManagedLedgerFencedError`, `BKLedgerClosedException` after `close`, and the same
-        exceptions as `CursorStore.write`. After one of the latter, the cursor retries with
+        exceptions as `CursorStore.write`. If `CursorStore.write` fails, the cursor retries with
         increasing pauses.
         """
         async with self._lock:
-            # Read this before the write, because the write does not store later changes.
+            # Read this before the write, which does not store later changes.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
                 return
@@ -175,8 +175,8 @@ class ManagedCursor:
                 self._on_fenced(error)
                 raise
             except LabkitError as error:
-                # The write may have succeeded, and after a seek, the written position may be
-                # earlier.
+                # The write may have succeeded, and the written position may be earlier, because of
+                # a seek.
                 self._mark_delete_stored = min(self._mark_delete_stored, state.mark_delete)
                 self._store_at = loop.time() + self._pauses.next_pause_s()
                 self._store.report(error)
@@ -198,14 +198,14 @@ class ManagedCursor:
                         raise
 
     async def delete(self) -> None:
-        """Delete the cursor; it remains usable if this raises `MetadataUnavailableError`."""
+        """Delete the cursor. It remains usable if this raises `MetadataUnavailableError`."""
         async with self._lock:
             if self._store is not None:
                 await self._store.delete()
             self.stop(BKLedgerClosedException(f"cursor {self.name} was deleted"))
 
     def stop(self, reason: LabkitError) -> None:
-        """Stop storing; a later `flush` raises `reason`."""
+        """Stop storing acknowledgements. A later `flush` raises `reason`."""
         self._ended = reason
         if self._due is not None:
             self._due.cancel()
@@ -239,7 +239,7 @@ class ManagedCursor:
 
     async def _store_now(self) -> None:
         try:
-            with suppress(LabkitError):  # If fenced, `_on_fenced` has been called; otherwise retry.
+            with suppress(LabkitError):  # If fenced, `_on_fenced` was called; otherwise, retry.
                 await self.flush()
         finally:
             self._storing = None
@@ -248,7 +248,7 @@ class ManagedCursor:
 
 
 def mark_delete_before(chain: LedgerChain, start: Start) -> Position:
-    """Return the mark-delete position that leaves `start` as the first unacknowledged entry."""
+    """Return the mark-delete position that makes `start` the first unacknowledged entry."""
     if start == "latest":
         return chain.end
     return chain.last_before(NOWHERE if start == "earliest" else start) or chain.start

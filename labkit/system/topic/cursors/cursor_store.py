@@ -2,17 +2,17 @@
 
     created       the node contains the state and refers to no ledger
     first write   a new ledger stores the state as its first entry; then the node refers to it
-    later writes  each adds one entry with the complete state; only the last entry counts
+    later writes  each write adds one entry with the complete state; only the last entry counts
     ledger old    same as the first write; then the old ledger is deleted
     closed        the node contains the state again; then the ledger is deleted
-    recovered     the ledger is opened with recovery, which fences the previous owner; the state is
-                  read from its last entry, or from the node if it has none; the node is written as
-                  in "closed", so that the previous owner cannot switch to another ledger
+    recovered     the ledger is opened with recovery, which fences the previous owner. The state is
+                  read from its last entry, or from the node if there is none. The node is written
+                  as in "closed", so that the previous owner cannot switch to another ledger.
 
-A state that is too large for a node stays in the ledger; a state that is too large for an entry is
-split into several entries (`formats.encode_position`). A node that refers to a ledger repeats the
-mark-delete position and its properties if both fit, and omits both otherwise; in the latter case,
-if the ledger is lost, the cursor restarts at the topic's first entry.
+A state that is too large for a node stays in the ledger. A state that is too large for an entry is
+split into several entries (`formats.encode_position`). A node that refers to a ledger also contains
+the mark-delete position and its properties, if they fit. If they do not fit and the ledger is lost,
+the cursor restarts at the topic's first entry.
 
 In Pulsar: `managed-ledger/.../ManagedCursorImpl.java`.
 """
@@ -50,7 +50,7 @@ from labkit.system.topic.cursors.formats import (
 from labkit.system.topic.names import managed_ledger_name
 
 MAX_CURSOR_PROPERTIES_BYTES = 512 * 1024
-"""The limit for a subscriber's properties, which are always stored in the node."""
+"""The maximum size of a subscriber's properties, which are always stored in the node."""
 
 
 class CursorStore:
@@ -79,7 +79,7 @@ class CursorStore:
         self._writer: LedgerWriter | None = None
         self._opened_at_ms = 0
         self._ledgers: dict[int, None] = {}
-        """Ledgers that the node may refer to, or that must still be deleted."""
+        """Ledgers that the node may refer to or that must still be deleted."""
 
     async def exists(self) -> bool:
         return await self._node.read()
@@ -99,7 +99,7 @@ class CursorStore:
         await self._node.create(data)
 
     async def take_over(self) -> CursorState | None:
-        """Take over the cursor from its previous owner; return None if it does not exist.
+        """Take over the cursor from its previous owner. Return None if it does not exist.
 
         Raises `DamagedNodeError`, and the same exceptions as `BookKeeper.open_ledger` and
         `LedgerReader.read_entry`.
@@ -112,26 +112,27 @@ class CursorStore:
             try:
                 await self._fence_previous_owner(node.ledger_id, state)
             except ManagedLedgerFencedError:
-                continue  # The previous owner has changed the node in the meantime: start over.
+                continue  # The previous owner has changed the node in the meantime, so retry.
             return state
         return None
 
     async def _fence_previous_owner(self, ledger_id: int, state: CursorState) -> None:
-        """Fence the previous owner by writing the node; the state may stay in a ledger."""
+        """Fence the previous owner by writing the node. The state may stay in a ledger."""
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
             await self._delete_ledgers(self._ledgers)
         elif ledger_id != IN_NODE:
             await self._node.write(self._node_referring_to(ledger_id, state))
         else:
-            # Pulsar wrote the node; Pulsar allows slightly larger nodes.
+            # Pulsar, which allows slightly larger nodes, wrote this one.
             await run_to_completion(self._begin_ledger(state))
 
     async def write(self, state: CursorState) -> None:
-        """Store the state; use a new ledger if the current one fails, is full or is too old.
+        """Store the state. Use a new ledger if the current one fails, is full or is too old.
 
-        Raises `NodeTooLargeError`, and the same exceptions as `BookKeeper.create_ledger` and
-        `LedgerWriter.add` for the new ledger; after an error, the state may or may not be stored.
+        Raises `NodeTooLargeError`, and for a new ledger, the same exceptions as
+        `BookKeeper.create_ledger` and `LedgerWriter.add`. After an error, the state may or may not
+        be stored.
         """
         state = self._without_excess(state)
         if self._writer is not None and not self._is_due():
@@ -158,7 +159,7 @@ class CursorStore:
         try:
             await self._node.delete()
         except MetadataUnavailableError:
-            # The node may be gone. The next `write` must store it again, so it needs a new ledger.
+            # The node may be gone. The next `write` must create it again, so it needs a new ledger.
             await self._end_writer()
             raise
         await self._end_writer()
@@ -170,9 +171,7 @@ class CursorStore:
         )
 
     async def _last_state(self, node: CursorNode) -> CursorState:
-        """Return the state stored in the ledger's last entries or, if there is none, the state in
-        the znode.
-        """
+        """Return the state in the ledger's last entries or, if there are none, in the znode."""
         if node.ledger_id == IN_NODE:
             return node.state
         try:
@@ -200,7 +199,7 @@ class CursorStore:
     async def _begin_ledger(self, state: CursorState) -> None:
         about = {"managed_ledger": self._managed_ledger, "cursor": self._cursor}
         writer = await create_ledger(self._client, self._config, "managed-ledger", **about)
-        # If the first write fails, the ledger must still be deleted.
+        # Even if the first write fails, the ledger must be deleted later.
         self._ledgers[writer.ledger_id] = None
         try:
             await _add(writer, state)
@@ -209,7 +208,7 @@ class CursorStore:
             raise  # The node may refer to the new ledger.
         except LabkitError as error:
             if isinstance(error, ManagedLedgerFencedError):
-                self._ledgers = {writer.ledger_id: None}  # The others now belong to the next owner.
+                self._ledgers = {writer.ledger_id: None}  # The next owner has the others.
             await self._delete_ledgers([writer.ledger_id])
             raise
         await self._end_writer()
@@ -231,7 +230,7 @@ class CursorStore:
                 del self._ledgers[ledger_id]
 
     def _node_with(self, state: CursorState) -> bytes | None:
-        """Return None if the complete state is too large for the node."""
+        """Return the node's data, or None if the complete state is too large for the node."""
         if len(state.ranges) + len(state.batches) > self._config.max_ranges_in_node:
             return None
         data = encode_cursor_node(CursorNode(IN_NODE, state, self.cursor_properties))
@@ -249,7 +248,7 @@ class CursorStore:
         return len(self._path) + len(data) <= MAX_NODE_BYTES
 
     def _without_excess(self, state: CursorState) -> CursorState:
-        """Drop ranges beyond the limit; their messages are redelivered after a restart."""
+        """Drop ranges beyond the limit. Their messages are redelivered after a restart."""
         limit = self._config.max_ranges_stored
         return replace(state, ranges=state.ranges[:limit], batches=state.batches[:limit])
 

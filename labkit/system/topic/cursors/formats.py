@@ -3,9 +3,9 @@
     a cursor's node       ManagedCursorInfo: the id of its ledger, or the state itself
     a cursor's ledger     PositionInfo in each entry: the complete state, or a part of it
 
-A state that is too large for one entry is split into several consecutive entries, each of which is
-a valid state in itself but acknowledges less. A reader that does not support parts, such as
-Pulsar's broker, or that finds only the first entries, therefore redelivers messages but skips none.
+A state that is too large for one entry is split into several consecutive entries. Each of them is
+a valid state, but acknowledges less. A reader that does not support parts (such as Pulsar's broker)
+or that finds only the first entries therefore redelivers messages, but skips none.
 
 Every function raises `DamagedNodeError` if stored bytes cannot be decoded.
 
@@ -39,9 +39,9 @@ _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
 _WORD_BYTES = 8
 _MAX_PARTS = 4
-"""The maximum number of entries for one state of a cursor, together nearly 20 MiB."""
+"""The maximum number of entries per state of a cursor; together, they have nearly 20 MiB."""
 _ITEM_OVERHEAD = 8
-"""Upper bound for the size of the tag and the length that precede a range or batch."""
+"""An upper bound for the tag and the length that precede a range or batch."""
 
 IN_NODE = -1
 """Stored instead of a ledger id if the node itself contains the cursor's state."""
@@ -60,7 +60,7 @@ class CursorNode:
 
 
 def encode_cursor_node(node: CursorNode) -> bytes:
-    """Encode a cursor's node; include ranges and batches only if no ledger contains them."""
+    """Encode a cursor's node. Include ranges and batches only if they are not in a ledger."""
     state = node.state
     info = ManagedCursorInfo(
         cursorsLedgerId=node.ledger_id,
@@ -92,7 +92,7 @@ def encode_position(state: CursorState) -> list[bytes]:
     """Encode the state as entries of a cursor's ledger, usually as a single entry.
 
     The lowest ranges are in the last entry, and the properties are in every entry. The highest
-    ranges and batches are omitted if they would exceed the maximum number of entries.
+    ranges and batches are dropped if they do not fit into the maximum number of entries.
     """
     parts = [_position_info(state)]
     room = MAX_PAYLOAD_SIZE - parts[0].ByteSize() - _ITEM_OVERHEAD
@@ -135,7 +135,7 @@ def join_parts(parts: Sequence[CursorState]) -> CursorState:
 
 
 def decode_position(data: bytes) -> CursorState:
-    """Decode an entry; its ranges may also be stored as bit sets."""
+    """Decode an entry, whose ranges may also be stored as bit sets."""
     info = parse_stored(PositionInfo, data, "the entry of a cursor")
     ranges = concatenated(
         map(_range, info.individualDeletedMessages),

@@ -1,4 +1,4 @@
-"""Recovers a chain's cursors when the chain is opened; creates and deletes cursors on request.
+"""Recovers a chain's cursors when the chain is opened, and creates and deletes cursors on request.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
 """
@@ -42,7 +42,7 @@ class ManagedCursors:
 
     @property
     def slowest_durable(self) -> Position | None:
-        """The lowest `durable_mark_delete` of all durable cursors, or None if there are none."""
+        """The lowest `durable_mark_delete` of the durable cursors, or None if there are none."""
         durable = (cursor for cursor in self.by_name.values() if cursor.is_durable)
         return min((cursor.durable_mark_delete for cursor in durable), default=None)
 
@@ -85,15 +85,15 @@ class ManagedCursors:
                 del self.by_name[name]
 
     async def close(self, reason: LabkitError) -> None:
-        """Store all cursors for the next owner; a later `open` raises `reason`."""
+        """Store all cursors for the next owner. A later `open` raises `reason`."""
         self._ended = reason
         # Iterate over a copy, because a consumer may delete a cursor during a write.
         for cursor in list(self.by_name.values()):
-            with suppress(LabkitError):  # The next owner redelivers some messages.
+            with suppress(LabkitError):  # If this fails, some messages are redelivered.
                 await cursor.close()
 
     def stop(self, reason: LabkitError) -> None:
-        """Store nothing more; a later `open` raises `reason`."""
+        """Store nothing more. A later `open` raises `reason`."""
         self._ended = reason
         for cursor in self.by_name.values():
             cursor.stop(reason)
@@ -105,7 +105,7 @@ class ManagedCursors:
             await store.create(state, cursor_properties)
             return state
         # Either an earlier attempt of this owner has created the cursor, or another owner has taken
-        # over the chain, so that this write fails.
+        # over the chain. In the latter case, this write fails.
         await self._chain_node.rewrite()
         return await store.take_over() or state
 

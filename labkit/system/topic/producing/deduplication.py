@@ -1,16 +1,17 @@
-"""Deduplication: a message that a producer resends is stored only once.
+"""Deduplication: if a producer resends a message, it is stored only once.
 
 A producer numbers its messages with increasing sequence ids. For each producer, a topic keeps two
-marks: the highest sequence id pushed, and the highest one persisted. A send's sequence id is
+marks: the highest pushed and the highest persisted sequence id. Depending on its sequence id,
+a send is
 
-    above pushed                    new: push it
-    up to persisted                 a duplicate: it is already stored
-    between persisted and pushed    unsure: an earlier attempt has neither succeeded nor failed yet
+    new          above pushed: push it
+    a duplicate  up to persisted: it is already stored
+    unsure       in between: an earlier attempt has neither succeeded nor failed yet
 
-In the last case, the owner must neither store the message nor acknowledge it, and must not accept
-any later message of that producer. Otherwise, message 5 could fail after message 6 has been stored,
-which raises the persisted mark to 6. When the producer resends message 5, the owner would then drop
-it as a duplicate, although it was never stored.
+In the last case, the owner must not store or acknowledge the message, and must not accept any later
+message of that producer. Otherwise, message 5 could fail after message 6 has been stored and has
+raised the persisted mark to 6. When the producer resends message 5, the owner would then drop it as
+a duplicate, although it was never stored.
 
 The marks are rebuilt when a topic is opened. The cursor `pulsar.dedup` stores the marks together
 with its position, and the entries after that position are replayed.
@@ -33,17 +34,17 @@ from labkit.system.trace.recorder import Recorder
 
 CURSOR_NAME = "pulsar.dedup"
 MAX_SEQUENCE_ID = 2**63 - 1
-"""The largest Java long, the type of a stored mark."""
+"""The largest Java `long`, because marks are stored as one."""
 
 _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
 _MAX_BYTES = 4 * 1024 * 1024
-"""The limit for all marks: a snapshot must fit into one entry; otherwise, a partly read snapshot
+"""The maximum size of all marks. A snapshot must fit into one entry, because a partly read one
 could lack marks.
 """
 _MARK_OVERHEAD = 24
-"""The number of bytes that a mark needs in addition to the producer's name."""
+"""The size of a mark, without the producer's name."""
 _PRODUCER_INACTIVITY_S = 360 * 60.0
 _REPLAY_ENTRIES = 1000
 _REPLAY_BYTES = 4 * 1024 * 1024
@@ -56,8 +57,8 @@ class MessageDupStatus(Enum):
 
 
 class Deduplication:
-    """Keeps the marks of at most 10,000 producers or 4 MiB, and forgets producers that have been
-    disconnected for six hours.
+    """Keeps the marks of at most 10,000 producers, or 4 MiB of marks. Forgets producers that have
+    been disconnected for six hours.
     """
 
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
@@ -68,7 +69,7 @@ class Deduplication:
         self._pushed: dict[str, int] = {}
         self._loop = asyncio.get_running_loop()
         self._idle_since = dict.fromkeys(self._persisted, self._loop.time())
-        """When each unattached producer was last attached, longest idle first."""
+        """When each detached producer was last attached, longest idle first."""
         self._attached: dict[str, int] = {}
         self._attached_bytes = 0
         self._stored_up_to: Position | None = None
@@ -77,7 +78,7 @@ class Deduplication:
 
     @classmethod
     async def open(cls, ledger: ManagedLedger, recorder: Recorder) -> "Deduplication":
-        """Rebuild the marks from the ledger's entries; the first time, this reads all of them."""
+        """Rebuild the marks from the ledger's entries. The first time, this reads all entries."""
         deduplication = cls(ledger, await ledger.open_cursor(CURSOR_NAME, "earliest"))
         count = await deduplication.replay()
         recorder.record("deduplication.rebuilt", size=count, topic=ledger.name)
@@ -92,8 +93,8 @@ class Deduplication:
     ) -> MessageDupStatus:
         """Classify a send, and raise the pushed mark if the send is new.
 
-        For a batch, the sequence ids are those of its first and its last message. All chunks of a
-        message share one id; only the chunk that `completes` the message raises the mark.
+        For a batch, the sequence ids are those of its first and last messages. All chunks of a
+        message share one id, and only the chunk that `completes` the message raises the mark.
         """
         if sequence_id <= self._persisted.get(producer, -1):
             return MessageDupStatus.DUPLICATE
@@ -141,13 +142,13 @@ class Deduplication:
             self._cursor.acknowledge_up_to(self._stored_up_to, dict(self._persisted))
 
     async def replay(self) -> int:
-        """Update the marks from the entries after the cursor; return the number of entries."""
+        """Update the marks from the entries after the cursor. Return the number of entries."""
         count = 0
         ledger_id, entry_id = self._cursor.mark_delete
         start = ledger_id, entry_id + 1
         while entries := await self._ledger.read(start, _REPLAY_ENTRIES, _REPLAY_BYTES):
             for entry in entries:
-                with suppress(BKDigestMatchException):  # Not a message, and so not from a producer.
+                with suppress(BKDigestMatchException):  # Not a message, so not from a producer.
                     self._replay_entry(decode_metadata(entry.data), entry.position)
             count += len(entries)
             ledger_id, entry_id = entries[-1].position
@@ -156,7 +157,7 @@ class Deduplication:
 
     def _replay_entry(self, metadata: MessageMetadata, position: Position) -> None:
         highest = max(metadata.sequence_id, metadata.highest_sequence_id)
-        # The name in a message may differ from the one that the client has registered.
+        # The name in a message may differ from the name that the client has registered.
         is_known = isinstance(metadata.producer_name, str) and highest <= MAX_SEQUENCE_ID
         is_known = is_known and len(metadata.producer_name) <= MAX_NAME_BYTES
         if completes_message(metadata) and is_known:
@@ -171,7 +172,7 @@ class Deduplication:
             if since > horizon and not is_crowded:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
-                continue  # Without the marks, resent unconfirmed messages would count as new.
+                continue  # Without the marks, unconfirmed messages would count as new if resent.
             del self._idle_since[producer]
             self._pushed.pop(producer, None)
             if self._persisted.pop(producer, None) is not None:

@@ -1,4 +1,4 @@
-"""labkit's own producer: sends messages to the partitions of a topic, singly or in batches.
+"""labkit's own producer, which sends messages to a topic's partitions, singly or in batches.
 
 In Pulsar: `client/impl/ProducerImpl.java`, `client/impl/BatchMessageContainerImpl.java`.
 """
@@ -27,20 +27,20 @@ from labkit.system.topic.messages import (
 from labkit.system.trace.recorder import Recorder
 
 _OVERHEAD = 1024
-"""Upper bound for the size of the producer's name, publish time and sequence id."""
+"""An upper bound for the size of the producer's name, publish time and sequence id."""
 _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _OVERHEAD
 SEND_TIMEOUT_S = 30.0
 """How long a producer waits for an entry to be confirmed, as in Pulsar's clients by default."""
 
 
 class SendTimeoutError(LabkitError):
-    """A message was not confirmed in time; it may still be stored."""
+    """A message was not confirmed in time. It may still be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """Limits of a batch: messages, bytes (including keys, properties and framing), and delay after
-    the first message. The defaults are Pulsar's.
+    """Limits of a batch: messages, bytes (including keys, properties and framing), and the delay
+    after the first message. The defaults are Pulsar's.
     """
 
     max_messages: int = setting(1000, at_least=1)
@@ -81,7 +81,7 @@ class PartitionProducer:
         self._storing: set[asyncio.Task[tuple[int, int]]] = set()
 
     def send(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """Store a message; the future resolves to its id once its entry is confirmed.
+        """Store a message. The future resolves to its id once its entry is confirmed.
 
         The future fails with `SendTimeoutError` if that takes longer than `SEND_TIMEOUT_S`. Raises
         `BKIncorrectParameterException` if the message is too large for an entry.
@@ -92,7 +92,7 @@ class PartitionProducer:
             _check_size(len(data))
             self._start_storing(data, [stored])
         else:
-            # Encode now, so that an invalid message fails alone rather than with its whole batch.
+            # Encode now, so that an invalid message fails alone and not with its whole batch.
             part = encode_in_batch(message)
             _check_size(len(part))
             self._add_to_batch(_Batched(message, part, stored), self._batching)
@@ -127,8 +127,8 @@ class PartitionProducer:
             await asyncio.wait(self._storing)
 
     def _start_storing(self, data: bytes, futures: Sequence[asyncio.Future[MessageId]]) -> None:
-        # Tasks start in order and the managed ledger's lock is fair, so entries are pushed in the
-        # order in which they were sent.
+        # Tasks start in order, and the managed ledger's lock is fair. So entries are pushed in
+        # the order in which they were sent.
         task = asyncio.get_running_loop().create_task(self._store(data, len(futures)))
         self._storing.add(task)
         task.add_done_callback(partial(self._resolve, futures))
@@ -167,8 +167,8 @@ class PartitionProducer:
 class Producer:
     """Distributes messages over the partitions of a topic.
 
-    The hash of a message's key selects the partition. Messages without a key are sent to one
-    partition after another, a batch at a time.
+    The hash of a message's key selects its partition. Messages without a key are distributed over
+    the partitions in turn, one batch at a time.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class Producer:
         event_time_ms: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> asyncio.Future[MessageId]:
-        """Send a message; the future resolves to its id once it is stored.
+        """Send a message. The future resolves to its id once it is stored.
 
         The future fails with `SendTimeoutError` if that takes longer than `SEND_TIMEOUT_S`. Raises
         `BKIncorrectParameterException` if the payload is too large for an entry, and

@@ -1,16 +1,17 @@
-"""Stores producers' messages as entries, and sends each producer its receipts in order.
+"""Stores messages from producers as entries, and sends each producer its receipts in order.
 
     sent        checked by deduplication, then queued
     appended    all queued sends are passed to the managed ledger in one call
     stored      confirmed; each producer gets receipts for its oldest stored sends
-    failed      producers no longer get receipts
+    failed      the producers get no more receipts
 
-After a producer's send has failed, none of the producer's later sends may be stored. The producer
-resends all messages without a receipt, so a later message would be stored before the failed one or,
-with deduplication, cause the failed one to be dropped as a duplicate. Hence the first failure stops
-the publisher: all producers are dropped, and any further sends from them are ignored. The topic is
-then reopened as if by a new owner: recovery determines which of the unsettled entries are stored,
-and deduplication reads those same entries.
+After a producer's send has failed, none of its later sends may be stored, because the producer
+resends every message without a receipt. A later message would then be stored before the failed
+one. With deduplication, the failed one would even be dropped as a duplicate.
+
+So the first failure stops the publisher: all producers are dropped, and their further sends are
+ignored. The topic is then reopened as if by a new owner. Recovery determines which of the unsettled
+entries are stored, and deduplication reads the same entries.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.
 """
@@ -38,15 +39,15 @@ _NAMES = "/counters/producer-name"
 
 
 class ProducerBusyError(LabkitError):
-    """The name is in use on this topic, or the topic has too many producers."""
+    """The name is in use on this topic, or there are too many producers."""
 
 
 @dataclass(slots=True, eq=False)
 class Send(PendingEntry):
-    """An entry of a producer, with the sequence ids of its first and its last message.
+    """An entry of a producer, with the sequence ids of its first and last messages.
 
-    `position` is set once `is_stored` is True; for a duplicate, it stays `NOWHERE`, because the
-    position of the stored message is unknown. The receipt is sent after the receipts for all
+    `position` is set when `is_stored` becomes True, but stays `NOWHERE` for a duplicate, because
+    the position of the stored message is unknown. The receipt is sent after the receipts for all
     earlier sends.
     """
 
@@ -68,7 +69,7 @@ OnFailure = Callable[[LabkitError], None]
 class TopicPublisher:
     """Appends the sends of all producers of a topic to its managed ledger.
 
-    Calls `on_failed` once, after dropping all producers: the topic must then be closed, and
+    Calls `on_failed` once, after dropping all producers. The topic must then be closed, and
     reopened at the next lookup.
     """
 
@@ -81,7 +82,7 @@ class TopicPublisher:
     ) -> None:
         self.deduplication = deduplication
         self.accepts_sends = True
-        """If this is False, sends are ignored."""
+        """Whether sends are accepted; if not, they are ignored."""
         self.ledger = ledger
         self._recorder = recorder
         self._on_failed = on_failed
@@ -93,7 +94,7 @@ class TopicPublisher:
         self._held: list[Callable[[], None]] = []
         """Reactions to the outcomes of sends that are being appended."""
         self._due: dict[AttachedProducer, None] = {}
-        """The producers to check for receipts in this turn of the event loop."""
+        """The producers whose receipts to send in this turn of the event loop."""
         self._has_failed = False
         self._loop = asyncio.get_running_loop()
         self._settled = asyncio.Event()
@@ -104,8 +105,8 @@ class TopicPublisher:
     ) -> "AttachedProducer":
         """Raise `ProducerBusyError` if the name is in use, or the topic has too many producers.
 
-        `on_receipts` is called with the stored sends, in order and at most once per turn of the
-        event loop; after `on_dropped`, the client must resend every message that has no receipt.
+        `on_receipts` is called with the stored sends, in order, and at most once per turn of the
+        event loop. After `on_dropped`, the client must resend every message without a receipt.
         """
         if name in self._attached:
             raise ProducerBusyError(f"producer {name} is already connected to {self.ledger.name}")
@@ -124,13 +125,13 @@ class TopicPublisher:
         self.accepts_sends = False
 
     async def wait_until_settled(self) -> None:
-        """Wait until every accepted send has either received its receipt or failed."""
+        """Wait until every accepted send has received its receipt or failed."""
         await self._settled.wait()
 
     def fail(self, error: LabkitError) -> None:
         """Send receipts for stored sends, then drop all producers.
 
-        No later send may be stored, because an entry failed or another broker serves the topic.
+        No later send may be stored, because an entry has failed or another broker serves the topic.
         """
         if self._has_failed:
             return
@@ -147,7 +148,7 @@ class TopicPublisher:
     # Sends
 
     def enqueue(self, send: Send) -> None:
-        """Queue a send; all sends of the same turn are appended together."""
+        """Queue a send. All sends of the same turn are appended together."""
         self._queue.append(send)
         self._unsettled_count += 1
         self._settled.clear()
@@ -238,7 +239,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the producer has sent, stored or not, or -1."""
+        """The highest sequence id that the producer has sent, stored or not, or else -1."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 
@@ -253,9 +254,8 @@ class AttachedProducer:
     ) -> None:
         """Store an entry, unless the producer was dropped or the topic is being closed.
 
-        The sequence ids are those of the entry's first and last messages; a highest id of 0 means
-        that they are equal. `completes` is False for a chunk that is not the last one of its
-        message.
+        The sequence ids are those of the entry's first and last messages. A highest id of 0 means
+        that they are equal. `completes` is False for a chunk that does not complete its message.
         """
         if not self.is_attached or not self.publisher.accepts_sends:
             return
@@ -265,7 +265,7 @@ class AttachedProducer:
         if deduplication is not None:
             status = deduplication.check_send(self.name, sequence_id, highest, completes=completes)
         if status is MessageDupStatus.UNSURE:
-            # An earlier attempt to store the message is still pending: the client resends it soon.
+            # An earlier attempt to store the message is still pending. The client will resend it.
             self.drop()
             return
         self.pending_sends.append(send)
@@ -276,7 +276,7 @@ class AttachedProducer:
             self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
-        """Free the name; everything sent so far will still be stored."""
+        """Free the name. Everything sent so far will still be stored."""
         self.is_attached = False
         self.publisher.remove(self)
 
@@ -295,7 +295,7 @@ class AttachedProducer:
 
 
 class ProducerNames:
-    """Generates producer names that are unique across all brokers, for clients that choose none."""
+    """Generates unique producer names for clients that choose none, across all brokers."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -305,7 +305,7 @@ class ProducerNames:
     async def new(self) -> str:
         """Raise `MetadataUnavailableError` if the first name cannot be obtained."""
         if not self._prefix:
-            # The prefix makes names unique without a metadata request for each.
+            # With the prefix, names are unique without a metadata request for each name.
             path = await self._store.create(f"{_NAMES}/-", b"", ephemeral=True, sequential=True)
             self._prefix = str(int(path.rpartition("-")[2]))
         self._count += 1
