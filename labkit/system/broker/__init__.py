@@ -11,7 +11,7 @@
     subscription         one of them: a cursor and its consumers
     dispatch/            decides which consumer gets which entry, and when
     ownership            which broker owns a topic: bundles of topics, and their nodes
-    positions            finds positions by message id, publish time or count
+    positions            finds positions by message id, publish time or number of entries
     expiry               expires old messages
     traffic              message and byte counters, and their rates
     schemas/             versioned message schemas
@@ -22,16 +22,20 @@
     errors               the broker's errors and their Pulsar error codes
 
 The broker stores each entry exactly as the client sent it: all bytes of the SEND frame after the
-command, from the magic number 0x0e01 on. It never parses batches or compressed payloads.
+command, starting with the magic number 0x0e01. It never parses batches or compressed payloads.
 
-Invariants: a receipt is sent only after Qa bookies have the entry. A producer's receipts are sent
-in the order of its sends. After an add fails, no further message from any producer of the topic is
-stored until the producer has registered again: the topic is closed, and its owner reopens it at the
-next lookup. Recovery then determines which entries exist. Topic ownership is only a hint
-(`ownership`): ledger fencing is what prevents two brokers from both storing messages.
+Invariants:
 
-The broker stops reading from a client that sends faster than the bookies can store, and stops
-sending to a client that does not read, so memory per client is bounded.
+- A receipt is sent only after Qa bookies have the entry, and each producer gets its receipts in the
+  order of its sends.
+- After an add fails, no further message from any producer of the topic is stored until the producer
+  has registered again: the topic is closed, and its owner reopens it at the next lookup. Recovery
+  then determines which entries exist.
+- Topic ownership is only a hint (`ownership`). What prevents two brokers from both storing messages
+  is ledger fencing.
+
+The memory per client is bounded: the broker stops reading from a client that sends faster than the
+bookies can store, and stops sending to a client that does not read.
 
 Not supported: transactions, geo-replication, topic-list watches, non-persistent topics, compaction.
 

@@ -5,10 +5,10 @@
     WaitForExclusive        waits until all connected and all earlier waiting producers have left
     ExclusiveWithFencing    fences all other producers, then gets exclusive access
 
-Each exclusive producer gets the topic's next epoch, which is stored with the managed ledger. A
-producer that reconnects sends its epoch. If the topic's epoch has increased by then, another
-producer has had exclusive access in the meantime, so the reconnecting producer is fenced: it can no
-longer send.
+Each exclusive producer gets the topic's next epoch, which is stored with the managed ledger.
+A producer that reconnects sends its epoch. If the topic's epoch has increased in the meantime,
+another producer has had exclusive access, so the reconnecting producer is fenced and can no longer
+send.
 
 In Pulsar: `broker/service/AbstractTopic.java` (`incrementTopicEpochIfNeeded`).
 """
@@ -31,9 +31,9 @@ class AccessRequest:
     name: str
     mode: ProducerAccessMode
     epoch: int | None
-    """None until the producer gets exclusive access, unless the producer is reconnecting."""
+    """None until the producer gets exclusive access, unless it is reconnecting."""
     probe: Callable[[], None]
-    """Tests whether the producer's client is alive."""
+    """Tests whether the producer's client is still alive."""
     disconnect: Callable[[], None] = lambda: None
     """Called when the producer is fenced."""
 
@@ -51,12 +51,12 @@ class ProducerAccess:
 
     @property
     def epoch(self) -> int | None:
-        """The epoch of the last exclusive producer; None if there has never been one."""
+        """The epoch of the last exclusive producer, or None if there has never been one."""
         text = self._ledger.properties.get(EPOCH_PROPERTY)
         return None if text is None else int(text)
 
     async def acquire(self, request: AccessRequest, on_queued: Callable[[], None]) -> None:
-        """Wait until the producer has access; call `on_queued` if other producers must leave first.
+        """Wait until the producer has access. Call `on_queued` if other producers must leave first.
 
         The caller must call `release` later, even if this raises an error. Raises `BrokerError` if
         the producer is rejected or fenced, and the same exceptions as `ManagedLedger.set_property`.
@@ -68,14 +68,14 @@ class ProducerAccess:
             self._probe_all()
             future = self._waiting[request] = asyncio.get_running_loop().create_future()
             on_queued()
-            await future  # Completed by `release` once the other producers have left.
+            await future  # `release` completes it after the other producers have left.
         else:
             self._granted[request] = None
         if request.is_exclusive:
             await self._start_epoch(request)
 
     def release(self, request: AccessRequest) -> None:
-        """Remove a producer; once the last one has left, the next waiting producer gets access."""
+        """Remove a producer. After the last one has left, the next waiting producer gets access."""
         if (future := self._waiting.pop(request, None)) is not None:
             future.set_exception(_left_error(request))
         elif request in self._granted:
@@ -115,7 +115,7 @@ class ProducerAccess:
         if request.mode == ProducerAccessMode.Exclusive and others:
             self._probe_all()
             if request.epoch is not None and any(each.name == request.name for each in exclusive):
-                # Most likely this is the producer's own stale connection, so let the client retry.
+                # Most likely, this is the producer's own stale connection, so let the client retry.
                 raise BrokerError(
                     ServerError.ProducerBusy, f"producer {request.name} is already connected"
                 )
@@ -133,7 +133,7 @@ class ProducerAccess:
             each.disconnect()
 
     async def _start_epoch(self, request: AccessRequest) -> None:
-        # Store one epoch at a time, because each epoch is the previous one plus one.
+        # Store one epoch at a time, because each epoch is its predecessor plus one.
         async with self._epoch_lock:
             if request.epoch is None:
                 request.epoch = 0 if self.epoch is None else self.epoch + 1

@@ -29,7 +29,7 @@ _HANDLERS: ServerHandlers = {**LOOKUP_HANDLERS, **NAMESPACE_HANDLERS, **SCHEMA_H
 
 class Broker(BrokerService):
     def accept(self, wire: Wire) -> OnBodies:
-        """Serve a new client connection; return the callback that receives its frames."""
+        """Serve a new client connection. Return the callback that receives its frames."""
         connection = ClientConnection(wire, self)
         connection.register_handlers(
             {kind: partial(handler, self, connection) for kind, handler in _HANDLERS.items()}

@@ -1,7 +1,7 @@
 """The topics of a broker: looks them up, loads them and unloads them.
 
-A topic is opened on its first request if this broker owns the topic's bundle, and closed when the
-broker gives up the bundle. A topic is shut down immediately when the broker's metadata session
+If this broker owns a topic's bundle, it opens the topic on its first request. It closes the topic
+when it gives up the bundle. It shuts the topic down immediately when its own metadata session
 expires, when another owner fences the topic's ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
@@ -54,9 +54,9 @@ class BrokerService:
         authorization: Authorization | None = None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        """`address` is the address that clients connect to. Without `authenticate`, every client
-        is accepted; without `authorization`, clients may do anything. `log` is called for each
-        request rejected because of a client error.
+        """`address` is the address that clients connect to. Without `authenticate`, every client is
+        accepted. Without `authorization`, clients may do anything. `log` is called for each request
+        that is rejected because of a client error.
         """
         self.client = client
         self.store = client.store
@@ -84,7 +84,7 @@ class BrokerService:
         await self.ownership.register()
 
     async def close(self) -> None:
-        # Set this first, so that no lookup directs a client to this broker.
+        # Set this first, so that no lookup sends a client to this broker.
         self._is_closing = True
         await self.ownership.unregister()
         await asyncio.gather(*map(self.unload_bundle, self.ownership.owned))
@@ -102,8 +102,8 @@ class BrokerService:
     # Lookup
 
     async def look_up(self, topic: str, *, authoritative: bool) -> tuple[BrokerAddress, bool]:
-        """Return the broker that serves the topic and True, or the broker that should own the topic
-        and False.
+        """Return the broker that serves the topic, and True. If no broker serves it, return the
+        broker that should own it, and False.
 
         If `authoritative` is set and no broker owns the topic, this broker acquires it. Raises
         `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
@@ -127,8 +127,8 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        If `create` is set and the configuration allows it, this creates a missing topic that is
-        named like a partition, and a missing partitioned topic if `defaultNumPartitions` is above
+        If `create` is set and the configuration allows it, create a missing topic that is named
+        like a partition, and create a missing partitioned topic if `defaultNumPartitions` is above
         0. Any other missing topic is created when a client opens it. Raises `BrokerError` if the
         topic or its namespace does not exist.
         """
@@ -152,7 +152,7 @@ class BrokerService:
         return 0
 
     async def create(self, name: str) -> None:
-        """Create an empty topic unless it already exists."""
+        """Create an empty topic, unless it already exists."""
         await namespace_policies(self.store, namespace_of(name))
         with suppress(NodeExistsError):
             await self.store.create(managed_ledger_path(name), b"")
@@ -165,10 +165,10 @@ class BrokerService:
         return [task.result() for task in opened if task.done() and task.exception() is None]
 
     async def topic(self, name: str) -> BrokerTopic:
-        """Return the topic; open it if necessary.
+        """Return the topic. Open it if necessary.
 
-        Raises `BrokerError` if another broker serves it or it must not be opened, and the errors of
-        `BrokerTopic.open` if it cannot be opened.
+        Raises `BrokerError` if another broker serves it or if it must not be opened. Raises the
+        errors of `BrokerTopic.open` if it cannot be opened.
         """
         name = full_topic_name(name)
         await self._ensure_owned(name)
@@ -178,7 +178,7 @@ class BrokerService:
         if opening is None:
             opening = asyncio.get_running_loop().create_task(self._open(name))
             self._topics[name] = opening
-        # Other clients may be waiting for the same task, so cancelling one must not interrupt it.
+        # Other clients may be waiting for this task, so cancelling one must not interrupt it.
         topic = await asyncio.shield(opening)
         topic.check_open()
         return topic
@@ -195,7 +195,7 @@ class BrokerService:
         return None
 
     async def unload(self, name: str) -> None:
-        """Close a topic; the next request reopens it."""
+        """Close a topic. The next request reopens it."""
         opening = self._topics.get(name)
         if opening is None:
             return
@@ -204,8 +204,9 @@ class BrokerService:
         self._forget(name, opening)
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
-        """Close the bundle's topics, then release the bundle for other brokers to acquire."""
-        # First, make lookups fail; clients retry them until the bundle is released.
+        """Close the bundle's topics, then release the bundle, so that other brokers can acquire it.
+        """
+        # First, make lookups fail. Clients retry them until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))
         await self.ownership.release(bundle)
@@ -267,7 +268,7 @@ class BrokerService:
     async def _ensure_owned(self, name: str) -> None:
         """Raise `BrokerError` if this broker does not own the topic's bundle.
 
-        If the bundle still belongs to an earlier process with the same address, acquire it.
+        If the bundle still belongs to an earlier process with this broker's address, acquire it.
         """
         if not self.ownership.owns(name) and not await self.ownership.reacquire(name):
             raise _not_served_error(name)
@@ -275,8 +276,8 @@ class BrokerService:
     async def _check_may_open(self, name: str) -> None:
         """Raise `BrokerError` if the topic does not exist and must not be created by opening it.
 
-        A topic that is named like a partition is never created in this way, because the client may
-        not have noticed that the partitioned topic was deleted.
+        A topic that is named like a partition is never created this way, because the client may not
+        have noticed that the partitioned topic was deleted.
         """
         if partition_of(name) >= 0 or not self.config.allow_auto_topic_creation:
             await self.check_exists(name)
@@ -354,7 +355,7 @@ def full_topic_name(topic: str) -> str:
 
 
 def broker_for(topic: str, brokers: Sequence[BrokerAddress]) -> BrokerAddress:
-    """Return the broker that should own a topic; bundles are assigned round-robin."""
+    """Return the broker that should own a topic. Bundles are assigned round-robin."""
     bundle = bundle_of(topic)
     index = bundle.lower // (bundle.upper - bundle.lower)
     return brokers[(zlib.crc32(bundle.namespace.encode()) + index) % len(brokers)]

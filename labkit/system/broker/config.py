@@ -12,7 +12,7 @@ from labkit.system.topic.config import PULSAR_DEFAULTS, ManagedLedgerConfig
 _MAX_PARTITIONS = 10_000
 """Clients open a producer or consumer per partition. Pulsar has no limit by default."""
 _METADATA_SIZE = 10 * 1024
-"""Bytes reserved for metadata: clients compare only the payload with the maximum message size."""
+"""Bytes reserved for metadata, because clients compare only the payload with the maximum size."""
 _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _METADATA_SIZE
 
 
@@ -21,16 +21,19 @@ class BrokerConfig:
     """Settings of a broker, checked against their valid ranges.
 
     If `default_num_partitions` is above 0, a missing topic is created with that many partitions.
-    If `max_num_partitions_per_partitioned_topic` is 0, the maximum is 10,000. A dispatcher retries
-    a failed read with exponential backoff, starting at
+    If `max_num_partitions_per_partitioned_topic` is 0, the maximum is 10,000.
+
+    A dispatcher retries a failed read with exponential backoff, starting at
     `dispatcher_read_failure_backoff_initial_ms`. If `cluster_name` is empty, the metadata store
-    must contain at most one cluster, which the broker joins. If `ttl_duration_default_s` is 0,
-    messages do not expire. Raises `BKIncorrectParameterException` if a value is out of range.
+    must contain at most one cluster, and the broker joins that cluster. If
+    `ttl_duration_default_s` is 0, messages do not expire.
+
+    Raises `BKIncorrectParameterException` if a value is out of range.
     """
 
     cluster_name: str = setting("", "clusterName")
 
-    # A message of this size must fit into an entry together with its metadata.
+    # A message of this size, with its metadata, must fit into an entry.
     max_message_size: int = setting(
         _MAX_MESSAGE_SIZE, "maxMessageSize", at_least=1, at_most=_MAX_MESSAGE_SIZE
     )

@@ -22,7 +22,7 @@ def no_partitioned_topic_error(topic: str) -> BrokerError:
 
 
 def code_of(error: LabkitError) -> ServerError:
-    """Return the error code; if it is retriable, the client looks the topic up again."""
+    """Return the error code. If it is retriable, the client looks the topic up again."""
     if isinstance(error, BrokerError):
         return error.code
     if isinstance(error, InvalidNameError):

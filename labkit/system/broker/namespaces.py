@@ -1,7 +1,7 @@
 """Lists a namespace's topics, so that clients can subscribe to topics by pattern.
 
-As in Pulsar, a partitioned topic is listed as its individual partitions; clients strip the suffix.
-Names that begin with two underscores belong to system topics.
+As in Pulsar, a partitioned topic is listed as its individual partitions, and clients remove the
+suffix. Names that begin with two underscores belong to system topics.
 
 In Pulsar: `broker/namespace/NamespaceService.java` (`getListOfPersistentTopics`).
 """

@@ -1,18 +1,18 @@
-"""Topic ownership: each bundle of topics is owned by one broker through an ephemeral node.
+"""Topic ownership: one broker owns each bundle of topics, by means of an ephemeral node.
 
     /loadbalance/brokers/<host:port>               a running broker and its addresses
     /namespace/<tenant>/<namespace>/0x..._0x...    the owner of the topics whose names hash into
                                                    this range
 
 The topic names of a namespace are hashed with CRC32 onto a ring, which is divided into equal
-bundles. A broker that receives a lookup for a topic without an owner acquires the topic's whole
-bundle; other brokers then redirect clients to it. Bundles are never split or moved.
+bundles. If a broker receives a lookup for a topic without an owner, it acquires the topic's whole
+bundle, and other brokers then redirect clients to it. Bundles are never split or moved.
 
 Ownership is a hint, not a lock. A broker whose session has expired still believes for a while that
 it owns bundles that another broker has acquired, and may keep adding entries. Topics stay
-consistent because each ledger has a single writer: the next owner's recovery fences the last
+consistent because each ledger has a single writer. The next owner's recovery fences the last
 ledger, and the chain's version prevents the old owner from adding another one (`managed_ledger`).
-This module only keeps brokers from fencing each other continually.
+All that this module does is keep brokers from constantly fencing each other.
 
 In Pulsar: `broker/namespace/OwnershipCache.java`, `common/naming/NamespaceBundleFactory.java`,
 `metadata/coordination/impl/ResourceLockImpl.java`.
@@ -59,7 +59,7 @@ class BundleUnloadingError(LabkitError):
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """`broker_id` is `host:port` of the HTTP address; a URL that is not configured is an empty
+    """`broker_id` is `host:port` of the HTTP address. A URL that is not configured is an empty
     string.
     """
 
@@ -72,8 +72,8 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NamespaceBundle:
-    """The topics of a namespace (`tenant/namespace`) whose names hash to `lower` <= hash < `upper`;
-    the last bundle includes `upper`.
+    """The topics of a namespace (`tenant/namespace`) with `lower` <= hash of the name < `upper`.
+    The last bundle includes `upper`.
     """
 
     namespace: str
@@ -96,7 +96,7 @@ def bundle_of(topic: str) -> NamespaceBundle:
 
 
 def encode_owner(owner: BrokerAddress, *, disabled: bool = False) -> bytes:
-    """Encode a bundle's node; `disabled` means that the owner is unloading the bundle."""
+    """Encode a bundle's node. `disabled`: the owner is unloading the bundle."""
     return _encode(
         nativeUrl=owner.service_url,
         nativeUrlTls=owner.service_url_tls,
@@ -144,7 +144,7 @@ class TopicOwnership:
     """One broker's view of bundle ownership. Every call may raise `MetadataUnavailableError`."""
 
     def __init__(self, store: MetadataStore, me: BrokerAddress, recorder: Recorder) -> None:
-        """No other running broker may use the address of `me`, so a node with that address belongs
+        """No other running broker may use the address of `me`. So a node with that address belongs
         to this process, or to a dead one whose session has not expired yet.
         """
         self._store = store
@@ -162,7 +162,7 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """The bundles that this broker owns, is unloading, or has lost without noticing it yet."""
+        """The bundles that this broker owns, is unloading, or does not know that it has lost."""
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
@@ -184,8 +184,8 @@ class TopicOwnership:
         await self._announce()
 
     async def _announce(self) -> None:
-        # An existing node belongs to a dead process, and would vanish when that process's session
-        # expires.
+        # An existing node belongs to a dead process, and would disappear when that process's
+        # session expires.
         path, data = f"{BROKERS}/{self._me.broker_id}", encode_broker(self._me)
         with suppress(NodeExistsError):
             await self._store.create(path, data, ephemeral=True)
@@ -195,11 +195,11 @@ class TopicOwnership:
         await self._store.create(path, data, ephemeral=True)
 
     async def unregister(self) -> None:
-        """Leave the cluster: attract no more clients, and acquire no more bundles."""
+        """Leave the cluster: get no more clients, and acquire no more bundles."""
         self._is_registered = False
         self._is_leaving = True
         async with self._lock:
-            pass  # Wait until a bundle that is being acquired is owned, so that it can be unloaded.
+            pass  # Any bundle that is being acquired is now owned, so it can be unloaded.
         with suppress(NoNodeError):
             await self._store.delete(f"{BROKERS}/{self._me.broker_id}")
 
@@ -225,13 +225,13 @@ class TopicOwnership:
         return _served(bundle, *decode_owner(data))
 
     async def acquire(self, topic: str) -> BrokerAddress:
-        """Acquire the topic's bundle unless another broker owns it, and return the owner."""
+        """Acquire the topic's bundle, unless another broker owns it. Return the owner."""
         bundle = bundle_of(topic)
         async with self._lock:
             while bundle not in self._owned:
                 if self._is_leaving:
                     raise _unloading(bundle, self._me)
-                # If the session expires during the call, the new node is deleted: try again.
+                # If the session expires during the call, the new node is deleted, so retry.
                 session = self._sessions_lost
                 if (other := await self._create_node(bundle)) is not None:
                     return other
@@ -241,12 +241,12 @@ class TopicOwnership:
         return _served(bundle, self._me, not self._owned[bundle])
 
     async def reacquire(self, topic: str) -> bool:
-        """Acquire the topic's bundle if its node already names this broker's address.
+        """Acquire the topic's bundle if its node already contains this broker's address.
 
         Return whether this broker owns the bundle now.
 
-        As long as the node left behind by a dead process with this address exists, other brokers
-        redirect clients to this broker.
+        Such a node was left by a dead process with this address. As long as it exists, other
+        brokers redirect clients to this broker.
         """
         with suppress(BundleUnloadingError):
             owner = await self.owner_of(bundle_of(topic))
@@ -255,13 +255,13 @@ class TopicOwnership:
         return False
 
     async def disable(self, bundle: NamespaceBundle) -> None:
-        """Start unloading a bundle: lookups fail, and no more of its topics are loaded.
+        """Start unloading a bundle: lookups fail, and no more of its topics are opened.
 
-        After this, close the bundle's topics and `release` the bundle.
+        Afterwards, close the bundle's topics and `release` the bundle.
         """
         if bundle in self._owned:
-            # Do this before changing the node, so that this broker immediately stops naming itself
-            # as the owner.
+            # Do this before changing the node, so that this broker immediately stops claiming to be
+            # the owner.
             self._owned[bundle] = False
             async with self._lock:
                 if self._is_given_up(bundle):
@@ -286,8 +286,7 @@ class TopicOwnership:
         return self._owned.get(bundle) is False
 
     async def _mark_disabled(self, bundle: NamespaceBundle) -> None:
-        # If the node cannot be marked, clients are still redirected to this broker, which rejects
-        # them.
+        # If this fails, clients are still redirected to this broker, which rejects them.
         with suppress(NoNodeError, BadVersionError, MetadataUnavailableError):
             data, version = await self._store.get(bundle.path)
             owner, _ = decode_owner(data)
@@ -296,7 +295,7 @@ class TopicOwnership:
                 await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def _create_node(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """Create the bundle's node; return None, or the broker that already owns the bundle."""
+        """Create the bundle's node. Return None, or the broker that already owns the bundle."""
         while True:
             with suppress(NodeExistsError):
                 await self._store.create(bundle.path, encode_owner(self._me), ephemeral=True)

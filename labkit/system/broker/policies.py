@@ -61,7 +61,7 @@ class RetentionPolicies:
 
 @dataclass(frozen=True, slots=True)
 class AuthPolicies:
-    """Permissions; `subscription_roles` lists the only roles that may use a subscription."""
+    """Permissions. `subscription_roles` lists, by subscription, the only roles that may use it."""
 
     on_namespace: ActionsByRole
     on_topics: Mapping[str, ActionsByRole]
@@ -70,7 +70,7 @@ class AuthPolicies:
 
 @dataclass(frozen=True, slots=True)
 class NamespacePolicies:
-    """The policies of a namespace; None stands for a policy that is not set."""
+    """The policies of a namespace; None means that a policy is not set."""
 
     deduplication_enabled: bool | None
     message_ttl_s: int | None
@@ -115,7 +115,7 @@ class NamespacePolicies:
 
 @dataclass(frozen=True, slots=True)
 class TopicPolicies:
-    """The settings of a topic; `message_ttl_ms` is 0 if messages do not expire."""
+    """The settings of a topic. If `message_ttl_ms` is 0, messages do not expire."""
 
     deduplication_enabled: bool
     message_ttl_ms: int
@@ -127,9 +127,9 @@ def policies_path(name: str) -> str:
 
 
 async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
-    """Return the policies of a tenant or namespace, and the version of their znode.
+    """Return the policies of a tenant or namespace, and the version of their node.
 
-    The version is None if there is no znode. Raises `BKMetadataSerializationException`.
+    The version is None if the node does not exist. Raises `BKMetadataSerializationException`.
     """
     path = policies_path(name)
     try:
@@ -140,7 +140,7 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 
 async def read_namespace_policies(store: MetadataStore, namespace: str) -> NamespacePolicies:
-    """Return the policies, even if the namespace does not exist: then none of them is set."""
+    """Return the policies. If the namespace does not exist, none of them is set."""
     stored, _ = await stored_policies(store, namespace)
     return NamespacePolicies.decode(namespace, stored)
 
@@ -166,7 +166,7 @@ async def change_policy(
 ) -> None:
     """Replace a policy with the result of `change`, which is called with the current value.
 
-    None stands for an unset policy. Raises the same exceptions as `namespace_policies` and
+    None means that the policy is not set. Raises the same exceptions as `namespace_policies` and
     `change`.
     """
 
@@ -184,10 +184,10 @@ async def change_policies(
     name: str,
     change: Callable[[dict[str, Any] | None], Mapping[str, Any] | None],
 ) -> None:
-    """Replace a tenant's or namespace's policies with the result of `change`, unless that is None.
+    """Replace a tenant's or namespace's policies with the result of `change`, unless it is None.
 
-    `change` receives the stored policies or None, and is called again if another client has changed
-    them in the meantime.
+    `change` receives the stored policies or None. If another client has changed them in the
+    meantime, `change` is called again.
     """
     while True:
         policies, version = await stored_policies(store, name)
@@ -245,7 +245,7 @@ _EXPECTED: Mapping[type, str] = {
 @dataclass(frozen=True, slots=True)
 class _Object:
     """A JSON object. Its methods return a value, or raise `BKMetadataSerializationException` if the
-    value has another type; null stands for a missing value.
+    value has another type. A null counts as a missing value.
     """
 
     description: str
@@ -256,7 +256,7 @@ class _Object:
 
     def get(self, key: str, kind: type[_Value]) -> _Value | None:
         value = self.fields.get(key)
-        # Compare the types themselves, because a bool is also an int.
+        # Compare the types themselves, because a bool is also an instance of int.
         if value is not None and type(value) is not kind:
             raise self.error(key, _EXPECTED[kind])
         return value

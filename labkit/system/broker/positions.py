@@ -15,7 +15,7 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 
 EARLIEST: Position = NOWHERE
 LATEST: Position = (2**63 - 1, 2**63 - 1)
-"""The message ids that clients send for "the first message" and "after the last message"."""
+"""The message id that clients send for the end of the topic; `EARLIEST` stands for its start."""
 
 
 def first_or_next_free(ledger: ManagedLedger, position: Position) -> Position:
@@ -39,13 +39,13 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
     """Return the first entry published at that time or later, or else the next free position.
 
-    This assumes accurate clocks of the producers, so that entries are sorted by publish time.
+    This assumes that producers have accurate clocks, so that entries are sorted by publish time.
     """
     ledgers = ledger.ledgers
     ends = list(accumulate(link.entry_count for link in ledgers))
-    # Use binary search, because a topic may have millions of entries and each step requires a read.
+    # Use binary search: a topic may have millions of entries, and each step requires a read.
     low, high = 0, ends[-1] if ends else 0
-    # Do not use LATEST: it would skip entries that are stored during the search.
+    # Do not use LATEST, because it would skip entries that are stored during the search.
     position = (ledgers[-1].ledger_id, ledgers[-1].entry_count) if ledgers else EARLIEST
     while low < high:
         middle = (low + high) // 2

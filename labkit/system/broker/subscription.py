@@ -1,4 +1,4 @@
-"""A subscription: a cursor, plus a dispatcher while consumers are connected.
+"""A subscription: a cursor and, while consumers are connected, a dispatcher.
 
 The first consumer determines the subscription's type. Consumers of another type are rejected until
 all consumers have left.
@@ -31,13 +31,13 @@ _MAX_PARTLY_ACKED_BATCHES = 10_000
 """In Pulsar: managedLedgerMaxBatchDeletedIndexToPersist."""
 
 Acknowledgement = tuple[Position, Sequence[int]]
-"""An entry and the bit set of the messages in its batch that remain unacknowledged; if the bit set
-is empty, the whole entry is acknowledged.
+"""An entry, and the bit set of its messages that remain unacknowledged. If the bit set is empty,
+the whole entry is acknowledged.
 """
 
 
 class SubscriptionType(NamedTuple):
-    """The properties that all consumers of a subscription must have in common."""
+    """What all consumers of a subscription must have in common."""
 
     sub_type: CommandSubscribe.SubType
     sticky: bool = False
@@ -109,7 +109,7 @@ class Subscription:
             raise
 
     def probe_consumers(self) -> None:
-        """Disconnect dead clients, whose consumers may keep others from joining."""
+        """Disconnect dead clients, because their consumers may prevent others from joining."""
         for consumer in self.consumers:
             consumer.connection.probe()
 
@@ -155,7 +155,7 @@ class Subscription:
                 if ack_set:
                     self._acknowledge_in_batch(position, ack_set)
         finally:
-            # Even if one of them is rejected, the earlier ones are acknowledged.
+            # Even if one of them is rejected, the ones before it are acknowledged.
             found = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
             if found and self._dispatcher is not None:
                 self._dispatcher.entries_acknowledged(consumer, found)
@@ -190,11 +190,11 @@ class Subscription:
                 f"the subscription {self.name!r} already has {_MAX_PARTLY_ACKED_BATCHES} partly"
                 " acknowledged batches; acknowledge whole batches first",
             )
-        # The client does not send the size of the batch, but it is at most the number of bits.
+        # The client does not send the batch size, but it is at most the number of bits.
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))
 
     async def skip(self, position: Position) -> None:
-        """Durably acknowledge everything up to the position, for an administrator or for expiry."""
+        """Durably acknowledge everything up to the position, for an administrator or expiry."""
         self.cursor.acknowledge_up_to(position)
         if self._dispatcher is not None:
             self._dispatcher.skip()

@@ -45,18 +45,18 @@ _TOPICS = ("/managed-ledgers", "/admin/partitioned-topics")
 _DEFAULT_CLUSTER = "standalone"
 _DEFAULT_NAMESPACE = "public/default"
 _GLOBAL = "global"
-"""Not a cluster: older versions of Pulsar stored the configuration of all clusters there."""
+"""Not a cluster. Older versions of Pulsar stored the configuration of all clusters here."""
 
 TenantInfo = Mapping[str, Any]
 
 
 async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress) -> str:
-    """Return the name of the broker's cluster; create the cluster if the store contains none.
+    """Return the name of the broker's cluster. Create the cluster if the store contains none.
 
     If `wanted` is empty, the broker joins the only existing cluster. When a cluster is created, the
-    tenants and namespaces of existing topics are created as well, because `topic.Topic.create`,
-    which needs no broker, does not store them. Raises `BKIncorrectParameterException` if `wanted`
-    is not one of the existing clusters.
+    tenants and namespaces of existing topics are created, too, because `topic.Topic.create`, which
+    needs no broker, does not store them. Raises `BKIncorrectParameterException` if `wanted` is not
+    one of the existing clusters.
     """
     existing = await clusters(store)
     if existing:
@@ -79,8 +79,8 @@ async def join_cluster(store: MetadataStore, wanted: str, address: BrokerAddress
         "brokerServiceUrlTls": address.service_url_tls,
     }
     data = json.dumps({key: url for key, url in urls.items() if url}).encode()
-    with suppress(NodeExistsError):  # Another broker started at the same time and was faster.
-        # This must be the last step: if it is not reached, the next broker repeats all steps.
+    with suppress(NodeExistsError):  # Another broker that started at the same time was faster.
+        # This must be the last step. If it is not reached, the next broker repeats all steps.
         await store.create(f"{CLUSTERS}/{name}", data)
     return name
 

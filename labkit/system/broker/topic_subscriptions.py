@@ -1,8 +1,8 @@
-"""All subscriptions of a topic: create, join, reset and delete them.
+"""All subscriptions of a topic: creates, joins, resets and deletes them.
 
-A durable subscription exists until a client unsubscribes. A reader's subscription is kept in
-memory and deleted when its consumer leaves, but not when a seek disconnects the consumer, because
-the reader then subscribes again.
+A durable subscription exists until a client unsubscribes. A reader's subscription is kept in memory
+and deleted when its consumer leaves. It is not deleted when a seek disconnects the consumer,
+because the reader then subscribes again.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java` (`subscribe`, `unsubscribe`).
 """
@@ -30,7 +30,7 @@ from labkit.system.topic.producing.deduplication import CURSOR_NAME
 
 
 class TopicSubscriptions:
-    """The subscriptions of one topic; its managed ledger must be open."""
+    """The subscriptions of one topic, whose managed ledger must be open."""
 
     def __init__(self, ledger: ManagedLedger, context: DispatchContext) -> None:
         self._topic = context.topic
@@ -66,7 +66,7 @@ class TopicSubscriptions:
         command: CommandSubscribe,
         on_disconnected: Callable[[int], None],
     ) -> tuple[Subscription, Consumer]:
-        """Add a consumer to the subscription; create the subscription if it does not exist.
+        """Add a consumer to the subscription. Create the subscription if it does not exist.
 
         `on_disconnected` is called with the consumer's id when the broker disconnects it. Raises
         `BrokerError`, and the same exceptions as `ManagedLedger.open_cursor`.
@@ -100,7 +100,7 @@ class TopicSubscriptions:
                 hash_ranges=ranges,
             )
             try:
-                # Since the first check, the topic may have ended or begun to reject clients.
+                # Since the first check, the topic may have ended or started to reject clients.
                 self._check_accepts_clients()
                 subscription.add(consumer, SubscriptionType.of(command))
             finally:
@@ -110,7 +110,7 @@ class TopicSubscriptions:
     async def create(
         self, name: str, position: Position = EARLIEST, properties: Mapping[str, str] | None = None
     ) -> bool:
-        """Create a durable subscription unless it already exists; return whether it was created."""
+        """Create a durable subscription unless it exists. Return whether it was created."""
         async with self._lock:
             self._check_accepts_clients()
             if name in self._by_name:
@@ -146,7 +146,7 @@ class TopicSubscriptions:
     ) -> None:
         """Disconnect the consumers, then mark everything from the position on as unacknowledged.
 
-        `batch` is the size of the batch at the position and the bit set of the messages to deliver.
+        `batch` is the size of the batch at the position, and a bit set of the messages to deliver.
         """
         async with self._lock:
             self._check_open()
@@ -209,7 +209,7 @@ class TopicSubscriptions:
         del self._by_name[subscription.name]
 
     async def close(self) -> None:
-        """Finish a change in progress, then disconnect all consumers; the cursors remain open."""
+        """Finish a change in progress, then disconnect all consumers. The cursors remain open."""
         self._closed = True
         async with self._lock:
             self.disconnect()

@@ -59,14 +59,14 @@ class ConnectedProducer(Protocol):
     connection: ClientConnection
 
     def disconnect(self) -> None:
-        """Disconnect the producer; its client will look the topic up again."""
+        """Disconnect the producer. Its client will look the topic up again."""
 
 
 class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
-    `on_ended` is called if an add fails or another broker fences the ledgers. Subclasses replace
-    the class attributes to plant bugs.
+    `on_ended` is called if an add fails, or if another broker fences the ledgers. Subclasses
+    replace the class attributes to plant bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -119,8 +119,8 @@ class BrokerTopic:
             if policies.deduplication_enabled:
                 deduplication = await cls.deduplication_class.open(ledger, client.recorder)
             elif CURSOR_NAME in ledger.cursors:
-                # If the cursor stayed where it is, it would block trimming, and its sequence ids
-                # would become stale.
+                # If the cursor remained, it would block trimming, and its sequence ids would become
+                # stale.
                 await ledger.delete_cursor(CURSOR_NAME)
         except LabkitError:
             with suppress(LabkitError):
@@ -129,13 +129,13 @@ class BrokerTopic:
         return cls(name, ledger, deduplication, policies, context, on_ended)
 
     def apply(self, policies: TopicPolicies) -> None:
-        """Apply new policies; changes to deduplication take effect when the topic is reopened."""
+        """Apply new policies. Changes to deduplication take effect when the topic is reopened."""
         self.policies = policies
         self.ledger.configure(policies.managed_ledger)
 
     @property
     def is_ended(self) -> bool:
-        """Whether the topic is being closed or has ended."""
+        """Whether the topic is being closed, or has ended."""
         return self._state in (TopicState.CLOSING, TopicState.ENDED)
 
     def reject_clients(self) -> None:
@@ -174,7 +174,7 @@ class BrokerTopic:
         )
 
     async def terminate(self) -> Position:
-        """Store the messages received so far, then seal the topic; return its last position.
+        """Store the messages received so far, then seal the topic. Return its last position.
 
         Producers can no longer register, but consumers can read the remaining messages. Raises
         `BrokerError` if the topic is being closed, and the errors of `ManagedLedger.terminate` if
@@ -194,15 +194,15 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect clients and close the ledgers.
 
-        If another caller has begun to close the topic, wait until that has finished. Raises the
-        errors of `ManagedLedger.close` if the ledger could not be closed.
+        If another caller has begun to close the topic, wait until it is closed. Raises the errors
+        of `ManagedLedger.close` if the ledger could not be closed.
         """
         if self._close_task is None:
             self._state = TopicState.CLOSING
             self.access.close()
             self.publisher.stop()
             self._close_task = asyncio.get_running_loop().create_task(self._close())
-        # Other callers may be waiting for the same task, so cancelling one must not interrupt it.
+        # Other callers may be waiting for this task, so cancelling one must not interrupt it.
         await asyncio.shield(self._close_task)
 
     async def _close(self) -> None:
@@ -216,12 +216,12 @@ class BrokerTopic:
         finally:
             try:
                 await self.ledger.close()
-            finally:  # The topic accepts nothing more, even if closing its ledger failed.
+            finally:  # Even if closing the ledger failed, the topic accepts nothing more.
                 self._state = TopicState.ENDED
                 self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop at once, even during `close`: this broker must not acknowledge anything more."""
+        """Stop at once, even during `close`, because this broker must acknowledge nothing more."""
         if self._state is TopicState.ENDED:
             return
         self._state = TopicState.ENDED

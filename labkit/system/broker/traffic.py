@@ -1,4 +1,4 @@
-"""Counts messages and bytes, and computes their rates per second between the last two updates.
+"""Counts messages and bytes, and computes their rates between the last two updates.
 
 In Pulsar: `pulsar-common/.../stats/Rate.java`.
 """

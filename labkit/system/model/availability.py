@@ -1,8 +1,7 @@
-"""Encodes which entries of a ledger a bookie has, so that an auditor can compare them with the
-metadata.
+"""Encodes which entries of a ledger a bookie has. An auditor compares this with the metadata.
 
-With striping, a bookie has `size` entries in a row out of every `period` entries, so a single group
-of 24 bytes can describe the whole ledger. An irregular gap starts a new group.
+With striping, a bookie has `size` consecutive entries out of every `period`, so a single group of
+24 bytes can describe the whole ledger. An irregular gap starts a new group.
 
 In BookKeeper: `util/AvailabilityOfEntriesOfLedger.java`.
 """
@@ -34,8 +33,8 @@ _LONGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Runs of `size` entries. The first run starts at entry `first`, the next ones start every
-    `period` entries, and the last one starts at entry `last`.
+    """Runs of `size` entries. The first run starts at entry `first`, and the next ones follow every
+    `period` entries. The last one starts at entry `last`.
     """
 
     first: int
@@ -83,7 +82,7 @@ def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
 
 
 def _merge(group: Sequences, run: Sequences) -> Sequences | None:
-    """Append the run to the group; return None if the run does not match the group's pattern."""
+    """Append the run to the group. Return None if it does not match the group's pattern."""
     period = run.first - group.last
     if run.size != group.size or period > _LONGEST or group.period not in (0, period):
         return None

@@ -23,7 +23,7 @@ from labkit.system.model.wire import (
 _REQUEST_ID = struct.Struct(">q")
 _ENTRY_SIZE = struct.Struct(">i")
 _RESPONSE_OVERHEAD = 4 + RESPONSE.size + _REQUEST_ID.size
-"""Bytes of a response frame without entries."""
+"""The size of a response frame without entries."""
 
 
 def encode_batch_read(request: BatchReadRequest) -> bytes:
@@ -32,9 +32,7 @@ def encode_batch_read(request: BatchReadRequest) -> bytes:
 
 
 def room_for(request: BatchReadRequest) -> int:
-    """Return the maximum number of bytes, including length fields, that the entries in the response
-    may take up.
-    """
+    """Return how many bytes the entries in the response may take up, including length fields."""
     return min(request.max_size, MAX_FRAME_SIZE) - _RESPONSE_OVERHEAD
 
 

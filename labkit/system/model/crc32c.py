@@ -1,8 +1,7 @@
 """CRC32C (Castagnoli), the checksum of entries and of messages.
 
-The google-crc32c package computes it with a CPU instruction. In a browser, where this package is
-not available, a lookup table is used; it gives the same result, but is about a thousand times
-slower.
+The google-crc32c package uses a CPU instruction for this. In a browser, where the package is not
+available, a lookup table is used, which gives the same result but is about a thousand times slower.
 """
 
 _POLYNOMIAL = 0x82F63B78

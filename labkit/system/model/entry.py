@@ -1,9 +1,9 @@
 """An entry: the unit that is written, replicated, stored and read.
 
-A client packs a payload once; the same bytes are sent over the wire and stored in the journal and
-the entry log of each bookie in the write set. The digest covers the header and the payload. It is
-computed by the client that writes the entry, checked by clients that read it, and ignored by
-bookies.
+A client packs a payload once. The same bytes are sent over the wire, and stored in the journal and
+the entry log of each bookie in the write set. The digest covers the header and the payload. The
+client that writes the entry computes it, clients that read the entry check it, and bookies ignore
+it.
 
 In BookKeeper: `proto/checksum/DigestManager.java`.
 """
@@ -37,14 +37,13 @@ LAC_HEADER = Layout(
 """Followed by a digest of these 16 bytes."""
 
 NO_ENTRY_ID = -1
-"""As a LastAddConfirmed, this means that no entry is confirmed yet; in a read request, it means the
+"""As a LastAddConfirmed, it means that no entry is confirmed yet. In a read request, it means the
 bookie's last entry of the ledger.
 """
 
 
 MAX_ENTRY_ID = 2**40 - 1
-"""The location of this entry is at offset 8 TiB of the index file; file systems allow files of that
-size.
+"""The location of this entry is at offset 8 TiB of the index file, a size that file systems allow.
 """
 
 
@@ -59,7 +58,7 @@ class DigestType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest algorithm; `compute` returns `size` bytes for a header and a payload."""
+    """A digest algorithm. `compute` returns `size` bytes for a header and a payload."""
 
     type: DigestType
     size: int
@@ -67,15 +66,15 @@ class Digest:
 
 
 def make_digest(digest_type: DigestType, password: bytes) -> Digest:
-    """Return the digest of this type; `password` is used only by HMAC."""
+    """Return the digest of this type. Only HMAC uses the password."""
     if digest_type is DigestType.CRC32C:
         return Digest(digest_type, 4, _crc32c)
     if digest_type is DigestType.CRC32:
         return Digest(digest_type, 8, _crc32)
     if digest_type is DigestType.DUMMY:
         return Digest(digest_type, 0, lambda header, payload: b"")
-    # This key is not the master key, because bookies receive the master key, but must not be able
-    # to compute digests.
+    # This key differs from the master key, because bookies receive the master key, but must not
+    # be able to compute digests.
     key = hashlib.sha1(b"mac" + password).digest()
     return Digest(
         digest_type, 20, lambda header, payload: hmac.digest(key, header + payload, "sha1")
@@ -91,9 +90,7 @@ def _crc32(header: bytes, payload: bytes) -> bytes:
 
 
 def make_master_key(password: bytes) -> bytes:
-    """Return the 20 bytes with which a client proves to a bookie that it knows the ledger's
-    password.
-    """
+    """Return the 20 bytes that prove to a bookie that a client knows the ledger's password."""
     return hashlib.sha1(b"ledger" + password).digest()
 
 
@@ -124,7 +121,7 @@ def pack_entry(
     payload: bytes,
     digest: Digest,
 ) -> bytes:
-    """Like `encode_entry`, but without an `Entry` object, because a writer calls this for each
+    """Like `encode_entry`, but without creating an `Entry`, because a writer calls this for each
     entry.
     """
     header = ENTRY_HEADER.struct.pack(ledger_id, entry_id, last_add_confirmed, length)

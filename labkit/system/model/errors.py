@@ -1,12 +1,11 @@
 """Exception classes.
 
-Clients of a cluster see `BKException` and its subclasses; their names are those of BookKeeper's
-`client/api/BKException.Code`. `BookieException` and its subclasses are raised inside
-a bookie.
+Clients of a cluster see `BKException` and its subclasses, which are named as in BookKeeper's
+`client/api/BKException.Code`. `BookieException` and its subclasses are raised inside a bookie.
 
 The response "no such entry" proves that a bookie does not have an entry (`PROVES_ABSENCE`). The
-response "could not read" does not prove this; if it were treated as proof, data could be lost
-(BookKeeper issue 2908).
+response "could not read" proves nothing, and treating it as proof could lose data (BookKeeper issue
+2908).
 """
 
 
@@ -15,11 +14,11 @@ class LabkitError(Exception):
 
 
 class BKException(LabkitError):
-    """An error that a client of the cluster reports."""
+    """An error that is reported to a client of the cluster."""
 
 
 class BKReadException(BKException):
-    """The bookie could not read the entry: it may or may not exist."""
+    """The bookie could not read the entry, which may or may not exist."""
 
 
 class BKDigestMatchException(BKException):

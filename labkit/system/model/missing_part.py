@@ -1,5 +1,5 @@
-"""The error that is raised if a prerequisite is missing or unsuitable, for example if Java is not
-installed or a port is already in use.
+"""The error for a missing or unsuitable prerequisite: for example, Java is not installed, or a port
+is already in use.
 
 `labkit doctor` prints the same messages, because it calls the same checks.
 """

@@ -1,6 +1,6 @@
 """The network interface: connections that deliver the bodies of frames in order and in batches.
 
-Sending never blocks and never fails: a closed connection discards what is sent.
+Sending never blocks and never fails. A closed connection discards what is sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ class Connection(Protocol):
     def is_writable(self) -> bool:
         """Whether the other end is receiving fast enough.
 
-        If the other end is too slow, this side buffers everything in memory, so before you send
-        large amounts of data, wait until the connection is writable (`when_writable`).
+        If it is not, this side buffers everything in memory. So before you send large amounts of
+        data, wait until the connection is writable (`when_writable`).
         """
 
     def when_writable(self, on_writable: OnWritable) -> None:
@@ -33,7 +33,7 @@ class Connection(Protocol):
     def resume(self) -> None: ...
 
     def close(self) -> None:
-        """Close the connection; `on_close` is called on both ends."""
+        """Close the connection. This calls `on_close` on both ends."""
 
     def when_closed(self, on_close: OnClose) -> None:
         """Call `on_close` once when the connection is closed, in addition to other callbacks."""

@@ -1,5 +1,4 @@
-"""Settings: fields of a frozen dataclass, declared together with their ranges and configuration
-file keys.
+"""Settings: fields of a frozen dataclass, declared with their ranges and configuration file keys.
 
     @dataclass(frozen=True, slots=True)
     class JournalConfig:
@@ -10,8 +9,8 @@ file keys.
             check_ranges(self)
 
 Each key and range is declared once, next to its field. The message of `InvalidSettingException`
-contains the names of fields; code that reads the settings from a file replaces these names with the
-keys used in the file.
+contains field names. Code that reads the settings from a file replaces these names with the keys
+used in the file.
 """
 
 from collections.abc import Mapping
@@ -58,7 +57,7 @@ class Setting:
 
 
 def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
-    """Declare a field of a dataclass; `known` contains values for the fields of `Setting`."""
+    """Declare a field of a dataclass. `known` contains values for the fields of `Setting`."""
     metadata = {_SETTING: Setting(key, **known)}
     return (
         field(metadata=metadata)

@@ -1,8 +1,8 @@
 """BookKeeper's wire protocol, version 2: the requests from clients and the responses from bookies.
 
-A frame is a length (u32) and a body; this module encodes and decodes bodies. A body starts with
-one i32 that combines version, opcode and flags. A response is matched to its request by (ledger,
-entry, opcode).
+A frame consists of a length (u32) and a body. This module encodes and decodes bodies. A body starts
+with one i32 that combines version, opcode and flags. A response is matched to its request by
+ledger, entry and opcode.
 
 In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
 """
@@ -34,7 +34,7 @@ MASTER_KEY_SIZE = 20
 MAX_FRAME_SIZE = 5 * 1024 * 1024
 """The maximum number of bytes, including the length field (`nettyMaxFrameSizeBytes`)."""
 AUTH_DISABLED = "AuthDisabledPlugin"
-"""The plugin name that a bookie without authentication returns."""
+"""The plugin name with which a bookie without authentication responds."""
 
 
 class Opcode(IntEnum):
@@ -139,7 +139,7 @@ class AddBatch(NamedTuple):
 
 
 class ReadRequest(NamedTuple):
-    """A request for an entry; if the flag FENCE is set, the bookie fences the ledger first."""
+    """A request for an entry. If the flag FENCE is set, the bookie fences the ledger first."""
 
     ledger_id: int
     entry_id: int
@@ -162,7 +162,7 @@ class AuthRequest(NamedTuple):
 
 
 class BadRequest(NamedTuple):
-    """An invalid frame; the response to it repeats the frame's header and contains `code`."""
+    """An invalid frame. The response repeats the frame's header and contains `code`."""
 
     head: int
     code: Code
@@ -200,7 +200,7 @@ def encode_add(master_key: bytes, entry: bytes, flags: int = 0) -> bytes:
 
 
 def encode_read(ledger_id: int, entry_id: int, fence_key: bytes = b"", flags: int = 0) -> bytes:
-    """Encode a read request; if it contains a `fence_key`, the bookie fences the ledger first."""
+    """Encode a read request. If it contains a `fence_key`, the bookie fences the ledger first."""
     if not (fence_key or flags):
         plain: bytes = READ_REQUEST.struct.pack(_PLAIN_READ, ledger_id, entry_id)
         return plain
@@ -229,15 +229,14 @@ def encode_bad_request(request: BadRequest) -> bytes:
 def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     """Decode all requests that were received together.
 
-    An add request is put into the batch of an earlier add request if both start with the same
-    bytes, up to the ledger id. It is never moved ahead of a request of another kind.
+    An add request is put into the batch of an earlier add if both start with the same bytes, up to
+    the ledger id. It is never moved ahead of a request of another kind.
     """
     requests: list[Request] = []
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ADD_HEADER_SIZE])
-        # The first bytes are the same as those of the batch's first add, so only the ids need to be
-        # decoded.
+        # The first bytes are the same as in the batch's first add, so only the ids must be decoded.
         if batch is not None and len(body) >= _SMALLEST_ADD:
             # Ids are decoded as unsigned numbers, so a negative id exceeds the limit, too.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
@@ -345,7 +344,7 @@ def error_of(response: Response, bookie: str) -> BKException:
     In BookKeeper: `proto/CompletionValue.java`.
     """
     adding = response.opcode == Opcode.ADD
-    # An unknown code does not prove anything, so it must not be reported as "no such entry".
+    # An unknown code proves nothing, so it must not be reported as "no such entry".
     kind = EXCEPTIONS.get(response.code, BKWriteException if adding else BKReadException)
     meaning = _MEANINGS.get(response.code, f"it failed with code {response.code}")
     verb = "add" if adding else "read"

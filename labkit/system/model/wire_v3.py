@@ -1,8 +1,8 @@
 """BookKeeper's wire protocol, version 3: the bodies of frames are protobuf messages.
 
 Responses are matched by `txnId` instead of by ledger and entry ids. Version 3 also supports adds
-that are acknowledged before they are synced (and a request that syncs them), reads that wait for
-the next entry, the explicit LAC, and queries about a bookie.
+that are acknowledged before they are synced (and a request to sync them), reads that wait for the
+next entry, explicit LACs, and queries about a bookie.
 
 In BookKeeper: `BookkeeperProtocol.proto`, `proto/BookieProtoEncoding.java` (RequestEnDecoderV3).
 """
@@ -71,9 +71,7 @@ def encode_request(
 def encode_response(
     asked: pb.BKPacketHeader, status: pb.StatusCode, part: Message | None = None
 ) -> bytes:
-    """`asked` is the header of the request. If there is no `part`, the response contains only a
-    status.
-    """
+    """`asked` is the request's header. Without a `part`, the response contains only a status."""
     response = pb.Response(status=status)
     header = response.header
     header.version, header.operation = pb.VERSION_THREE, asked.operation
@@ -159,7 +157,7 @@ def _is_valid_add(add: pb.AddRequest) -> bool:
 
 def _is_valid_read(read: pb.ReadRequest) -> bool:
     """Return whether the ids are in range. A request for a piggybacked entry must also contain the
-    LastAddConfirmed that the client knows.
+    client's LastAddConfirmed.
     """
     if read.ledgerId < 0 or read.entryId < NO_ENTRY_ID:
         return False

@@ -51,8 +51,7 @@ class Kind:
 
 
 def validate(event: Event) -> None:
-    """Raise `ValueError` if the kind is unknown or does not allow one of the columns or the detail.
-    """
+    """Raise `ValueError` if the kind is unknown, or does not allow a column or the detail."""
     kind = KINDS.get(event.kind)
     if kind is None:
         raise ValueError(f"unknown kind of event {event.kind!r}")

@@ -1,6 +1,6 @@
 """Dispatch: decides which consumer of a subscription gets which entry, and when.
 
-    consumer        one consumer: its permits and unacknowledged entries
+    consumer        one consumer, with its permits and unacknowledged entries
     entry           a stored entry with its decoded metadata
     dispatcher      base class: reads entries while a consumer can receive more
     single_active   one consumer gets everything in order: the only one (Exclusive), or the first
@@ -9,19 +9,19 @@
         shared      round-robin
         key_shared  by hash range of the key
         waiting     entries to redeliver, and entries that no consumer could receive yet
-        hashes      key hashes, and the consumer that holds the entries of a group
+        hashes      key hashes, and which consumer holds the entries of a group
         delayed     entries that are not due yet
 
 Invariants: A consumer that has no permits, or whose client does not read, receives nothing. In
 `multiple`, it does not block the other consumers, and an entry is pending for at most one consumer.
-Acknowledged entries are never sent. Unacknowledged entries are redelivered when their consumer
-leaves. No unacknowledged entry is ever lost, but acknowledged entries may be redelivered after a
-broker crash, because cursors are stored with a delay.
+Acknowledged entries are never sent, except that they may be redelivered after a broker crash,
+because cursors are stored with a delay. Unacknowledged entries are redelivered when their consumer
+leaves, and none is ever lost.
 
-While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery,
-so it picks the consumer for an entry only after the read.
+While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery.
+So it chooses the consumer for an entry only after the read.
 
-Shared and Key_Shared subscriptions count redeliveries, for the clients' dead letter policies.
-They count the redeliveries that a client has requested, but not those caused by a consumer that has
-left. The counts are kept in memory until the last consumer leaves.
+Shared and Key_Shared subscriptions count redeliveries, because clients need the counts for their
+dead letter policies. Only redeliveries requested by a client are counted, not those caused by
+a consumer that has left. The counts are kept in memory until the last consumer leaves.
 """

@@ -1,9 +1,9 @@
 """One consumer of a subscription: its permits and its unacknowledged entries.
 
-A permit allows the broker to send one message. Every FLOW adds permits, and an entry uses one
-permit for each message that is sent with it, so the number of permits may become negative.
-Acknowledgements do not return permits. A consumer also receives nothing while its connection's send
-buffer is full, because permits limit the number of messages but not their size.
+A permit allows the broker to send one message. Every FLOW command adds permits, and an entry uses
+one permit for each of its messages that is sent, so the number of permits may become negative.
+Acknowledgements do not return permits. Permits limit the number of messages, but not their size. So
+a consumer also receives nothing while its connection's send buffer is full.
 
 In Pulsar: `broker/service/Consumer.java`.
 """
@@ -20,12 +20,12 @@ from labkit.system.topic.chain.ledger_chain import Position
 from labkit.system.topic.cursors.formats import to_java_longs
 
 MAX_UNACKED = 50_000
-"""Maximum number of unacknowledged entries (Pulsar: maxUnackedMessagesPerConsumer)."""
+"""The maximum number of unacknowledged entries (Pulsar: maxUnackedMessagesPerConsumer)."""
 
 
 @dataclass(slots=True, eq=False)
 class Consumer:
-    """A client's consumer; consumers with the lowest `priority` number are preferred."""
+    """A client's consumer. Consumers with the lowest `priority` number are preferred."""
 
     connection: ClientConnection
     consumer_id: int
@@ -37,13 +37,13 @@ class Consumer:
     hash_ranges: Sequence[tuple[int, int]] = ()
     permits: int = field(default=0, init=False)
     pending_acks: dict[Position, int] = field(default_factory=dict, init=False)
-    """Unacknowledged entries with their groups; used only by `multiple`."""
+    """The unacknowledged entries, with their groups; used only by `multiple`."""
     epoch: int = field(default=0, init=False)
     traffic: Traffic = field(default_factory=Traffic, init=False)
     accepts_any_schema: bool = field(default=False, init=False)
     """Whether the schema type is AUTO_CONSUME."""
     is_connected: bool = field(default=True, init=False)
-    """Whether the consumer is still one of its subscription's consumers."""
+    """Whether the consumer still belongs to its subscription."""
     _command: BaseCommand = field(init=False)
     """Reused, because creating a command takes longer than the rest of `send`."""
 
@@ -86,7 +86,7 @@ class Consumer:
         self.connection.send(command)
 
     def disconnect(self) -> None:
-        """Disconnect the consumer; its client will subscribe again."""
+        """Disconnect the consumer. Its client will subscribe again."""
         self.is_connected = False
         self.on_disconnected(self.consumer_id)
         command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)

@@ -1,6 +1,6 @@
 """Entries with delayed delivery, ordered by the time at which they are due.
 
-They are kept only in memory, because a restarted broker reads all unacknowledged entries again.
+They are kept only in memory: a restarted broker reads all unacknowledged entries again.
 
 In Pulsar: `broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 """

@@ -1,9 +1,9 @@
 """The base class of dispatchers: a task that reads entries while consumers have permits.
 
-The task sleeps until something changes (an entry is confirmed, a FLOW arrives, a consumer joins or
-leaves, an entry must be redelivered), then calls `dispatch_some` until there is nothing left to do.
-If an entry cannot be read, the task does not skip it but retries with exponential backoff, or
-earlier if a consumer sends a request.
+The task sleeps until something changes: an entry is confirmed, a FLOW arrives, a consumer joins or
+leaves, or an entry must be redelivered. It then calls `dispatch_some` until there is nothing left
+to do. If an entry cannot be read, the task does not skip it. Instead, it retries with exponential
+backoff, or earlier if a consumer sends a request.
 
 In Pulsar: `AbstractBaseDispatcher.java`, `PersistentDispatcherMultipleConsumers.readMoreEntries`.
 """
@@ -29,7 +29,7 @@ MAX_READ_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """The context shared by all dispatchers of a topic; `topic` is the topic's full name."""
+    """What all dispatchers of a topic share; `topic` is the topic's full name."""
 
     topic: str
     wall_clock_ms: Callable[[], int]
@@ -39,13 +39,13 @@ class DispatchContext:
 
 
 def after(position: Position) -> Position:
-    """Return the next position; for (L, -1), this is the position of ledger L's first entry."""
+    """Return the next position. For (L, -1), return the position of ledger L's first entry."""
     ledger_id, entry_id = position
     return ledger_id, entry_id + 1
 
 
 class Dispatcher:
-    """Sends entries to a subscription's consumers; exists only while consumers are connected."""
+    """Sends entries to a subscription's consumers. It exists only while consumers are connected."""
 
     def __init__(
         self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
@@ -73,7 +73,8 @@ class Dispatcher:
         self.wake()
 
     def skip(self) -> None:
-        """Continue after the mark-delete position, which an administrator or expiry has moved."""
+        """Continue after the mark-delete position, because an administrator or expiry has moved it.
+        """
         self.next_position = max(self.next_position, after(self.cursor.mark_delete))
         self.wake()
 
@@ -93,11 +94,11 @@ class Dispatcher:
         raise NotImplementedError
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position], epoch: int) -> None:
-        """Redeliver these entries of the consumer; an empty list means all of its entries."""
+        """Redeliver these entries of the consumer, or all of its entries if the list is empty."""
         raise NotImplementedError
 
     async def dispatch_some(self) -> bool:
-        """Read and send some entries; return whether there may be more to do immediately."""
+        """Read and send some entries. Return whether there may be more to do immediately."""
         raise NotImplementedError
 
     async def _run(self) -> None:
@@ -120,7 +121,7 @@ class Dispatcher:
             explanation=str(error),
             seconds=pause_s,
         )
-        # Earlier requests led to the failed read, so only a later one ends the pause.
+        # Earlier requests have led to the failed read, so only a later one ends the pause.
         self._retry_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
@@ -143,8 +144,8 @@ class Dispatcher:
         return entries
 
     def _discard(self, corrupt: Sequence[MessageEntry]) -> None:
-        """Acknowledge entries that no client can decode: Pulsar's C++ client would disconnect, and
-        receive them again when it has reconnected.
+        """Acknowledge entries that no client can decode. Otherwise, Pulsar's C++ client would
+        disconnect, reconnect, and receive them again.
         """
         self.cursor.acknowledge([entry.position for entry in corrupt])
         for entry in corrupt:

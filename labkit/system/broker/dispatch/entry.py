@@ -1,9 +1,9 @@
 """A stored entry with its decoded metadata.
 
-No client can receive an entry whose metadata cannot be decoded, so dispatchers acknowledge such an
-entry instead of sending it.
+No client can decode an entry if the broker cannot decode its metadata. So dispatchers acknowledge
+such an entry instead of sending it.
 
-The bytes are sent to consumers as they were stored, but without the broker's own metadata prefix.
+Consumers receive the bytes as they were stored, without the broker's own metadata prefix.
 
 In Pulsar: `AbstractBaseDispatcher.filterEntriesForConsumer`, `common/protocol/Commands.java`.
 """
@@ -19,7 +19,7 @@ from labkit.system.topic.messages import decode_metadata, strip_broker_metadata
 
 @dataclass(frozen=True, slots=True)
 class MessageEntry:
-    """`data` is the part of a MESSAGE frame after the command; if its metadata cannot be decoded,
+    """`data` is the part of a MESSAGE frame after the command. If its metadata cannot be decoded,
     `error` is set, and the entry counts as one message without metadata.
     """
 

@@ -11,7 +11,7 @@ HASH_COUNT = 65_536
 _WORD = 0xFFFFFFFF
 _CACHED_BYTES = 256
 _HASHED_BYTES = 16 * 1024
-"""Only this prefix of a longer key is hashed: hashing several megabytes would take seconds, during
+"""Only this prefix of a longer key is hashed. Hashing several megabytes would take seconds, during
 which no other client is served.
 """
 
@@ -27,7 +27,7 @@ def _hash(key: bytes) -> int:
 
 
 cached_hash = lru_cache(maxsize=100_000)(_hash)
-"""For keys of at most 256 bytes, because most keys recur."""
+"""Caches hashes for keys of at most 256 bytes, because most keys recur."""
 
 
 def murmur3_32(data: bytes) -> int:

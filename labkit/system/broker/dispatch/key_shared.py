@@ -3,8 +3,8 @@
     key -> hash (Murmur3, 0 to 65535) -> the consumer whose range contains the hash
 
 Ranges move when consumers join or leave. To preserve the order within a key, at most one consumer
-holds unacknowledged entries with a given hash: after a range has moved, its new owner waits until
-the old owner has no more unacknowledged entries with that hash.
+holds unacknowledged entries with a given hash. So when a range moves, its new owner waits until the
+old owner has no more unacknowledged entries with that hash.
 
 In Pulsar: `broker/service/HashRangeAutoSplitStickyKeyConsumerSelector.java`,
 `HashRangeExclusiveStickyKeyConsumerSelector.java`, `DrainingHashesTracker.java`.
@@ -27,7 +27,7 @@ from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, ServerError
 def sticky_key(metadata: MessageMetadata) -> bytes:
     """Return the ordering key, or else the partition key.
 
-    Entries without a key are spread over the consumers by producer name and sequence id.
+    Entries without a key are distributed by producer name and sequence id.
     """
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
@@ -38,7 +38,7 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
         try:
             return base64.b64decode(key, validate=True)
         except binascii.Error:
-            pass  # The raw bytes identify the key just as well.
+            pass  # The raw bytes are just as good an identifier.
     return key
 
 
@@ -82,7 +82,7 @@ class AutoSplitRanges:
 
 
 class StickyRanges:
-    """Assigns the ranges that consumers request; these ranges must not overlap."""
+    """Assigns to each consumer the ranges that it requests, which must not overlap."""
 
     def __init__(self) -> None:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
@@ -116,9 +116,9 @@ class StickyRanges:
 
 
 class KeySharedSelector:
-    """Selects the consumer whose range contains a hash; the group of an entry is its key's hash.
+    """Selects the consumer whose range contains a hash. The group of an entry is its key's hash.
 
-    Without `keeps_order`, the new owner of a range does not wait for the old one.
+    Without `keeps_order`, a range's new owner does not wait for the old one.
     """
 
     def __init__(self, ranges: AutoSplitRanges | StickyRanges, *, keeps_order: bool) -> None:
@@ -130,7 +130,7 @@ class KeySharedSelector:
         self._ranges.add(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer; `entry_released` must be called for each entry that it held."""
+        """Remove a consumer. Call `entry_released` for each entry that it held."""
         self._ranges.remove(consumer)
 
     def group_of(self, metadata: MessageMetadata) -> int:

@@ -1,18 +1,18 @@
 """Distributes entries to the consumers of a Shared or Key_Shared subscription.
 
-Until it is acknowledged, an entry is in one of these states:
+Until it has been acknowledged, an entry is in one of these states:
 
     unread      after the read position
-    delayed     its delivery time has not come yet
+    delayed     before its delivery time
     waiting     to be delivered or redelivered as soon as a consumer can receive it
     pending     sent to a consumer that has not acknowledged it yet
 
-A negative acknowledgement moves an entry from pending to waiting, and so does the disconnection of
-its consumer. Waiting entries take precedence over unread ones.
+A negative acknowledgement moves an entry from pending to waiting. So does the disconnection of its
+consumer. Waiting entries take precedence over unread ones.
 
 The selector (`shared` or `key_shared`) assigns each entry to a group, and chooses the consumer for
-each group. If key order is preserved, an entry waits as long as an earlier entry of its group is
-waiting.
+each group. If the order within keys is preserved, an entry waits while an earlier entry of its
+group is waiting.
 
 In Pulsar: `PersistentDispatcherMultipleConsumers.java`,
 `PersistentStickyKeyDispatcherMultipleConsumers.java`, `MessageRedeliveryController.java`.
@@ -39,12 +39,12 @@ from labkit.system.topic.cursors.cursor import ManagedCursor
 from labkit.system.topic.managed_ledger import ManagedLedger
 
 MAX_WAITING = 200_000
-"""While this many entries are waiting, no unread ones are read (Pulsar:
-keySharedLookAheadMsgInReplayThresholdPerSubscription, 20,000). A waiting entry uses 150 to 320
-bytes of memory and does not slow down dispatch.
+"""While this many entries are waiting, no unread entries are read. (Pulsar's default is 20,000:
+keySharedLookAheadMsgInReplayThresholdPerSubscription.) A waiting entry uses 150 to 320 bytes of
+memory and does not slow down dispatch.
 """
 MAX_DUE_PER_TURN = 1000
-"""At most this many delayed entries per turn, so that they cannot starve other clients."""
+"""The maximum number of delayed entries per turn, so that they cannot starve other clients."""
 
 
 class MultipleConsumersDispatcher(Dispatcher):
@@ -76,7 +76,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove a consumer and redeliver its entries, without increasing redelivery counts."""
+        """Remove a consumer, and redeliver its entries without increasing redelivery counts."""
         self.consumers.remove(consumer)
         self._selector.remove(consumer)
         self.waiting.update_all_receivers()
@@ -95,7 +95,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         super().skip()
 
     def entries_acknowledged(self, consumer: Consumer, positions: Sequence[Position]) -> None:
-        """Record acknowledgements, including those of entries sent to other consumers."""
+        """Record acknowledgements. The entries may have been sent to other consumers."""
         for position in positions:
             # Try this consumer first, because consumers mostly acknowledge their own entries.
             for holder in (consumer, *self.consumers):
@@ -106,7 +106,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def _forget(self, position: Position) -> None:
-        """Forget an entry that is not pending, because it was acknowledged or trimmed."""
+        """Forget an entry that is not pending, because it has been acknowledged or trimmed."""
         self.waiting.discard(position)
         self._redeliveries.pop(position, None)
 
@@ -151,16 +151,16 @@ class MultipleConsumersDispatcher(Dispatcher):
             if position in entries:
                 self._send_or_wait(entries[position], group)
             elif read and position > read[-1].position:
-                self.waiting.add(position, group)  # The read reached its size limit first.
+                self.waiting.add(position, group)  # The read was full before this entry.
             else:
-                self._forget(position)  # Anything else that was not returned has been trimmed.
+                self._forget(position)  # All other missing entries have been trimmed.
         return True
 
     def _capacity(self) -> dict[Receiver, int]:
         """Return how many waiting entries to read for each receiver.
 
-        The permits are counted for each consumer and again for ANY_CONSUMER. This may pop too many
-        entries, which is harmless: `_send_or_wait` lets them wait again.
+        The permits of each consumer are counted twice: for the consumer, and for ANY_CONSUMER. So
+        too many entries may be popped, which is harmless: `_send_or_wait` makes them wait again.
         """
         ready = [consumer for consumer in self.consumers if consumer.can_receive()]
         capacity: dict[Receiver, int] = {

@@ -1,8 +1,8 @@
-"""Shared: entries are distributed round-robin over the consumers that can receive more.
+"""Shared: entries are distributed round-robin among consumers that can receive more.
 
-Consumers with the best priority (the lowest number) come first; the others get only the entries
-that these consumers cannot receive. All chunks of a large message go to one consumer, because
-otherwise no consumer could reassemble the message.
+Consumers with the best priority (the lowest number) are served first. The others get only the
+entries that these consumers cannot receive. All chunks of a large message are sent to one consumer,
+because otherwise no consumer could reassemble the message.
 
 In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsumerAssignor.java`.
 """
@@ -14,7 +14,7 @@ from labkit.system.broker.dispatch.waiting import Receiver, Receivers
 from labkit.system.model.proto.pulsar_pb2 import MessageMetadata
 
 _NO_GROUP = -1
-"""The group of all entries that are not chunks; any consumer may receive them."""
+"""The group of all entries that are not chunks. Any consumer may receive them."""
 
 
 class SharedSelector:
@@ -31,7 +31,7 @@ class SharedSelector:
         self._round_robin.remove(consumer)
 
     def group_of(self, metadata: MessageMetadata) -> int:
-        """Return a hash of the large message that a chunk belongs to; keys are ignored."""
+        """Return a hash of the large message to which a chunk belongs. Keys are ignored."""
         if metadata.num_chunks_from_msg <= 1:
             return _NO_GROUP
         return hash_of_key(bytes_of(metadata.uuid))

@@ -4,11 +4,11 @@
     Failover     allows several, one of which is active; when it leaves, the next one takes over
 
 Failover sorts its consumers by priority (the lowest number first), then by name. The partitions of
-a topic are spread over the consumers with the best priority: if there are three, the second one is
-active for partitions 1, 4 and 7. For a topic without partitions, the first consumer is active
-(newer versions of Pulsar choose it by the topic's hash).
+a topic are distributed over the consumers with the best priority. If there are three, for example,
+the second one is active for partitions 1, 4 and 7. For a topic without partitions, the first
+consumer is active. (Newer versions of Pulsar choose it by the topic's hash.)
 
-The dispatcher does not track the entries that it has sent, so a consumer that becomes active or
+The dispatcher does not track which entries it has sent. So a consumer that becomes active or
 requests redelivery receives all unacknowledged entries. Redelivery counts stay 0, as in Pulsar.
 
 In Pulsar: `AbstractDispatcherSingleActiveConsumer.java` (`addConsumer`,
@@ -75,7 +75,7 @@ class SingleActiveDispatcher(Dispatcher):
             self._rewind()
 
     def _update_active(self) -> bool:
-        """Select the active consumer; return whether it has changed."""
+        """Select the active consumer. Return whether it has changed."""
         active = choose_active(self.consumers, self._partition) if self.consumers else None
         if active is self._active:
             return False
@@ -98,7 +98,7 @@ class SingleActiveDispatcher(Dispatcher):
         rewinds = self._rewinds
         wanted = self.entries_for_permits(consumer.permits)
         entries = await self.read_entries(self.next_position, wanted)
-        # Sending entries that were read before a rewind would break the order.
+        # Do not send entries that were read before a rewind, because that would break the order.
         if rewinds != self._rewinds:
             return True
         for entry in entries:

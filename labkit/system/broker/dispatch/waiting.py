@@ -3,8 +3,8 @@
     receiver    one consumer, any consumer, or no consumer for now
     group       entries with the same receiver, ordered by position
 
-When the receiver of a group changes, the group moves to another queue, so no call scans the waiting
-entries. The queues are heaps; stale items stay in them until they reach the top.
+When the receiver of a group changes, the group moves to another queue. So no call has to scan the
+waiting entries. The queues are heaps; stale items remain in them until they reach the top.
 
 In Pulsar: `MessageRedeliveryController.java`.
 """
@@ -24,7 +24,7 @@ class Receivers(Enum):
 
 
 Receiver: TypeAlias = Consumer | Receivers
-"""The receiver of a group's entries, whether or not it can receive an entry now."""
+"""Which consumer gets a group's entries, whether or not it can receive one now."""
 
 
 class WaitingEntries:
@@ -35,10 +35,10 @@ class WaitingEntries:
         self._receiver_of = receiver_of
         self._group_of: dict[Position, int] = {}
         self._entries: dict[int, list[Position]] = {}
-        """A heap for each group; positions after the first may have been discarded."""
+        """A heap for each group, in which only the first position is certain not to be stale."""
         self._receivers: dict[int, Receiver] = {}
         self._queues: dict[Receiver, list[tuple[Position, int]]] = {}
-        """A heap for each receiver: its groups, ordered by their earliest waiting positions."""
+        """For each receiver, a heap of its groups, ordered by their earliest waiting positions."""
 
     def __len__(self) -> int:
         return len(self._group_of)
@@ -67,8 +67,8 @@ class WaitingEntries:
     def pop_ready(self, capacity: Mapping[Receiver, int], span: int) -> list[tuple[Position, int]]:
         """Remove and return the first entries that receivers have room for, with their groups.
 
-        All of these entries are in one ledger, and their ids differ by less than `span`, so that a
-        single read can fetch them all.
+        All of these entries are in one ledger, and their ids differ by less than `span`, so one
+        read can fetch them all.
         """
         receivers, remaining = list(capacity), list(capacity.values())
         heads = [

@@ -5,5 +5,5 @@
     consumers        SUBSCRIBE, FLOW, ACK and related commands
     schema_requests  reads and registers schemas
 
-Handlers store nothing themselves: they call the topic. Read `producers` and `consumers` first.
+Handlers store nothing themselves, but call the topic. Read `producers` and `consumers` first.
 """

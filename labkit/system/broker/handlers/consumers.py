@@ -1,13 +1,13 @@
 """Handlers for consumer commands.
 
     SUBSCRIBE    -> SUCCESS; then FLOW grants permits and MESSAGE delivers
-    ACK          acknowledges entries or messages of batches; gets a response only on request
+    ACK          acknowledges entries or messages of batches; a response is sent only on request
     REDELIVER    a negative acknowledgement, an acknowledgement timeout or an explicit request
     SEEK         -> CLOSE_CONSUMER to all consumers, then SUCCESS; the consumers subscribe again
     UNSUBSCRIBE  -> SUCCESS, and the subscription is deleted
 
-A seek sends CLOSE_CONSUMER before SUCCESS, because a client that stays connected clears its receive
-queue without returning the permits and would therefore receive nothing more.
+A seek sends CLOSE_CONSUMER before SUCCESS. A client that stayed connected would clear its receive
+queue without returning the permits, and would therefore receive nothing more.
 
 In Pulsar: `broker/service/ServerCnx.java`.
 """
@@ -42,7 +42,7 @@ from labkit.system.trace.events import Fields
 
 _MAX_HASH_RANGES = 1000
 _MAX_ACK_SET_WORDS = 1024
-"""Maximum number of 64-bit words in the acknowledgement of a batch, one bit per message."""
+"""The maximum number of 64-bit words in the acknowledgement of a batch, one bit per message."""
 
 
 class AttachedConsumer(NamedTuple):
@@ -60,7 +60,7 @@ class Consumers:
         self._connection = connection
         self._consumers_by_id: dict[int, AttachedConsumer] = {}
         self._pending_subscribes: dict[int, int] = {}
-        """The request id of the latest pending SUBSCRIBE of each consumer."""
+        """For each consumer, the request id of its latest pending SUBSCRIBE."""
         connection.register_handlers(
             {
                 BaseCommand.SUBSCRIBE: self._subscribe,
@@ -88,7 +88,7 @@ class Consumers:
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
         """Forget the consumer, unless it is a reader on an open topic.
 
-        After a seek, a reader subscribes again. If it leaves before that, its subscription must be
+        A reader subscribes again after a seek. If it leaves before that, its subscription must be
         deleted.
         """
         attached = self._consumers_by_id[consumer_id]
@@ -96,7 +96,7 @@ class Consumers:
             del self._consumers_by_id[consumer_id]
 
     def _connected(self, consumer_id: int) -> AttachedConsumer | None:
-        """Return None if the consumer does not exist, or was disconnected by a seek."""
+        """Return None if the consumer does not exist or was disconnected by a seek."""
         attached = self._consumers_by_id.get(consumer_id)
         return attached if attached is not None and attached.consumer.is_connected else None
 
@@ -129,7 +129,7 @@ class Consumers:
             )
         if len(self._consumers_by_id) + len(self._pending_subscribes) >= MAX_PER_CONNECTION:
             raise too_many_error(self._consumers_by_id, "consumers")
-        # Register this before the first await, because a CLOSE_CONSUMER may already have arrived.
+        # Do this before the first await, because a CLOSE_CONSUMER may already have arrived.
         self._pending_subscribes[command.subscribe.consumer_id] = command.subscribe.request_id
         return self._handle_subscribe(command.subscribe)
 
@@ -162,7 +162,7 @@ class Consumers:
                 attached.leave()  # The client has withdrawn the request.
                 return
             if (before := self._consumers_by_id.get(request.consumer_id)) is not None:
-                before.leave()  # A reader that was disconnected by a seek.
+                before.leave()  # This is a reader that a seek has disconnected.
             self._consumers_by_id[request.consumer_id] = attached
         self._send_success(request.request_id)
         self._consumers_by_id[request.consumer_id].subscription.notify_if_end_reached()
@@ -192,7 +192,7 @@ class Consumers:
             self._connection.send(reply)
 
     def _record_discarded(self, attached: AttachedConsumer, request: CommandAck) -> None:
-        """Record that the client discarded a corrupt message; its application sees only a gap."""
+        """Record that the client discarded a corrupt message. Its application sees only a gap."""
         recorder = self._broker.client.recorder
         fields = Fields(
             topic=attached.topic.name,

@@ -1,7 +1,7 @@
 """Handlers for producer commands, which register producers, store messages and send receipts.
 
-When a send fails, the producer is closed immediately and its client is notified; the client then
-registers the producer again and resends every message for which it has no receipt. Messages that
+When a send fails, the producer is closed immediately and its client is notified. The client then
+registers the producer again, and resends every message for which it has no receipt. Messages that
 the client sent before the notification arrived are ignored, so no message overtakes another.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/ServerCnx.java`.
@@ -51,7 +51,7 @@ from labkit.system.topic.producing.deduplication import MAX_SEQUENCE_ID, complet
 from labkit.system.topic.producing.publishing import ProducerBusyError, Send
 
 _NOT_REPLICATED = "__local__"
-"""The cluster name that clients send for "do not replicate"."""
+"""The cluster name that clients send to mean "do not replicate"."""
 
 
 class Producers:
@@ -73,7 +73,7 @@ class Producers:
     def _register(self, command: BaseCommand, _: bytes) -> Awaitable[None]:
         if len(self.producers_by_id) + len(self.pending_registrations) >= MAX_PER_CONNECTION:
             raise too_many_error(self.producers_by_id, "producers")
-        # Register this before the first await, because a CLOSE_PRODUCER may already have arrived.
+        # Do this before the first await, because a CLOSE_PRODUCER may already have arrived.
         return ProducerRegistration(self, command.producer).run()
 
     def _send(self, command: BaseCommand, message: bytes) -> None:
@@ -98,7 +98,7 @@ class Producers:
         self.connection.send(BaseCommand(type=BaseCommand.SUCCESS, success=success))
 
     def _on_connection_closed(self) -> None:
-        # Iterate over copies, because `cancel` and `leave` remove the item from its dictionary.
+        # Iterate over copies, because `cancel` and `leave` remove items from the dictionaries.
         for registration in list(self.pending_registrations.values()):
             registration.cancel()
         for producer in list(self.producers_by_id.values()):
@@ -127,7 +127,7 @@ class Producer:
         self._settled: asyncio.Future[None] | None = None
         self._has_left = False
         self._refusal: BaseCommand | None = None
-        # Reuse one command for all receipts: creating one is four times slower than reusing it.
+        # Reuse one command for all receipts, because creating one takes four times as long.
         self._receipt = BaseCommand(type=BaseCommand.SEND_RECEIPT)
         self._receipt.send_receipt.producer_id = producer_id
         topic.producers[self.name] = self
@@ -182,7 +182,7 @@ class Producer:
         return [name for name in map(text_of, replication_clusters(message)) if name not in here]
 
     def leave(self) -> None:
-        """Free the producer's name; pending messages are still stored, but get no receipts."""
+        """Free the producer's name. Pending messages are still stored, but get no receipts."""
         if not self._has_left:
             self._has_left = True
             self.publication.detach()
@@ -223,7 +223,7 @@ class Producer:
         self._send_refusal()
 
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
-        """Reject a message and close the producer once all earlier receipts have been sent.
+        """Reject a message, and close the producer once all earlier receipts have been sent.
 
         If the client got the rejection earlier, it would resend the message instead of dropping it.
         """
@@ -251,10 +251,11 @@ class Producer:
 
 
 class ProducerRegistration:
-    """A PRODUCER request until its producer is attached, it fails, or it is cancelled.
+    """A PRODUCER request, until its producer is attached, it fails, or it is cancelled.
 
-    A cancelled request gets no response, because its client has withdrawn it: it has closed the
-    producer or the connection, or has sent another request with the same producer id.
+    A request is cancelled when its client withdraws it: the client closes the producer or the
+    connection, or sends another request with the same producer id. A cancelled request gets no
+    response.
     """
 
     def __init__(self, client: Producers, request: CommandProducer) -> None:
@@ -324,7 +325,7 @@ class ProducerRegistration:
             raise BrokerError(ServerError.ProducerBusy, str(error)) from None
 
     def _send_queued(self, name: str, version: bytes) -> None:
-        """Notify the client that its producer is queued and that a second response will follow."""
+        """Tell the client that its producer is queued, and that another response will follow."""
         self._send_success(producer_name=name, schema_version=version, producer_ready=False)
         self._connection.stop_counting_request()
 
@@ -335,5 +336,5 @@ class ProducerRegistration:
 
     @property
     def _is_pending(self) -> bool:
-        """Whether the request was neither completed nor cancelled."""
+        """Whether the request has been neither completed nor cancelled."""
         return self._client.pending_registrations.get(self._request.producer_id) is self

@@ -50,8 +50,8 @@ async def _get_or_create_schema(
 
 
 async def check_consumer_schema(broker: BrokerService, topic: BrokerTopic, schema: Schema) -> None:
-    """Raise `BrokerError` if the schema is incompatible with the topic's; register it if the topic
-    has no schema and is idle.
+    """Raise `BrokerError` if the schema is incompatible with the topic's schema. If the topic has
+    no schema and is idle, register this one.
     """
     consumers = (
         each for subscription in topic.subscriptions.all for each in subscription.consumers

@@ -1,13 +1,13 @@
-"""Deletes topics so that a rejected request changes nothing and an interrupted one can be repeated.
+"""Deletes topics. A rejected request changes nothing, and an interrupted one can be repeated.
 
     closed      clients can no longer use the topic; without force, a topic in use is not deleted
-    marked      the deletion is now certain (`topic/deletion`); all later steps can be repeated
+    marked      the deletion is now final (`topic/deletion`), and all later steps can be repeated
     deleted     cursors, ledgers, managed ledger, schema
 
-The record of a partitioned topic is first changed to say that the topic is being deleted, so that
-no broker opens a partition. The broker that owns a partition then closes and marks it. Nothing is
-deleted until all partitions are marked: if one of them is in use, all marks are removed. The record
-is deleted last. An interrupted deletion is finished by the next request to delete the topic. If the
+The deletion of a partitioned topic begins by changing its record, which prevents brokers from
+opening partitions. The broker that owns a partition then closes and marks it. Nothing is deleted
+until all partitions are marked. If one of them is in use, all marks are removed. The record is
+deleted last. An interrupted deletion is finished by the next request to delete the topic. If the
 topic is not partitioned, opening it also finishes the deletion.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartitionedTopicAsync`),
@@ -40,8 +40,8 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None:
     """Delete a topic or partition that this broker serves, with its cursors and ledgers.
 
-    Raises `BrokerError` if it has producers or consumers. With `force`, producers and consumers are
-    disconnected, and stored state that cannot be decoded is ignored.
+    Raises `BrokerError` if it has producers or consumers. With `force`, they are disconnected
+    instead, and stored state that cannot be decoded is ignored.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
         raise BrokerError(ServerError.TopicNotFound, f"topic {name} does not exist")
@@ -54,7 +54,7 @@ async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None
 
 @dataclass(frozen=True, slots=True)
 class PartitionedDeletion:
-    """One broker's part in the deletion of a partitioned topic."""
+    """One broker's share of deleting a partitioned topic."""
 
     broker: BrokerService
     topic: str
@@ -100,7 +100,7 @@ class PartitionedDeletion:
 
     async def _stored(self) -> list[str]:
         stored = await topics_of(self.broker.store, namespace_of(self.topic))
-        # Do not trust the partition count: another program may have stored an arbitrary number.
+        # Do not rely on the partition count, because another program may have stored any number.
         partitions = [
             name
             for name in stored
@@ -113,7 +113,7 @@ class PartitionedDeletion:
         try:
             return await is_marked(self.broker.store, partition)
         except DamagedNodeError:
-            return False  # Marking it requires force.
+            return False  # A damaged topic can be marked only with force.
 
 
 async def _close(broker: BrokerService, name: str, *, force: bool) -> None:

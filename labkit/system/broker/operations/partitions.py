@@ -1,9 +1,9 @@
 """Creates topics and partitioned topics, and adds partitions.
 
 Before the partition count is increased, the existing subscriptions are created on the new
-partitions at the earliest position, so that they get every message sent there even if their
-consumers discover the partition much later. No broker opens a new partition before the count
-includes it. An interrupted increase is finished by the next one.
+partitions, at the earliest position. So they get every message sent there, even if their consumers
+discover the partition much later. No broker opens a new partition before the count includes it. An
+interrupted increase is finished by the next one.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalUpdatePartitionedTopicAsync`).
 """
@@ -76,7 +76,7 @@ async def create_partitioned_topic(broker: BrokerService, topic: str, partitions
 
 
 async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
-    """Increase the number of partitions; clients notice within a minute.
+    """Increase the number of partitions. Clients notice this within a minute.
 
     Raises `BrokerError` if the number would not increase, or if a topic has the name of a new
     partition.
@@ -111,8 +111,8 @@ async def _check_may_grow(
             ServerError.NotAllowedError,
             f"{topic} has {record.count} partitions; the number can only be increased",
         )
-    # An interrupted increase may already have created partitions below `max_count`; these are not
-    # conflicts.
+    # An interrupted increase may already have created partitions below `max_count`. These do not
+    # conflict with the new ones.
     new = {partition_name(topic, each) for each in range(record.max_count, partitions)}
     if conflicting := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(
@@ -123,7 +123,7 @@ async def _check_may_grow(
 
 
 async def _subscriptions(store: MetadataStore, partitions: Sequence[str]) -> dict[str, bytes]:
-    """Return the znodes for the durable subscriptions on a new partition, keyed by name."""
+    """Return the nodes for the durable subscriptions on a new partition, keyed by name."""
     found: dict[str, bytes] = {}
     for partition in partitions:
         path = managed_ledger_path(partition)

@@ -1,7 +1,7 @@
 """Topic statistics as JSON, with Pulsar's field names.
 
-Counters start at 0 when the topic is opened. Rates are those of the last completed keep-alive
-interval (`keepAliveIntervalSeconds`). Fields that this broker does not measure are omitted.
+Counters start at 0 when the topic is opened. Rates are from the last complete keep-alive interval
+(`keepAliveIntervalSeconds`). Fields that this broker does not measure are omitted.
 
 In Pulsar: `pulsar-common/.../stats/TopicStatsImpl.java`, `SubscriptionStatsImpl.java`,
 `PersistentTopicInternalStats.java`.
@@ -37,7 +37,7 @@ async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
     times = {}
     if with_earliest_time:
         times = {each.name: await _earliest_time(each, ledger) for each in topic.subscriptions.all}
-    # Do not await anything from here on, so that all numbers reflect the same moment.
+    # Await nothing after this, so that all numbers are from the same moment.
     subscriptions = {
         each.name: _subscription_stats(each, ledger, times.get(each.name, 0))
         for each in topic.subscriptions.all
@@ -132,7 +132,7 @@ def _earliest(times_ms: Iterable[int]) -> int:
 
 
 def size_after(ledgers: Iterable[LedgerInfo], position: Position) -> int:
-    """Estimate the bytes stored after the position, assuming equal entry sizes in each ledger."""
+    """Estimate the bytes stored after the position, using each ledger's average entry size."""
     size = 0
     for each in ledgers:
         if each.ledger_id > position[0]:

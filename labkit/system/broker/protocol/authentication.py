@@ -15,7 +15,7 @@ REFRESH = b"PulsarAuthRefresh"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`expires_at_ms` is in wall-clock time, or None if the identity does not expire."""
+    """`expires_at_ms` is in wall-clock time; None if the identity does not expire."""
 
     role: str
     expires_at_ms: int | None = None
@@ -25,7 +25,7 @@ class Identity:
 
 
 ANONYMOUS = Identity("")
-"""The identity of all clients if authentication is disabled."""
+"""The identity of every client if authentication is disabled."""
 
 Authenticate = Callable[[str, bytes], Identity]
 """Maps an authentication method and its data to an identity, or raises `BrokerError`."""

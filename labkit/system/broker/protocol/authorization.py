@@ -1,8 +1,8 @@
-"""Permissions: superusers may do anything, tenant admins may do anything in their tenant, and other
-roles may do what the namespace's policies grant them.
+"""Permissions: superusers may do anything, tenant admins may do anything in their tenant, and the
+namespace's policies grant permissions to all other roles.
 
     /admin/policies/<tenant>                JSON: adminRoles
-    /admin/policies/<tenant>/<namespace>    JSON: auth_policies, of which labkit uses
+    /admin/policies/<tenant>/<namespace>    JSON: auth_policies, with these fields among others
         namespace_auth                      role -> actions on all topics
         destination_auth                    topic or partition -> role -> actions on it
         subscription_auth_roles             subscription -> the only roles that may use it
@@ -27,7 +27,7 @@ from labkit.system.topic.names import namespace_of, without_partition
 
 PRODUCE, CONSUME = "produce", "consume"
 ACTIONS = (PRODUCE, CONSUME, "functions", "sources", "sinks", "packages")
-"""Pulsar's actions, of which a broker checks only the first two."""
+"""Pulsar's actions. A broker checks only the first two."""
 
 
 class Authorization:
@@ -43,8 +43,7 @@ class Authorization:
     async def check_topic(
         self, role: str, topic: str, actions: Collection[str], subscription: str = ""
     ) -> None:
-        """Check that the role may perform one of the actions, and may use the subscription if one
-        is given.
+        """Check that the role may perform one of the actions and, if given, use the subscription.
 
         `topic` is a full topic name.
         """

@@ -1,9 +1,8 @@
-"""Pauses reading from a client's connection, so that its requests do not pile up in the broker.
+"""Pauses reading from a client's connection, so that requests do not pile up in the broker.
 
 The broker does not read from a connection while too many of its messages are waiting to be stored,
-too many of its requests are in progress, frames already read are waiting for their turn, or the
-client does not read its responses. Reading resumes when every count has dropped to half of its
-limit.
+too many of its requests are in progress, received frames are waiting for their turn, or the client
+does not read its responses. Reading resumes when every count has dropped to half of its limit.
 
 In Pulsar: `maxPendingPublishRequestsPerConnection`, `broker/service/ServerCnxThrottleTracker.java`.
 """
@@ -15,7 +14,7 @@ from labkit.system.model.net import Connection as Wire
 MAX_MESSAGES = 1000
 MAX_BYTES = 64 * 1024 * 1024
 MAX_REQUESTS = 100
-"""Limits per connection; with higher ones, a few clients could keep all others waiting."""
+"""Limits per connection. With higher limits, a few clients could keep all others waiting."""
 
 
 class Backpressure:
@@ -28,8 +27,8 @@ class Backpressure:
         self._is_over_limit = self._frames_are_waiting = False
 
     def add_message(self, size_bytes: int) -> None:
-        """Count a message to be stored. `set_frames_waiting`, which the connection calls after each
-        turn, compares the counts with the limits.
+        """Count a message to be stored. The connection calls `set_frames_waiting` after each turn,
+        which compares the counts with the limits.
         """
         self._messages += 1
         self._bytes += size_bytes
@@ -40,7 +39,7 @@ class Backpressure:
         self.update()
 
     def add_requests(self, count: int) -> None:
-        """Count requests; a negative number subtracts completed ones."""
+        """Count new requests, or completed ones if the number is negative."""
         self._requests += count
         self.update()
 

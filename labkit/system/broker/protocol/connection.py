@@ -1,7 +1,7 @@
-"""A client's connection: dispatches commands to handlers and batches the responses of each turn.
+"""A client's connection: dispatches commands to handlers, and batches the responses of each turn.
 
 `connection_state` defines which commands a client may send in which state. Clients choose the ids
-of their requests, producers and consumers; the ids are valid for one connection.
+of their requests, producers and consumers. An id is valid for one connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
 """
@@ -47,10 +47,10 @@ _VERSION = f"labkit {__version__}"
 _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
 """Without this flag, the Java client never notices new partitions."""
 _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
-"""Message bytes that may be sent in one turn: the size of one read."""
+"""The maximum number of message bytes sent in one turn, which is the size of one read."""
 _MAX_FRAMES_PER_TURN = 256
-"""This many frames take a few milliseconds, during which other clients wait. A lower limit would
-make the batches sent to bookies smaller.
+"""Handling this many frames takes a few milliseconds, during which other clients wait. With a lower
+limit, the batches sent to bookies would be smaller.
 """
 _PROBE_TIMEOUT_S = 5.0
 _MAX_VERSION_LENGTH = 100
@@ -59,7 +59,7 @@ _MAX_MESSAGE_LENGTH = 1000
 Handler = Callable[[BaseCommand, bytes], Awaitable[None] | None]
 """Called with a command and the message that follows it.
 
-If the handler raises a `LabkitError`, the client gets the error as the response to a request; for
+If the handler of a request raises a `LabkitError`, the client gets the error as the response. For
 any other command, the connection is closed. If the handler returns an awaitable, later commands do
 not wait for it.
 """
@@ -68,16 +68,16 @@ Handlers = Mapping[int, Handler]
 ServerHandlers = Mapping[
     int, Callable[[Any, "ClientConnection", BaseCommand, bytes], Awaitable[None] | None]
 ]
-"""Handlers that are also called with the broker and the connection."""
+"""Like `Handlers`, but also called with the broker and the connection."""
 
 _CLIENT_ERRORS = (
     ServerError.InvalidTopicName,
     ServerError.NotAllowedError,
     ServerError.UnsupportedVersionError,
 )
-"""Errors caused by a faulty client; all others are transient or expected."""
+"""Errors caused by a faulty client. All others are transient or expected."""
 MAX_PER_CONNECTION = 10_000
-"""Maximum number of producers, and of consumers: clients have one for each partition."""
+"""The maximum number of producers, and of consumers. Clients have one for each partition."""
 
 
 def too_many_error(existing: Sized, what: str) -> BrokerError:
@@ -137,14 +137,14 @@ class ClientConnection:
     def on_bodies(self, bodies: Sequence[bytes]) -> None:
         if self._state not in (ConnectionState.AWAITS_CONNECT, ConnectionState.REFUSED):
             self._mark_heard()
-        # If a turn is already scheduled, it will handle these frames, too.
+        # If a turn is already scheduled, it will also handle these frames.
         is_first = not self._unhandled_frames
         self._unhandled_frames.extend(bodies)
         if is_first:
             self._handle_frames()
 
     def _handle_frames(self) -> None:
-        """Handle some frames; the rest wait until other connections have had their turn."""
+        """Handle some frames. The others wait until other connections have had their turn."""
         for _ in range(_MAX_FRAMES_PER_TURN):
             if not self._unhandled_frames:
                 break
@@ -185,9 +185,7 @@ class ClientConnection:
         self.backpressure.add_requests(1)
 
     def stop_counting_request(self) -> None:
-        """Exclude the current task's request from the limit, since it is waiting for another
-        client.
-        """
+        """Exclude the current task's request from the limit: it waits for another client."""
         task = asyncio.current_task()
         if task in self._tasks:
             self._uncounted.add(task)
@@ -219,7 +217,7 @@ class ClientConnection:
         self.send(BaseCommand(type=BaseCommand.ERROR, error=error_response))
 
     def error_response(self, error: LabkitError) -> tuple[ServerError, str]:
-        """Return the error code and message for the client; log client errors."""
+        """Return the error code and message for the client. Log client errors."""
         # A message may quote a very long name.
         code, text = code_of(error), str(error)[:_MAX_MESSAGE_LENGTH]
         if code in _CLIENT_ERRORS:
@@ -261,9 +259,9 @@ class ClientConnection:
         return self._identity.role
 
     def check_credentials(self, now_ms: int) -> None:
-        """If the client's token has expired, ask for a new one; called periodically.
+        """If the client's token has expired, ask for a new one. This is called periodically.
 
-        Disconnect a client that does not support this, or that has not responded by the next call.
+        A client that does not support this, or has not responded by the next call, is disconnected.
         """
         if self.is_closed or not self._identity.is_expired(now_ms):
             return
@@ -279,7 +277,7 @@ class ClientConnection:
         self.send(BaseCommand(type=BaseCommand.AUTH_CHALLENGE, authChallenge=challenge))
 
     def _refresh_identity(self, command: BaseCommand, _: bytes) -> None:
-        """Accept a new token for the same role; otherwise close the connection."""
+        """Accept a new token for the same role. Otherwise, close the connection."""
         answer = command.authResponse.response
         identity = self._host.identify(answer.auth_method_name, answer.auth_data)
         if identity.role == self.role:
@@ -299,8 +297,8 @@ class ClientConnection:
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:
-        """Send encoded commands; `message_bytes` is the size of the messages that follow them."""
-        # Send them together, because a system call costs more than many small commands.
+        """Send encoded commands. `message_bytes` is the size of the messages that follow them."""
+        # Send them together, because one system call costs more than many small commands.
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.extend(frames)
@@ -308,7 +306,7 @@ class ClientConnection:
 
     @property
     def is_writable(self) -> bool:
-        """Whether the client is reading its responses; if not, its consumers receive nothing."""
+        """Whether the client is reading its responses. If not, its consumers receive nothing."""
         return self._outgoing_bytes < _MAX_OUTGOING_BYTES and self.wire.is_writable
 
     def _flush(self) -> None:
@@ -358,8 +356,8 @@ class ClientConnection:
     def keep_alive(self) -> None:
         """Ping a silent client, or disconnect it if it has not responded to the last ping.
 
-        This is called periodically. A client is silent if the broker has received nothing from it
-        since the last call, unless the broker has paused reading from the client.
+        This is called periodically. A client is silent if nothing has been received from it since
+        the last call, unless the broker has paused reading from it.
         """
         if self._liveness is Liveness.HEARD or self._we_stopped_reading:
             self._liveness = Liveness.QUIET

@@ -15,21 +15,21 @@
     REFUSED          -        yes   yes   -              yes, returns reason   -
     CLOSED           -        -     -     -              -                     -
 
-A client that sends a command that is not allowed in its state is disconnected. After CONNECT,
-however, a request of an unknown type gets an ERROR response.
+A client that sends a command that is not allowed in its state is disconnected, except that after
+CONNECT, a request of an unknown type gets an ERROR response.
 
-REFUSED exists because Pulsar's C++ client treats an ERROR in response to CONNECT as a broken
-connection and silently reconnects. A client that failed to authenticate therefore gets CONNECTED,
-and then the reason in the response to its first request (LOOKUP or PARTITIONED_METADATA).
+REFUSED exists because Pulsar's C++ client mistakes an ERROR in response to CONNECT for a broken
+connection, and silently reconnects. So a client that failed to authenticate gets CONNECTED, and
+learns the reason from the response to its first request (LOOKUP or PARTITIONED_METADATA).
 
-Independently of these states, a client must show that it is alive. At each check:
+Independently of these states, a client must show that it is alive. A periodic check does this:
 
     HEARD     -> QUIET
     QUIET     -> PINGED, and the broker sends a PING
     PINGED    -> the connection is closed
 
 Anything that the client sends resets the state to HEARD. In AWAITS_CONNECT and REFUSED, however,
-only CONNECT does, so that a client that never authenticates is disconnected even if it sends PINGs.
+only CONNECT does, so a client that never authenticates is disconnected even if it sends PINGs.
 
 In Pulsar: `ServerCnx.State`, `common/protocol/PulsarHandler.java`.
 """
@@ -68,6 +68,6 @@ ALLOWED_COMMANDS: Mapping[ConnectionState, Collection[int]] = {
 class Liveness(Enum):
     HEARD = auto()
     QUIET = auto()
-    """Has sent nothing since the last check."""
+    """The client has sent nothing since the last check."""
     PINGED = auto()
-    """Has sent nothing since the last PING."""
+    """The client has sent nothing since the last PING."""

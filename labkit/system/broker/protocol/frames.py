@@ -1,4 +1,4 @@
-"""Frames: a command, followed in SEND and MESSAGE by a message in its stored form.
+"""Frames. A frame contains a command; in SEND and MESSAGE, a message in its stored form follows.
 
     size (u32), BaseCommand, message
     message: 0x0e01, CRC32C (u32) of the rest, size of the metadata (u32), metadata, payload
@@ -29,10 +29,10 @@ _WITHOUT_TEXT = frozenset(
         BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
     )
 )
-"""Frequent commands, of which the broker reads no text fields."""
+"""Frequent commands, whose text fields the broker does not read."""
 
 UNSIGNED = 0xFFFFFFFFFFFFFFFF
-"""Mask that maps -1 to an unsigned 64-bit field."""
+"""A mask that converts -1 to the value of an unsigned 64-bit field."""
 NO_REQUEST = UNSIGNED
 """The request id of a frame that is not a response."""
 
@@ -42,7 +42,7 @@ class FrameError(LabkitError):
 
 
 class UnknownCommandError(FrameError):
-    """A command from a later version of Pulsar; `request_id` is None if it needs no response."""
+    """A command from a later version of Pulsar. `request_id` is None if it needs no response."""
 
     def __init__(self, kind: int, request_id: int | None) -> None:
         super().__init__(f"unknown command type {kind}")
@@ -60,7 +60,7 @@ def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
         command = BaseCommand.FromString(body[_SIZE_BYTES:end])
     except (struct.error, DecodeError) as error:
         raise FrameError(f"not a Pulsar command: {error}") from None
-    # SEND is the most frequent command, and checking all of its fields would take twice as long.
+    # SEND is the most frequent command, and checking all its fields would take twice as long.
     if command.type == BaseCommand.SEND and command.send.IsInitialized():
         return command, body[end:]
     if not command.HasField("type"):
@@ -79,7 +79,7 @@ def _unknown_command_error(command: BaseCommand) -> FrameError:
         return FrameError("command has no type")
     request_id = None
     if isinstance(content := fields.get(kind), bytes):
-        # In all requests added to Pulsar in recent years, the request id is the first field.
+        # In all requests that Pulsar has added in recent years, the request id is the first field.
         with suppress(DecodeError):
             request = CommandNotServed.FromString(content)
             request_id = request.request_id if request.HasField("request_id") else None
@@ -123,7 +123,7 @@ def body_of(command: BaseCommand) -> Message:
 def message_id_data(
     position: Position, partition: int = -1, batch_index: int = -1
 ) -> MessageIdData:
-    """Encode a position, in which -1 stands for "none"; omit negative partitions and indexes."""
+    """Encode a position, in which -1 means "none". Omit negative partitions and indexes."""
     ledger_id, entry_id = position
     data = MessageIdData(ledgerId=ledger_id & UNSIGNED, entryId=entry_id & UNSIGNED)
     if partition >= 0:

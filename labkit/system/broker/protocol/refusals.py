@@ -1,4 +1,4 @@
-"""Responses to unsupported requests, so that clients do not wait for them.
+"""Responses to unsupported requests, so that clients do not wait in vain.
 
 Producers and consumers on the same connection are not affected.
 
@@ -23,8 +23,8 @@ def check_no_transactions(topic: str) -> None:
 def final_send_error(code: ServerError, client_version: str) -> ServerError:
     """Return the SEND_ERROR code that makes this client drop the message.
 
-    Pulsar's C++ client, on which the Python client is built, drops the message only for
-    ChecksumError: after any other code, it reconnects and resends the message forever.
+    Pulsar's C++ client, on which the Python client is built, drops the message only after
+    ChecksumError. After any other code, it reconnects and resends the message forever.
     """
     return ServerError.ChecksumError if client_version.startswith("Pulsar-CPP") else code
 
@@ -43,7 +43,7 @@ def _reject_watches(*_: object) -> None:
 def _reject_statistics(
     broker: object, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
-    """Send the type of response that the C++ client waits for; it ignores all others."""
+    """Send a response of the type that the C++ client waits for. It ignores all others."""
     answer = BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE)
     response = answer.consumerStatsResponse
     response.request_id = command.consumerStats.request_id

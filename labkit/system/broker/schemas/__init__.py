@@ -1,11 +1,11 @@
 """Stores and compares message schemas in the same way as Pulsar.
 
     registry             the versions of a topic's schema
-    storage              their storage: a locator znode, and one ledger per version
+    storage              where they are stored: a locator node, and one ledger per version
     types                names of schema types, and KeyValue schemas
     checks               validates schemas and checks compatibility with earlier versions
     avro_compatibility   checks whether one Avro schema can read data written with another
 
-Schemas are only compared with each other; messages are never validated against a schema. Read
+Schemas are compared only with each other. Messages are never validated against a schema. Read
 `registry` and `checks` first.
 """

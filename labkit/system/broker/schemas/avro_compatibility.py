@@ -1,10 +1,12 @@
 """Checks whether one Avro schema can read data written with another, by Pulsar's rules.
 
-Pulsar relies on the decoder of Avro's Java library. This module adapts Avro's Python library to
-the decoder's rules: record names need not match. A union's enum and fixed branches must match by
-full name. A record's aliases are compared as full names; field aliases apply only if the record
-names match. Enum symbols are not compared, because the decoder looks at them only when it reads
-data.
+Pulsar relies on the decoder of Avro's Java library. This module adapts Avro's Python library to the
+decoder's rules:
+
+- Record names need not match.
+- A union's enum and fixed branches must match by full name.
+- A record's aliases are compared as full names; field aliases apply only if the record names match.
+- Enum symbols are not compared, because the decoder looks at them only when it reads data.
 
 In Avro: `Resolver.java`; in Pulsar: `AvroSchemaBasedCompatibilityCheck.java`,
 `StructSchemaDataValidator.java`.
@@ -42,7 +44,7 @@ from labkit.system.broker.schemas.types import InvalidDefinitionError
 MAX_DEFINITION_BYTES = 128 * 1024
 """The library needs up to one second for a malicious definition of this size."""
 _MAX_DEPTH = 100
-"""Nesting of objects and lists: enough for 25 records, each in a union of the previous one."""
+"""The maximum nesting of objects and lists: 25 records, each in a union of the previous one."""
 _MAX_STEPS = 20_000
 """This many steps take a third of a second. Nested unions could require any number of steps."""
 _MAX_REASON_LENGTH = 200

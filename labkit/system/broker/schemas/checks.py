@@ -1,9 +1,10 @@
 """Validates schemas and checks whether a new schema is compatible with earlier versions.
 
-BACKWARD: a new schema can read data written with the previous one. FORWARD: the previous schema
-can read data written with the new one. FULL: both. The TRANSITIVE variants compare the new schema
-with all earlier versions, not only the latest. Only AVRO, JSON, KeyValue and PROTOBUF_NATIVE
-schemas are compared; a new schema of any other type only needs to have the type of the old one.
+BACKWARD means that a new schema can read data written with the previous one, FORWARD means that the
+previous schema can read data written with the new one, and FULL means both. The TRANSITIVE variants
+compare the new schema with all earlier versions. Only AVRO, JSON, KeyValue and PROTOBUF_NATIVE
+schemas are compared; a new schema of any other type only needs to have the same type as the old
+one.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, the `validator/` directory next
 to it, and the classes `...SchemaCompatibilityCheck.java`.
@@ -28,7 +29,7 @@ from labkit.system.model.proto.pulsar_pb2 import Schema, ServerError
 
 _AVRO_COMPARED = (Schema.Avro, Schema.Json)
 RECORDS = (*_AVRO_COMPARED, Schema.Protobuf)
-"""Types that are defined by an Avro schema."""
+"""Types whose definition is an Avro schema."""
 _ANY_DEFINITION = (Schema.Schemaless, Schema.External)
 _NO_DEFINITION = b"null"
 """The Python client sends this as the definition of a STRING schema."""
@@ -170,7 +171,7 @@ def _record_incompatibility(old: bytes, new: bytes, strategy: Strategy) -> str:
 
 
 def is_same_definition(one: Schema, other: Schema) -> bool:
-    """Return whether two schemas are equal; in records, ignore whitespace, comments and aliases."""
+    """Return whether two schemas are equal. In records, ignore whitespace, comments and aliases."""
     if one.type != other.type or one.schema_data == other.schema_data:
         return one.type == other.type
     if one.type not in RECORDS:

@@ -1,12 +1,12 @@
 """The versions of each topic's schema.
 
-All partitions of a topic share its schema. A producer whose schema is already known gets the
-version of that schema; a new schema must satisfy the namespace's compatibility strategy (`checks`),
-which is FULL by default. A consumer's schema must be compatible with the topic's schema. The
-consumer's schema is stored only if the topic has no schema and is idle.
+All partitions of a topic share its schema. A producer with a known schema gets the version of that
+schema. A new schema must satisfy the namespace's compatibility strategy (`checks`), which is FULL
+by default. A consumer's schema must be compatible with the topic's schema, and is stored only if
+the topic has no schema and is idle.
 
-The numbers of deleted versions are not reused, because stored messages may still refer to them.
-Numbering restarts at 0 if the topic is deleted.
+The numbers of deleted versions are not reused, because stored messages may still refer to them. If
+the topic itself is deleted, numbering restarts at 0.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, `PersistentTopic.java` (its
 `addSchemaIfIdleOrCheckCompatible`).
@@ -40,18 +40,18 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.system.topic.names import encode_name, full_name, namespace_of, without_partition
 
 _NO_SCHEMA = (Schema.Schemaless, Schema.AutoConsume)
-"""Schema types of clients that send or receive bytes, no matter what the topic's schema is."""
+"""Schema types of clients that send or receive bytes, whatever the topic's schema is."""
 NO_VERSION = b""
-"""The version of messages without a schema, sent because the Java client requires the field."""
+"""The version of messages without a schema. It is sent because Java clients require the field."""
 NO_NUMBER = -1
-"""The version number if there is no version."""
+"""The version number that means "no version"."""
 
 MAX_SCHEMA_BYTES = 512 * 1024
-"""Each version is read into memory as a whole."""
+"""Limits the memory for a version, which is read as a whole."""
 MAX_VERSIONS = 1000
 """With this many versions, the locator znode reaches 64 KiB."""
 _MAX_LIST_BYTES = 16 * 1024 * 1024
-"""Maximum size of the response to a request for all versions."""
+"""The maximum size of the response to a request for all versions."""
 _VERSION_SIZES = (8, 64)
 """Clients older than Pulsar 2.4 send 64 bytes, of which only the first 8 are used."""
 
@@ -80,9 +80,9 @@ class Schemas:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def register(self, topic: str, schema: Schema) -> bytes:
-        """Return the schema's version; add it if the topic does not have this schema yet.
+        """Return the schema's version. Add a version if the topic does not have this schema yet.
 
-        Return `NO_VERSION` if the schema's type stands for plain bytes.
+        Return `NO_VERSION` if the schema's type means plain bytes.
         """
         if schema.type in _NO_SCHEMA:
             await self._check_may_omit_schema(topic)
@@ -93,7 +93,7 @@ class Schemas:
                 f"the schema has {schema.ByteSize()} bytes; the maximum is {MAX_SCHEMA_BYTES}",
             )
         check_definition(schema)
-        # Without a lock, producers that register the same new schema at once would each store it.
+        # Without a lock, producers that register a schema at the same time would each store it.
         async with self._locks.setdefault(_schema_id(topic), asyncio.Lock()):
             while True:
                 try:
@@ -126,7 +126,7 @@ class Schemas:
         return await self.find(topic, number)
 
     async def find(self, topic: str, number: int | None = None) -> NumberedSchema:
-        """Return the version with this number or, if no number is given, the latest version."""
+        """Return the version with this number, or the latest version if no number is given."""
         current = (await self._storage.locate(_schema_id(topic))).current
         wanted = [each for each in current if number in (None, each.number)]
         found = await self._read(topic, wanted[-1]) if wanted else None
@@ -162,7 +162,7 @@ class Schemas:
         return NO_NUMBER if found is None else found
 
     async def check_compatible(self, topic: str, schema: Schema) -> Strategy:
-        """Check whether the topic would accept the schema; return the namespace's strategy."""
+        """Check whether the topic would accept the schema. Return the namespace's strategy."""
         check_definition(schema)
         strategy = await self._strategy(topic)
         located = await self._storage.locate(_schema_id(topic))
@@ -170,7 +170,7 @@ class Schemas:
         return strategy
 
     async def delete_versions(self, topic: str) -> int:
-        """Return the version number of the deletion; if there was no schema, return `NO_NUMBER`."""
+        """Return the version number of the deletion, or `NO_NUMBER` if there was no schema."""
         schema_id = _schema_id(topic)
         while True:
             located = await self._storage.locate(schema_id)
@@ -235,7 +235,7 @@ class Schemas:
     ) -> int | None:
         """Return the number of the version with the same type and the same bytes."""
         wanted = definition_hash(schema)
-        # Different types may have the same definition: that of every primitive type is empty.
+        # Different types may have the same definition: every primitive type has an empty one.
         alike = [each for each in located.current if each.hash == wanted]
         async for found in self._read_all(topic, alike):
             if found.schema.type == schema.type:
@@ -266,7 +266,7 @@ class Schemas:
     async def _read_all(
         self, topic: str, versions: Sequence[SchemaVersion]
     ) -> AsyncIterator[NumberedSchema]:
-        """Read versions one at a time: all of them together might not fit into memory."""
+        """Read the versions one at a time, because together they might not fit into memory."""
         for version in versions:
             if (found := await self._read(topic, version)) is not None:
                 yield found

@@ -4,13 +4,13 @@
     a ledger for each version           one entry, a SchemaEntry: the version and an index of the
                                         versions before it
 
-A ledger is closed before the locator refers to it, and the locator is updated by compare-and-set:
-if two brokers, Pulsar's or labkit's, add a version concurrently, the slower one deletes its ledger
-and retries. A crash in between may leave a ledger that no locator refers to, but never a locator
-that refers to a missing ledger.
+A ledger is closed before the locator refers to it, and the locator is updated by compare-and-set.
+If two brokers (Pulsar's or labkit's) add a version concurrently, the slower one deletes its ledger
+and retries. A crash may leave a ledger that no locator refers to, but never a locator that refers
+to a missing ledger.
 
-A deletion is also a version: an entry that is marked as deleted, with an empty hash. The number of
-a deleted version is therefore never reused, because stored messages may still refer to it.
+A deletion is also a version: an entry that is marked as deleted and has an empty hash. So the
+number of a deleted version is never reused, because stored messages may still refer to it.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -52,7 +52,7 @@ class DamagedSchemaError(LabkitError): ...
 
 
 class SchemasChangedError(LabkitError):
-    """Another client has changed the topic's schemas concurrently: retry."""
+    """Another client has changed the topic's schemas concurrently, so retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,13 @@ class SchemaVersion:
 
     @property
     def is_deletion(self) -> bool:
-        """Whether this version marks the deletion of all earlier ones: its hash is empty."""
+        """Whether this version marks the deletion of all earlier ones (its hash is empty)."""
         return not self.hash
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedVersions:
-    """A topic's versions, oldest first, and the version of the locator znode."""
+    """A topic's versions, oldest first, and the version of the locator node."""
 
     versions: tuple[SchemaVersion, ...] = ()
     node_version: int = NO_NODE
@@ -117,7 +117,7 @@ class SchemaStorage:
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Return None if the ledger was deleted. Raises `DamagedSchemaError`."""
+        """Return the schema, or None if its ledger was deleted. Raises `DamagedSchemaError`."""
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)
@@ -128,14 +128,14 @@ class SchemaStorage:
         return _stored_schema(_decode(SchemaInfo, entry.schema_data, description))
 
     async def append(self, schema_id: str, located: LocatedVersions, stored: StoredSchema) -> int:
-        """Add a version after those in `located` and return its number.
+        """Add a version after those in `located`. Return its number.
 
         Raises `SchemasChangedError`. If the caller is cancelled, the version may still be added.
         """
         return await run_to_completion(self._append(schema_id, located, stored))
 
     async def delete(self, schema_id: str) -> None:
-        """Delete all versions, because the topic is being deleted; numbering restarts at 0."""
+        """Delete all versions, because the topic is being deleted. Numbering restarts at 0."""
         path = _path(schema_id)
         while True:
             try:
@@ -147,7 +147,7 @@ class SchemaStorage:
             except NoNodeError:
                 return  # The topic has no schema, or another client is deleting it.
             break
-        with suppress(DamagedSchemaError):  # The ledgers cannot be determined.
+        with suppress(DamagedSchemaError):  # The ledgers are unknown.
             for entry in _decode(SchemaLocator, data, path).index:
                 # If this fails, the ledger only wastes space.
                 await try_to_delete_ledger(self._client, entry.position.ledgerId)
@@ -156,7 +156,7 @@ class SchemaStorage:
         number, hash_ = located.next_number, b""
         if not stored.is_deletion:
             hash_ = definition_hash(stored.schema)
-        # The first version refers to itself, although its position is not yet known when it is
+        # The first version refers to itself, although its position is not known until it has been
         # written.
         before = located.versions or [SchemaVersion(0, NOWHERE, hash_)]
         entry = SchemaEntry(schema_data=_encode(schema_id, stored), index=map(_index_entry, before))

@@ -1,7 +1,7 @@
 """Names schema types as Pulsar's Java classes do, and decodes KeyValue schemas.
 
-The definition of a KeyValue schema consists of two length-prefixed definitions; the types of both
-are stored in the schema's properties.
+The definition of a KeyValue schema consists of two length-prefixed definitions, whose types are
+stored in the schema's properties.
 
 In Pulsar: `common/schema/SchemaType.java`, `client/impl/schema/KeyValueSchemaInfo.java`.
 """
@@ -59,7 +59,7 @@ def join_key_value(key: bytes, value: bytes) -> bytes:
 
 
 def _split_first(data: bytes) -> tuple[bytes, bytes]:
-    """Split off the first definition; the length -1 stands for an empty one."""
+    """Split off the first definition. The length -1 means an empty one."""
     if len(data) < _LENGTH.size:
         raise InvalidDefinitionError("expected a 4-byte length before each of the two definitions")
     (size,) = _LENGTH.unpack_from(data)
