@@ -45,7 +45,7 @@ Differences from BookKeeper:
   - After the metadata store has been silent, no bookie counts as lost for ten seconds or two
     session timeouts, whichever is longer. The bookie in the auditor's own process never counts as
     lost.
-  - A new auditor also applies the lost-bookie delay to bookies that left before its election, and
+  - A new auditor also applies the lost-bookie delay to bookies that left before its election. It
     gives a grace period to bookies that lost their sessions at the same time as the previous
     auditor.
   - During a repair, a bookie receives only the entries that striping assigns to it. While entries

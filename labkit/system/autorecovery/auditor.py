@@ -54,8 +54,8 @@ too much memory.
 
 
 class Auditor:
-    """Invariant: the auditor marks a ledger only on the basis of data that it read while the
-    metadata store was responding. If the store does not respond, no bookie counts as lost.
+    """Invariant: the auditor bases its marks only on data that it read while the metadata store was
+    responding. If the store does not respond, no bookie counts as lost.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Auditor:
             config.auditor_periodic_bookie_check_interval_s, self._audit_bookies
         )
         self._checks = [self._bookie_check]
-        """The checks, in the order in which they run if several are due."""
+        """The checks. If several are due, they run in this order."""
         paths = manager.paths
         self._add_check(
             config.auditor_periodic_check_interval_s,

@@ -86,7 +86,7 @@ def fragments_of(metadata: LedgerMetadata, last_confirmed: int) -> list[Fragment
 
 
 def entries_to_test(fragment: Fragment, index: int, percentage: int, draw: Draw) -> list[int]:
-    """Choose entries to read to check whether the bookie at `index` has its copies.
+    """Choose the entries to read when checking whether the bookie at `index` has its copies.
 
     The first and the last entry that the bookie should have are always chosen. In addition, the
     range between them is divided into equal parts, as many as `percentage` percent of its entries.

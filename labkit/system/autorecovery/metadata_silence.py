@@ -23,8 +23,8 @@ _GRACE_S = 10.0
 to re-register.
 """
 _GRACE_SESSIONS = 2
-"""The length of the grace period in session timeouts. A bookie needs up to one to notice that it
-lost its session, and up to one to re-register.
+"""The length of the grace period in session timeouts. A bookie needs up to one timeout to notice
+that it lost its session, and up to another one to re-register.
 """
 
 

@@ -62,7 +62,6 @@ class LedgerUnderreplicationManager:
 
     Only one task may wait in `lock_any` or `wait_until_enabled`, so an instance's auditor and
     worker need separate managers.
-    an instance need separate managers.
     """
 
     def __init__(

@@ -36,14 +36,15 @@ receive acknowledgements
   - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
     next collection;
   - from a bookie that has restarted since it collected the ledger, unless its journal still
-    contains the fence, or from any bookie seven days after the last add, fence or explicit LAC for
-    the ledger.
+    contains the fence;
+  - from any bookie, once there has been no add, fence or explicit LAC for the ledger for seven
+    days.
 
-A full ledger directory does not count as a failed disk: if a checkpoint runs out of space, it is
-retried, and the bookie is read-only until the checkpoint succeeds. If a checkpoint fails for any
-other reason, or if the journal cannot be written, even for lack of space, the process ends, because
-the contents of the failed disk are unknown. Compactions need disk space before they free any. So
-they are suspended while the ledger directories are full or almost full, as in BookKeeper.
+A full ledger directory does not count as a failed disk. If a checkpoint runs out of space, the
+bookie is read-only, and retries the checkpoint until it succeeds. If a checkpoint fails for any
+other reason, or the journal cannot be written (even for lack of space), the contents of the failed
+disk are unknown, so the process ends. Compactions need disk space before they free any. So they are
+suspended while the ledger directories are full or almost full, as in BookKeeper.
 
 Differences from BookKeeper:
   - A bookie remembers all ledgers that it has collected. BookKeeper remembers only those that the

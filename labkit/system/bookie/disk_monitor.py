@@ -17,7 +17,7 @@ Usages = Callable[[], Mapping[str, float]]
 """Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Called with whether the bookie is now read-only, and the reason."""
+"""Called with True if the bookie is now read-only, or False if it is writable, and the reason."""
 
 
 class Space(Enum):

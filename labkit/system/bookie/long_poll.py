@@ -1,7 +1,12 @@
 """Long polls: readers wait until a ledger's LastAddConfirmed exceeds the value they know.
 
-A poll ends when LastAddConfirmed advances, the ledger is fenced (so its writer can no longer
-confirm anything), the timeout expires, there are too many polls, or the connection is closed.
+A poll ends when one of the following happens:
+
+- LastAddConfirmed advances
+- the ledger is fenced, so its writer can no longer confirm anything
+- the timeout expires
+- there are too many polls
+- the connection is closed
 
 In BookKeeper: `proto/LongPollReadEntryProcessorV3.java`, `common/util/Watchable.java`.
 """

@@ -28,9 +28,9 @@ Invariants:
 
 - A receipt is sent only after Qa bookies have the entry, and each producer gets its receipts in the
   order of its sends.
-- After an add fails, no further message from any producer of the topic is stored until the producer
-  has registered again: the topic is closed, and its owner reopens it at the next lookup. Recovery
-  then determines which entries exist.
+- After an add fails, the topic is closed, and its owner reopens it at the next lookup; recovery
+  then determines which entries exist. A producer's further messages are not stored until the
+  producer has registered again.
 - Topic ownership is only a hint (`ownership`). What prevents two brokers from both storing messages
   is ledger fencing.
 

@@ -204,8 +204,7 @@ class BrokerService:
         self._forget(name, opening)
 
     async def unload_bundle(self, bundle: NamespaceBundle) -> None:
-        """Close the bundle's topics, then release the bundle, so that other brokers can acquire it.
-        """
+        """Close the bundle's topics, then release the bundle for other brokers to acquire."""
         # First, make lookups fail. Clients retry them until the bundle is released.
         await self.ownership.disable(bundle)
         await asyncio.gather(*map(self.unload, self._topics_of([bundle])))

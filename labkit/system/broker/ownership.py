@@ -195,7 +195,7 @@ class TopicOwnership:
         await self._store.create(path, data, ephemeral=True)
 
     async def unregister(self) -> None:
-        """Leave the cluster: get no more clients, and acquire no more bundles."""
+        """Leave the cluster: attract no more clients, and acquire no more bundles."""
         self._is_registered = False
         self._is_leaving = True
         async with self._lock:

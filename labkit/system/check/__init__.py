@@ -1,4 +1,4 @@
-"""Checks, on the trace of a run, whether the system has kept its promises.
+"""Checks whether the system has kept its promises, based on the trace of a run.
 
     events, in order      from a live cluster or a simulated run, with the same kinds of events
     answers               the values that the calls of a simulated run returned

@@ -11,8 +11,8 @@ honours the fence or stops responding on this connection. The rule:
 
     an acknowledgement counts if the metadata was OPEN after its connection was made
 
-An acknowledgement also counts if its connection was made up to 5 ms after the metadata was OPEN,
-because recovering the ledger and restarting a fenced bookie takes longer than that. This saves a
+An acknowledgement also counts if its connection was made up to 5 ms after the metadata was OPEN.
+Recovering the ledger and restarting a fenced bookie takes longer than that. This exception saves a
 read of the metadata for the first connections of a new ledger.
 
 The metadata is read once for each new connection. The check calls `sync` first, because a ZooKeeper

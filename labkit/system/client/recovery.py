@@ -189,7 +189,7 @@ class LedgerRecovery:
         return max(reported_lac, self.metadata.segments[-1].first_entry_id - 1)
 
     def fence_key_of_reads(self) -> bytes:
-        """Return the key that each read sends to fence the ledger, or b"" if reads do not fence it.
+        """Return the key with which each read fences the ledger, or b"" if reads do not fence it.
 
         With b"", a bookie that `fence` did not reach could first deny having an entry, and later
         accept the same entry from the writer (BookKeeper issue 2614).

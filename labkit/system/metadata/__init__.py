@@ -22,8 +22,8 @@ Invariants:
     and the server renews them in its next session.
   - A watch fires only once, and does not report what has changed. So the caller must read the node
     and set the watch again.
-  - A cluster that is missing or has another instance id is not treated as empty: no ledger is
-    deleted or marked as under-replicated just because it is not listed there.
+  - A cluster that is missing or has another instance id is not treated as an empty cluster. No
+    ledger is deleted or marked as under-replicated just because it is not listed there.
   - A bookie starts only if it has all the directories with which it joined the cluster.
 
 `/ledgers` is the default root. Not supported: etcd as a metadata store, access control lists.

@@ -1,8 +1,8 @@
 """BookKeeper's wire protocol, version 3: the bodies of frames are protobuf messages.
 
 Responses are matched by `txnId` instead of by ledger and entry ids. Version 3 also supports adds
-that are acknowledged before they are synced (and a request to sync them), reads that wait for the
-next entry, explicit LACs, and queries about a bookie.
+that are acknowledged before they are synced, and a request to sync them. Other additions are reads
+that wait for the next entry, explicit LACs, and queries about a bookie.
 
 In BookKeeper: `BookkeeperProtocol.proto`, `proto/BookieProtoEncoding.java` (RequestEnDecoderV3).
 """

@@ -7,8 +7,11 @@ compacted: its live entries are appended to the current log, and the old log is 
 If a ledger's entries no longer belong on this bookie, they become garbage in the same way. The
 ledger's index is then kept, without locations, because its fence must still stop an old writer.
 
-Every step is crash-safe: a copy is synced before the index points to it, the index is synced before
-the old log is deleted, and a copy that no index points to is ordinary garbage.
+Every step is crash-safe:
+
+- a copy is synced before the index points to it
+- the index is synced before the old log is deleted
+- a copy that no index points to is ordinary garbage
 
 `bookie.garbage_collection` decides when these methods are called, and by which thread.
 

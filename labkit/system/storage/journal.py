@@ -3,7 +3,7 @@
 A journal file is named `<hex id>.txn`. It starts with a 512-byte header, followed by records. Each
 group of records is padded to a multiple of the alignment, and the space after the last record is
 preallocated with zeros. A record consists of an i32 length and a body that starts with a ledger id
-and an entry id; a negative entry id marks a special record (master key, fence, explicit LAC).
+and an entry id. A negative entry id marks a special record (master key, fence, explicit LAC).
 Records have no checksum; `journal_scan` explains what this means for a torn tail.
 
 `append` buffers records, and `seal` combines the buffered records into a group. `write_and_sync`

@@ -1,6 +1,6 @@
 """Reads entries from one entry log, with read-ahead.
 
-A client that is catching up reads a ledger's entries in the order in which they were flushed, so
+A client that is catching up reads a ledger's entries in the order in which they were flushed. So
 each read also fetches some of the bytes after the requested entry. This is safe, because bytes in
 an entry log never change once an index points to them.
 

@@ -41,8 +41,8 @@ class Memtable:
         """
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Return whether the entries take up `limit_bytes`, or are so many and so small that they
-        take up about twice as much memory, because Python objects add 250 bytes per entry.
+        """Return whether the entries take up `limit_bytes`, or about twice as much memory because
+        there are so many small ones. Python objects add 250 bytes per entry.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES

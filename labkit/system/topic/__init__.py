@@ -37,11 +37,11 @@ Invariants:
 - a producer gets a receipt only after the message's entry has been confirmed; once an entry has
   failed, all later ones fail as well
 - a ledger is added to the chain before its first entry is written, and is removed from the chain
-  before it is deleted; the current ledger is never removed, nor is any ledger that a durable cursor
-  would still need after restarting from its stored position
+  before it is deleted
+- the current ledger is never removed, nor is any ledger that a durable cursor would still need
+  after restarting from its stored position
 - a cursor never stores an unacknowledged entry as acknowledged; after a crash, messages may be
   redelivered, but none are skipped
-  redelivered, but none is skipped
 
 What a caller should do after an error:
 
@@ -61,8 +61,9 @@ Differences from Pulsar:
 - An owner that closes cleanly stores the chain once more, with the end of its last ledger. An owner
   that opens a partition stores the chain before it creates the new ledger, and writes each cursor's
   node.
-- If a cursor was last stored more than a second ago, a change is stored immediately, otherwise when
-  that second has passed. Pulsar waits for the next acknowledgement, or until a minute has passed.
+- A change to a cursor is stored immediately if the cursor was last stored more than a second ago,
+  and otherwise as soon as that second has passed. Pulsar waits for the next acknowledgement, or
+  until a minute has passed.
 - If a ledger has accepted no entry, the owner pauses before it creates the next one.
 - A cursor's node is created only if no other owner has changed the chain. Pulsar's owner does not
   check this.

@@ -135,8 +135,8 @@ class Consumer:
         self._partitions = partitions
 
     async def receive(self, max_messages: int = 1000) -> list[Message]:
-        """Return up to `max_messages` messages from the next partition that has any, in round-robin
-        order.
+        """Return up to `max_messages` messages from the next partition that has any. Partitions
+        take turns.
 
         Returns [] if every confirmed message has been received. Raises the same exceptions as
         `LedgerReader.read_entry`.

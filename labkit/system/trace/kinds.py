@@ -1,9 +1,9 @@
 """The declaration of every kind of event: its sentence, columns, causes and caption.
 
 An event's cause is the earlier event without which it would not have happened. BookKeeper's wire
-protocol and file formats have no room for trace ids, so `TraceLog` applies the rules in this
-module, which find the cause of an event by comparing columns. Kinds without rules have no cause:
-a client, for example, adds an entry because its caller asks it to.
+protocol and file formats have no room for trace ids. So `TraceLog` applies the rules in this
+module, which find the cause of an event by comparing columns. Kinds without rules have no cause: a
+client, for example, adds an entry because its caller asks it to.
 """
 
 from dataclasses import dataclass

@@ -73,8 +73,7 @@ class Dispatcher:
         self.wake()
 
     def skip(self) -> None:
-        """Continue after the mark-delete position, because an administrator or expiry has moved it.
-        """
+        """Continue after the mark-delete position, which an administrator or expiry has moved."""
         self.next_position = max(self.next_position, after(self.cursor.mark_delete))
         self.wake()
 

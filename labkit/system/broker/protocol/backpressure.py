@@ -1,8 +1,13 @@
 """Pauses reading from a client's connection, so that requests do not pile up in the broker.
 
-The broker does not read from a connection while too many of its messages are waiting to be stored,
-too many of its requests are in progress, received frames are waiting for their turn, or the client
-does not read its responses. Reading resumes when every count has dropped to half of its limit.
+The broker stops reading from a connection while
+
+- too many of its messages are waiting to be stored,
+- too many of its requests are in progress,
+- frames that have been received are waiting for their turn, or
+- the client does not read its responses.
+
+Reading resumes when every count has dropped to half of its limit.
 
 In Pulsar: `maxPendingPublishRequestsPerConnection`, `broker/service/ServerCnxThrottleTracker.java`.
 """

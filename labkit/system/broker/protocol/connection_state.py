@@ -15,8 +15,8 @@
     REFUSED          -        yes   yes   -              yes, returns reason   -
     CLOSED           -        -     -     -              -                     -
 
-A client that sends a command that is not allowed in its state is disconnected, except that after
-CONNECT, a request of an unknown type gets an ERROR response.
+A client that sends a command that its state does not allow is disconnected. There is one exception:
+after CONNECT, a request of an unknown type gets an ERROR response.
 
 REFUSED exists because Pulsar's C++ client mistakes an ERROR in response to CONNECT for a broken
 connection, and silently reconnects. So a client that failed to authenticate gets CONNECTED, and

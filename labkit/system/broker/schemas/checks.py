@@ -1,10 +1,12 @@
 """Validates schemas and checks whether a new schema is compatible with earlier versions.
 
-BACKWARD means that a new schema can read data written with the previous one, FORWARD means that the
-previous schema can read data written with the new one, and FULL means both. The TRANSITIVE variants
-compare the new schema with all earlier versions. Only AVRO, JSON, KeyValue and PROTOBUF_NATIVE
-schemas are compared; a new schema of any other type only needs to have the same type as the old
-one.
+    BACKWARD    the new schema can read data written with the previous one
+    FORWARD     the previous schema can read data written with the new one
+    FULL        both
+
+The TRANSITIVE variants compare the new schema with all earlier versions. Only AVRO, JSON, KeyValue
+and PROTOBUF_NATIVE schemas are compared. A new schema of any other type only needs to have the same
+type as the old one.
 
 In Pulsar: `broker/service/schema/SchemaRegistryServiceImpl.java`, the `validator/` directory next
 to it, and the classes `...SchemaCompatibilityCheck.java`.

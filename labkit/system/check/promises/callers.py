@@ -36,8 +36,8 @@ class ContentCheck(Check):
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
     def check_payload(self, ledger: int, content: Content) -> Event | None:
-        """Compare the content with what a writer pushed as this entry. Return the push if they
-        differ.
+        """Compare the content with what a writer pushed as this entry. Return the event of the push
+        if they differ.
 
         Report a doubt if the trace does not show the push.
         """

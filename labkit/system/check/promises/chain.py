@@ -14,8 +14,8 @@ from labkit.system.trace.handlers import on
 
 
 class MessageIdsGrow(Check):
-    """In a topic partition, each batch is stored at a higher ledger id, or at a higher entry id of
-    the same ledger, than the previous batch of the same producer.
+    """In a topic partition, each batch of a producer is stored after the producer's previous batch:
+    in a later ledger, or at a higher entry id of the same ledger.
 
     The check compares only batches that the same node reports as stored, because a node that has
     lost the topic may learn late that its last batches were stored. The node is the producer or, if

@@ -119,7 +119,7 @@ class OwnersConsumersGetAllInOrder(Check):
 
 
 class _Deliveries:
-    """Deliveries to each subscription, since it was created and since it last started over."""
+    """Deliveries to each subscription: since its creation, and since it last started over."""
 
     def __init__(self) -> None:
         self.delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
@@ -274,9 +274,8 @@ class _Acknowledgements:
 
 
 class AcknowledgedIsNotDeliveredAgain(Check):
-    """After a broker has accepted the acknowledgement of an entry, or of a message in a batch, it
-    does not redeliver that entry or message to the same consumer while it serves the topic, unless
-    the subscription starts over.
+    """After a broker has accepted an acknowledgement, it does not redeliver the acknowledged entry
+    or message to the same consumer while it serves the topic, unless the subscription starts over.
 
     Other redeliveries are allowed. Brokers store cursors with a delay, so the next broker may
     redeliver the most recently acknowledged messages. And before a broker accepts an

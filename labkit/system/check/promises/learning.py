@@ -12,8 +12,8 @@ from labkit.system.trace.handlers import on
 
 
 class ReadersLearnWhatIsConfirmed(Check):
-    """A reader that asks for LastAddConfirmed gets at least the LastAddConfirmed that is stored in
-    any entry that was confirmed before the request.
+    """When a reader asks for LastAddConfirmed, the result is not lower than the LastAddConfirmed
+    stored in any entry that had been confirmed before the request.
 
     (Every entry contains the LastAddConfirmed that was current when its writer pushed it.)
 

@@ -164,8 +164,8 @@ class ProducersOrderIsKept(_MessageCheck):
 
 
 class MessagesKeepTheirContent(Check):
-    """Each message is stored in its topic with the payload that was given to its producer, and
-    consumers receive the stored message with that payload.
+    """Each message is stored with the payload that was given to its producer, and consumers receive
+    it with that payload.
 
     The check uses the answers that the simulated clients and the epilogue record.
     """
@@ -235,7 +235,8 @@ class ReceiptsNameTheirMessages(_MessageCheck):
 
 
 class OneOwnerStores(Check):
-    """Once a broker serves a topic, no entry that another broker pushes afterwards is stored.
+    """Once a broker has begun to serve a topic, entries that other brokers push afterwards are not
+    stored.
 
     Entries that the previous broker pushed earlier may still be stored, and that broker may notice
     this late. A broker that was paused may report that it serves the topic although it no longer

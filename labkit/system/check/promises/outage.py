@@ -96,7 +96,7 @@ class BriefAbsenceIsNoLoss(Check):
 
 class SilenceIsNoLoss(Check):
     """After an outage of the metadata store that may have expired sessions, no running bookie is
-    declared lost for ten seconds, so that it can register again; and an auditor never declares the
+    declared lost for ten seconds, so that it can register again. An auditor never declares the
     bookie in its own process lost.
 
     The check skips auditors that started after the outage, because they cannot know about it. A

@@ -5,8 +5,8 @@ clients and bookies, which only these checks cover. Invariants that would repeat
 omitted.
 
 The specification checks states, but a trace consists of events, so all checks are weaker. A copy
-that was once synced counts as kept, the content of a message is known only from its receiver, and
-the checks skip ledgers that were created before the trace started. The invariants of
+that was once synced counts as kept. The content of a message is known only from its receiver.
+Ledgers that were created before the trace started are skipped. The invariants of
 `LedgerChaining.tla` are in `chain`.
 """
 

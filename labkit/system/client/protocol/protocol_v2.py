@@ -53,7 +53,7 @@ class _Request:
     timed_out: bool = False
     """Whether the caller has already received the error; a response may still arrive."""
     younger: Sequence["_Request"] = ()
-    """For the oldest request with its key: the other requests with the same key, oldest first.
+    """If this is the oldest request with its key: the other requests with that key, oldest first.
     There are rarely any.
     """
 

@@ -124,7 +124,9 @@ class Acknowledged:
         self._uppers[first:last] = [upper]
 
     def _advance(self) -> None:
-        """Advance mark-delete over the first ranges, up to the first unacknowledged entry."""
+        """Advance mark-delete to just before the first unacknowledged entry; drop the ranges it
+        passes.
+        """
         passed = 0
         while passed < len(self._lowers):
             first_unacknowledged = self._next_position(self.mark_delete)

@@ -3,9 +3,10 @@
     a cursor's node       ManagedCursorInfo: the id of its ledger, or the state itself
     a cursor's ledger     PositionInfo in each entry: the complete state, or a part of it
 
-A state that is too large for one entry is split into several consecutive entries. Each of them is
-a valid state, but acknowledges less. A reader that does not support parts (such as Pulsar's broker)
-or that finds only the first entries therefore redelivers messages, but skips none.
+A state that is too large for one entry is split into several consecutive entries. Each entry is a
+valid state by itself, but with fewer acknowledgements. A reader that does not support parts (such
+as Pulsar's broker) or that finds only the first entries therefore redelivers messages, but skips
+none.
 
 Every function raises `DamagedNodeError` if stored bytes cannot be decoded.
 
