@@ -1,4 +1,4 @@
-"""The source of random numbers. It is an argument, so that a simulated run can be repeated."""
+"""The source of random numbers, passed as an argument so that simulated runs can be repeated."""
 
 from collections.abc import Callable, Iterator, Sequence
 

@@ -221,7 +221,9 @@ class BrokerTopic:
                 self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop at once, even during `close`, because this broker must acknowledge nothing more."""
+        """Stop at once, even during `close`, because this broker must not acknowledge anything
+        else.
+        """
         if self._state is TopicState.ENDED:
             return
         self._state = TopicState.ENDED

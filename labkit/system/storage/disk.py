@@ -100,8 +100,8 @@ def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
         # int() also accepts signs, spaces, underscores and uppercase digits.
         if f"{number:x}" != stem or not 0 <= number < 2**63:
             raise StorageDamagedException(
-                f"{disk.path(folder)}/{name} is not a file of this storage: expected a hexadecimal"
-                f" number before {suffix}, as BookKeeper writes it; move the file elsewhere"
+                f"{disk.path(folder)}/{name} does not belong to this storage: expected a lowercase"
+                f" hexadecimal number before {suffix}; move the file elsewhere"
             )
         ids.append(number)
     return sorted(ids)

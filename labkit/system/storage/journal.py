@@ -89,8 +89,8 @@ def _with_length(body: bytes) -> bytes:
 
 
 def padding(offset: int, alignment: int) -> bytes:
-    """Return the padding up to the next multiple of `alignment`. If not even the padding's header
-    fits before that multiple, pad to the multiple after it.
+    """Return the padding up to the next multiple of `alignment`. If the padding's header does not
+    fit before that multiple, pad to the next one.
     """
     left = -offset % alignment
     if left == 0:

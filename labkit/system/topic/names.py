@@ -50,8 +50,8 @@ def check_namespace(namespace: str) -> None:
     """Raise `InvalidNameError` unless the text is a valid `tenant/namespace`."""
     if not _NAMESPACE.fullmatch(namespace):
         raise InvalidNameError(
-            f"{shorten(namespace)} is not a valid namespace; write tenant/namespace, each of which"
-            " consists of letters, digits and -=:._ and is neither '.' nor '..'"
+            f"{shorten(namespace)} is not a valid namespace; write tenant/namespace, where each"
+            " part consists of letters, digits and -=:._ and is neither '.' nor '..'"
         )
     if len(namespace) > MAX_NAME_BYTES:
         raise _too_long(namespace, "namespace")

@@ -54,7 +54,7 @@ class MessageGiven(NamedTuple):
 
 
 class MessageRead(NamedTuple):
-    """The reader that checks the topic at the end of the run read this message from this entry."""
+    """At the end of the run, the reader that checks the topic read this message from this entry."""
 
     at: int
     message: MessageContent

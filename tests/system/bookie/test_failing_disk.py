@@ -92,7 +92,7 @@ async def test_a_foreign_file_ends_the_bookie_and_is_named(tmp_path: Path) -> No
         node.journal.release()
         node.flush_thread.release()
         await asyncio.wait((task,))
-        with pytest.raises(StorageDamagedException, match=r"copy of 1\.txn is not a file of this"):
+        with pytest.raises(StorageDamagedException, match=r"copy of 1.txn does not belong to"):
             task.result()
 
 

@@ -160,7 +160,7 @@ def test_trim_keeps_the_newest_backups_and_all_that_replay_needs(
 def test_a_file_that_no_writer_named_is_reported_with_its_name() -> None:
     disk = SimDisk()
     disk.create("current/foo.txn")
-    with pytest.raises(StorageDamagedException, match=r"current/foo\.txn is not a file of this"):
+    with pytest.raises(StorageDamagedException, match=r"current/foo\.txn does not belong to this"):
         journal_ids(disk)
 
 

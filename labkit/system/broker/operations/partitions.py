@@ -155,7 +155,7 @@ def _check_count(broker: BrokerService, topic: str, partitions: int) -> None:
     if partition_of(topic) >= 0:
         raise BrokerError(
             ServerError.InvalidTopicName,
-            f"the name {topic} has the form of a partition name: choose another name",
+            f"{topic} looks like the name of a partition: choose another name",
         )
     maximum = broker.config.max_partitions
     if not 1 <= partitions <= maximum:

@@ -77,7 +77,7 @@ class AddsAreAnsweredWhenConfirmed(ContentCheck):
             self.report_broken(before, f"{result}, which has a different payload", other)
         elif confirmed is None or confirmed.seq >= answer.at:
             late = "never" if confirmed is None else "only later"
-            self.report_broken(before, f"{result}, which was confirmed {late}", confirmed)
+            self.report_broken(before, f"{result}, which was {late} confirmed", confirmed)
         else:
             self.report_kept()
 
@@ -105,8 +105,8 @@ class ReadsReturnWhatWasWritten(ContentCheck):
             if (other := self.check_payload(answer.ledger, content)) is not None:
                 self.report_broken(
                     self.facts.before(answer),
-                    f"{request}, but got entry {content.entry} with a payload other than the"
-                    " written one",
+                    f"{request}, but got entry {content.entry} with a payload other than the one"
+                    " that was written",
                     other,
                 )
                 return

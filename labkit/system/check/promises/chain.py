@@ -35,8 +35,8 @@ class MessageIdsGrow(Check):
         else:
             self.report_broken(
                 event,
-                f"{event.topic} stored a batch as {event.ledger}:{event.entry} after one as"
-                f" {before.ledger}:{before.entry}",
+                f"{event.topic} stored a batch as {event.ledger}:{event.entry}, after the previous"
+                f" batch was stored as {before.ledger}:{before.entry}",
                 before,
             )
 

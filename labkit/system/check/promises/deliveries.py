@@ -60,7 +60,7 @@ class _InOrder(Check):
             else:
                 self.report_broken(
                     self.facts.before(answer),
-                    f"{answer.broker} delivered {message_in(answer)} to {answer.consumer}, stored"
+                    f"{answer.broker} delivered to {answer.consumer} {message_in(answer)}, stored"
                     f" as {answer.ledger}:{answer.entry}, after {message_in(before)}, stored as"
                     f" {before.ledger}:{before.entry}",
                 )

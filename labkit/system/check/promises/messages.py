@@ -158,7 +158,7 @@ class ProducersOrderIsKept(_MessageCheck):
             self.report_broken(
                 event,
                 f"{message} is stored as {event.ledger}:{event.entry}, after message"
-                f" {before.sequence_id} as {previous.ledger}:{previous.entry}",
+                f" {before.sequence_id}, which is stored as {previous.ledger}:{previous.entry}",
                 previous,
             )
 

@@ -96,8 +96,8 @@ class BriefAbsenceIsNoLoss(Check):
 
 class SilenceIsNoLoss(Check):
     """After an outage of the metadata store that may have expired sessions, no running bookie is
-    declared lost for ten seconds, so that it can register again. An auditor never declares the
-    bookie in its own process lost.
+    declared lost for ten seconds, and the bookie in the auditor's own process is never declared
+    lost.
 
     The check skips auditors that started after the outage, because they cannot know about it. A
     bookie contacts the store three times per session timeout, so an outage of half the timeout may

@@ -113,8 +113,8 @@ class NothingBeyondLacIsRead(Check):
 
 
 class ClosedLedgerNeverChanges(Check):
-    """A closed ledger keeps its last entry, its length and its segments. Only the bookies of a
-    segment may be replaced, by others that have the segment's entries.
+    """A closed ledger keeps its last entry, its length and its segments, except that bookies of a
+    segment may be replaced by others that have the segment's entries.
 
     `RepairIsComplete` checks whether the replacements have the entries.
     """

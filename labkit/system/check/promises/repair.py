@@ -35,9 +35,8 @@ class _Repairs:
 
 
 class RepairIsComplete(AttemptCheck):
-    """A repair lists a new bookie in the metadata only after the bookie has every entry of its
-    share. It completes only when no bookie that was down when the repair began is still listed for
-    an entry.
+    """A repair lists a bookie only after the bookie has every entry of its share, and completes
+    only when no bookie that was down when the repair began is still listed for an entry.
 
     A repair tests only the first and the last entry of a fragment, as in BookKeeper. So it may
     overlook other entries that a remaining bookie has lost. A dead bookie may remain listed for

@@ -143,7 +143,7 @@ def decompress_node(data: bytes) -> bytes:
         return _decompress(data[end:])
     name = CompressionType.Name(head.compressionType)
     raise DamagedNodeError(
-        f"unsupported compression {name} of a node; supported types: NONE, ZLIB.  Set"
+        f"unsupported node compression {name}; supported types: NONE, ZLIB. Set"
         " managedLedgerInfoCompressionType and managedCursorInfoCompressionType of Pulsar's"
         " broker.conf to one of these, then open the topic once in Pulsar"
     )

@@ -46,7 +46,7 @@ class LedgerChain:
     def replace(self, links: Iterable[LedgerInfo]) -> None:
         previous_last = self._ids[-1] if self._ids else -1
         self.stored_ledgers = tuple(links)
-        """The ledgers as stored in the metadata store, where the open one has no counts."""
+        """The ledgers as stored in the metadata store, without the counts of the open one."""
         is_still_open = self.stored_ledgers[-1:] == (LedgerInfo(previous_last),)
         if not is_still_open:
             self.open_entry_count = self.open_size_bytes = 0
