@@ -67,7 +67,7 @@ class AutoRecovery:
         self._rules = rules or Rules()
 
     async def run(self) -> None:
-        """Run until cancelled, or until a component raises an error, and raise the same error."""
+        """Run until cancelled, or until a component raises an error; then raise that error."""
         self._silence = self._rules.metadata_silence(self._client.store)
         if self._follows_silence:
             self._silence.silence_ended()

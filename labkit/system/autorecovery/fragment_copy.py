@@ -149,7 +149,7 @@ class RateLimit:
 
     @property
     def pause_s(self) -> float:
-        """The time until the next entry may be stored; if not positive, it may be stored now."""
+        """How long to wait before storing the next entry; 0 or negative: not at all."""
         return self._next_at - self._now()
 
     def count(self, size: int) -> None:

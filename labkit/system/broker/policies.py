@@ -61,7 +61,9 @@ class RetentionPolicies:
 
 @dataclass(frozen=True, slots=True)
 class AuthPolicies:
-    """Permissions. `subscription_roles` lists, by subscription, the only roles that may use it."""
+    """Permissions. If `subscription_roles` contains a subscription, only the listed roles may use
+    it.
+    """
 
     on_namespace: ActionsByRole
     on_topics: Mapping[str, ActionsByRole]

@@ -194,7 +194,7 @@ class Subscription:
         self.cursor.acknowledge_batch(position, 64 * len(ack_set), from_java_longs(ack_set))
 
     async def skip(self, position: Position) -> None:
-        """Durably acknowledge everything up to the position, for an administrator or expiry."""
+        """Durably acknowledge everything up to the position; used by admins and by expiry."""
         self.cursor.acknowledge_up_to(position)
         if self._dispatcher is not None:
             self._dispatcher.skip()

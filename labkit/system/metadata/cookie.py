@@ -1,8 +1,8 @@
 """Cookies, which identify the bookie and the cluster that a set of directories belongs to.
 
-A bookie starts only if the copies of its cookie agree, in each directory (file `VERSION`) and in
-the metadata store. Otherwise, a bookie whose disk was replaced by an empty one would respond "no
-such entry" for entries that it had acknowledged.
+A bookie starts only if its cookie is the same in each directory (file `VERSION`) and in the
+metadata store. Otherwise, a bookie whose disk was replaced by an empty one would respond "no such
+entry" for entries that it had acknowledged.
 
 When a bookie starts for the first time, it writes the cookie in three steps. If it is interrupted,
 the next start resumes, and does not take the missing files for a lost disk:

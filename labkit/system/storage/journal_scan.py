@@ -185,9 +185,9 @@ class JournalScan:
 
 
 def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[JournalRecord], int]:
-    """Return the entries from index `at` on, and the index at which they end. They end at or after
-    `limit`, or else at the start of something that is not a complete entry. `data` starts at offset
-    `base` in the file.
+    """Return the entries from index `at` on, and the index after the last one. The last one extends
+    to `limit` or beyond, unless a special record, padding or an incomplete entry comes first.
+    `data` starts at offset `base` in the file.
     """
     entries, end = list[JournalRecord](), len(data)
     while at < limit and at + _RECORD_SIZE <= end:

@@ -130,7 +130,8 @@ class _Deliveries:
         self.ever: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
         """All deliveries since the subscription was created."""
         self.first: dict[_Subscription, tuple[int, int]] = {}
-        """The lowest position delivered to a durable subscription since it last started over."""
+        """For each durable subscription: the lowest position delivered since it last started over.
+        """
 
     def add(self, answer: MessageDelivered) -> None:
         subscription, position = _of(answer), (answer.ledger, answer.entry)

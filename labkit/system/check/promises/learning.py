@@ -30,8 +30,8 @@ class ReadersLearnWhatIsConfirmed(Check):
         self._stored_lac: defaultdict[int, dict[int, int]] = defaultdict(dict)
         """For each ledger and entry, the LastAddConfirmed stored in the entry."""
         self._minimum: defaultdict[int, tuple[int, int]] = defaultdict(lambda: (-1, -1))
-        """For each ledger, the lowest LastAddConfirmed that a reader may get from now on, and the
-        entry that contains it.
+        """For each ledger, the lowest LastAddConfirmed that readers may still get, and the entry
+        that contains it.
         """
         self._expected: dict[tuple[int, str], tuple[int, int]] = {}
         """For each ledger and reader, the minimum at the time of the reader's request."""

@@ -245,7 +245,8 @@ class LedgerIsClosed(Check):
                 self.report_doubt(f"At the end, {bookie} could not be asked for ledger {ledger_id}")
             elif ledger_id in self._no_response:
                 self.report_doubt(
-                    f"The metadata store did not say whether ledger {ledger_id} is closed"
+                    "The metadata store did not respond, so it is unknown whether ledger"
+                    f" {ledger_id} is closed"
                 )
             elif ledger_id in self._gone and (request := ledger.deleting):
                 self.report_doubt(

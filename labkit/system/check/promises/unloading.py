@@ -11,8 +11,8 @@ from labkit.system.trace.handlers import on
 
 
 class UnloadedTopicsAreClosed(Check):
-    """When a broker reports that a topic is unloaded, it no longer serves the topic. So a following
-    step, such as deleting the topic or opening it elsewhere, finds no part of it still open.
+    """When a broker reports that a topic is unloaded, no part of the topic is still open there, so
+    the topic can be deleted, or opened elsewhere.
     """
 
     def __init__(self, facts: Facts) -> None:

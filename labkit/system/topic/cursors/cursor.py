@@ -68,7 +68,7 @@ class ManagedCursor:
 
     @property
     def mark_delete(self) -> Position:
-        """The position up to which (inclusive) every entry has been acknowledged."""
+        """Every entry up to and including this position has been acknowledged."""
         return self._acknowledged.mark_delete
 
     @property
