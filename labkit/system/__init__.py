@@ -17,9 +17,9 @@ These packages support all of them:
     trace/         records events and their causes
     check/         checks a trace: each promise of the system is a named check
 
-This code never opens a socket or a file and never reads a clock. Instead, it calls interfaces
-(ports), each of which `labkit.worlds` implements twice: for live processes and for the simulation.
-It imports neither views nor the course.
+This code never opens a socket or a file, and never reads a clock. Instead, it calls interfaces
+(ports). `labkit.worlds` implements each port twice: for live processes, and for the simulation.
+This code does not import the views or the course.
 
 Read `storage/journal.py` and `client/writer.py` first.
 """

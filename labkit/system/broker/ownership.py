@@ -1,4 +1,5 @@
-"""Topic ownership: one broker owns each bundle of topics, by means of an ephemeral node.
+"""Topic ownership: each bundle of topics belongs to one broker, which holds an ephemeral node for
+it.
 
     /loadbalance/brokers/<host:port>               a running broker and its addresses
     /namespace/<tenant>/<namespace>/0x..._0x...    the owner of the topics whose names hash into

@@ -15,8 +15,8 @@ A check is named after its promise, and the first paragraph of its docstring is 
               nothing
     valid     the trace tested the promise, and the promise held
 
-A check sees only events, so it may miss a broken promise (its docstring says when). But it never
-rejects a correct run, even if the trace is incomplete:
+A check sees only events, so it may miss a broken promise (the check's docstring explains when). But
+it never rejects a correct run, even if the trace is incomplete:
 
 - A trace may end in the middle of a run. Checks of what must have happened by the end of a run need
   the epilogue, which a live trace does not have.

@@ -17,8 +17,9 @@ read of the metadata for the first connections of a new ledger.
 
 The metadata is read once for each new connection. The check calls `sync` first, because a ZooKeeper
 server that lags behind the others could still return OPEN. A watch would not be enough, because it
-may fire after the acknowledgement has arrived. Nor would the bookie's cookie, which changes only if
-the disks are emptied. Creating the ledger, and every ensemble change, also proves that it is OPEN.
+may fire after the acknowledgement has arrived. The bookie's cookie would not be enough either,
+because it changes only if the disks are emptied. Creating the ledger, and every ensemble change,
+also proves that it is OPEN.
 
 BookKeeper has no such check: its writer counts every acknowledgement (BookKeeper issue 4812).
 """

@@ -27,7 +27,7 @@ async def compare_and_set(
     wanted: LedgerMetadata,
     context: ClientContext,
 ) -> tuple[bool, LedgerMetadata, int]:
-    """Store `wanted`, provided that the stored metadata still has `version` (that of `current`).
+    """Store `wanted` if the stored metadata still has `version`, the version of `current`.
 
     Returns whether `wanted` was stored, and the metadata that is now stored, with its version. If a
     lost response causes the request to be sent twice, the second request can fail because the first

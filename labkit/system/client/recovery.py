@@ -12,8 +12,8 @@
                             ensembles that changed during step 3
 
 If a bookie does not respond within `request_timeout_s`, the read fails with `BKTimeoutException`.
-If the responses to a read prove neither that the entry exists nor that it cannot have been
-acknowledged, the recovery fails, and the ledger remains IN_RECOVERY.
+If the responses to a read do not show whether the entry could have been acknowledged, the recovery
+fails, and the ledger remains IN_RECOVERY.
 
 If the client crashes, the next client that opens the ledger recovers it. If two clients recover
 a ledger at the same time, they write back the same entries, and the first client that stores CLOSED
@@ -238,7 +238,7 @@ class LedgerRecovery:
         """Return the entry, or None if it cannot have been acknowledged and the ledger ends before
         it.
 
-        Raises `BKLedgerRecoveryException` if the responses prove neither of these.
+        Raises `BKLedgerRecoveryException` if the responses do not show which is the case.
         """
         metadata = self.metadata
         ensemble = metadata.ensemble_at(entry_id)

@@ -1,7 +1,8 @@
 """MessageID: the position of a message, written as `ledgerId:entryId:partition:batchIndex`.
 
-The metadata store assigns the ledger id, the ledger's writer the entry id, and the producer the
-batch index; the partition is part of the topic name.  -1 has a special meaning:
+The metadata store assigns the ledger id, the ledger's writer assigns the entry id, and the producer
+assigns the batch index. The partition is part of the topic name. A value of -1 has a special
+meaning:
 
     entry id      the position before the ledger's first entry
     partition     the topic is not partitioned
@@ -28,12 +29,12 @@ _LARGEST = (1 << 63) - 1
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class MessageId:
-    """Ids within a partition sort in the order in which their messages were stored; the id of a
+    """Ids within a partition sort in the order in which their messages were stored. The id of a
     whole entry sorts before the ids of its messages. Comparing ids from different partitions with
     `<` raises `TypeError`, unless one of them is `EARLIEST` or `LATEST`.
 
-    The id of a chunked message is the id of its last chunk; `first_chunk` is the id of its first
-    chunk. Comparisons ignore `batch_size` and `first_chunk`.
+    The id of a chunked message is the id of its last chunk, and `first_chunk` is the id of its
+    first chunk. Comparisons ignore `batch_size` and `first_chunk`.
     """
 
     ledger_id: int

@@ -1,4 +1,4 @@
-"""Responses to unsupported requests, so that clients do not wait in vain.
+"""Responses to unsupported requests, so that clients do not wait forever.
 
 Producers and consumers on the same connection are not affected.
 
