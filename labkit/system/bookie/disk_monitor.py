@@ -79,7 +79,7 @@ class DiskConfig:
 
     @property
     def low_water_mark(self) -> float:
-        """Once all directories have been full, one becomes usable again below this usage."""
+        """After all directories were full, a directory becomes usable again below this usage."""
         lwm = self.disk_usage_lwm_threshold
         return self.disk_usage_threshold if lwm is None else lwm
 

@@ -4,8 +4,8 @@ Ledgers share entry logs. So garbage collection first removes the indexes of del
 then deletes the logs that contain no entries of other ledgers. A log that is mostly garbage is
 compacted: its live entries are appended to the current log, and the old log is deleted.
 
-If a ledger's entries no longer belong on this bookie, they become garbage in the same way. The
-ledger's index is then kept, without locations, because its fence must still stop an old writer.
+If a ledger's entries no longer belong on this bookie, they become garbage in the same way. In that
+case, the ledger's index is kept without locations, because its fence must still stop an old writer.
 
 Every step is crash-safe:
 

@@ -103,7 +103,7 @@ def padding(offset: int, alignment: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class JournalGroup:
-    """A group of records, from `offset` to `end`, that one write and one sync make durable.
+    """Records from `offset` to `end`, which are written together and synced together.
 
     If `ends_file` is set, this group must be synced before the next group starts a new file.
     """

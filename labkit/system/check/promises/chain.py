@@ -171,8 +171,8 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
                 )
             elif event.ledger < before.ledger_id and event.node != before.writer:
                 self.report_doubt(
-                    f"The trace does not show when ledger {event.ledger} joined the list, only when"
-                    f" {event.node} learned of it, after ledger {before.ledger_id} had joined"
+                    f"Ledger {event.ledger} may have joined the list before ledger"
+                    f" {before.ledger_id}, because {event.node} learned of it late"
                 )
             elif before.closed is None and before.writer in self.facts.killed:
                 self.report_doubt(

@@ -309,7 +309,7 @@ class AcknowledgedIsNotDeliveredAgain(Check):
         else:
             self.report_broken(
                 self.facts.before(delivery),
-                f"{delivery.broker} redelivered {message_in(delivery)}, stored as"
-                f" {delivery.ledger}:{delivery.entry}, to {delivery.consumer}, although it had"
-                " already accepted its acknowledgement",
+                f"{delivery.broker} redelivered {message_in(delivery)} (stored as"
+                f" {delivery.ledger}:{delivery.entry}) to {delivery.consumer}, although it had"
+                " already accepted the acknowledgement",
             )
