@@ -53,8 +53,8 @@ def replay_journal(
     # entries.
     if mark.file_id and mark.file_id not in needed:
         raise StorageDamagedException(
-            f"journal {mark.file_name} is missing in {disk.path('current')}, but according to"
-            " LastLogMark, replay must start in it; restore the file, or delete this bookie's data"
+            f"journal {mark.file_name} is missing in {disk.path('current')}, but LastLogMark"
+            " says that replay starts in it; restore the file, or delete this bookie's data"
             " and let its ledgers be replicated again"
         )
     _check_none_missing(disk, needed)

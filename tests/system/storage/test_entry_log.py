@@ -227,7 +227,7 @@ def test_a_log_whose_name_is_not_an_id_is_reported_with_the_remedy(name: str) ->
     disk = SimDisk()
     disk.create(f"current/{name}")
     with pytest.raises(
-        StorageDamagedException, match=f"current/{name} is not .* move the file elsewh"
+        StorageDamagedException, match=f"current/{name} does not .* move the file els"
     ):
         log_ids(disk)
 
