@@ -121,7 +121,7 @@ def _print(
         print_line(json.dumps(plain, indent=2 if is_document else None))
         return
     for line in verb.text(value, with_data) if verb.text else value.lines(with_data):
-        print_line(printable(line, kept="\t"))  # A name with a line feed must stay on one line.
+        print_line(printable(line, kept="\t"))  # Keep names with line feeds on one line.
 
 
 def _as_plain(value: Any, *, with_data: bool) -> Any:

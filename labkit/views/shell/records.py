@@ -13,7 +13,9 @@ _DUMP_WIDTH = 16
 
 
 class Result:
-    """A result of a verb. `--json` prints its fields, and the name of its class as `kind`."""
+    """A result of a verb. With `--json`, it is printed as its fields and `kind`, the name of its
+    class.
+    """
 
     __slots__ = ()
 

@@ -4,8 +4,8 @@ extend.
     table = search(spark, range(100_000), "/data/runs")
     table.groupBy("broken").count().show()
 
-The executors draw the scenarios, run them and check the promises; a row is as small as a line of
-text. The search works in rounds, each of which appends a Parquet file to the table, so an
+The executors generate the scenarios, run them and check the promises. A row is about as large as a
+line of text. The search works in rounds, each of which appends a Parquet file to the table, so an
 interrupted search loses only its last round. Each round consists of new seeds, and of scenarios
 that aim at the situations that few rows of the table contain (`situations/targeting`).
 """
@@ -70,7 +70,7 @@ processors are idle until the last task ends, so tasks should not be long.
 ROUND_S = 60.0
 """Spark needs about two seconds for a round, so rounds should not be short."""
 _MAX_GROWTH = 8
-"""How many times more seeds than before a round may have."""
+"""The maximum ratio of a round's number of seeds to that of the previous round."""
 _AIMED_EVERY = 3
 _EARLY_SEEDS = 10_000
 _AIMED_EVERY_LATER = 10
@@ -79,11 +79,11 @@ situations, and an aimed run takes 1.6 times as long as a run with a seed.
 """
 _MEETINGS = Meetings(SITUATIONS)
 _ANY = "any"
-"""Stands for all runs in a query for the runs of each situation."""
+"""The key of the total when a query counts runs by situation."""
 
 
 class Trial(NamedTuple):
-    """A run to make: the scenario of a seed, or a scenario as JSON."""
+    """A run to perform: the scenario of a seed, or a scenario as JSON."""
 
     seed: int | None
     scenario: str | None = None
@@ -183,7 +183,7 @@ def record(aim: Aim, rows: "DataFrame") -> int:
     from pyspark.sql import functions as fn
 
     runs = rows.select(
-        # Let each run also count for `_ANY`, because a query for the totals would take as long.
+        # Count each run for `_ANY`, too: a separate query for the totals would take as long again.
         fn.explode(fn.array_append("situations", fn.lit(_ANY))).alias("situation"),
         "seed",
         "scenario",

@@ -123,7 +123,9 @@ class _Writer:
         return name
 
     def _together(self, names: Sequence[str]) -> None:
-        """Let a mark have several animations: of two rules, only one would apply."""
+        """Combine several animations of a mark in one rule, because only one of two rules would
+        apply.
+        """
         both = ",".join(self.animations[name] for name in names)
         self.rules[".".join(names)] = f".{'.'.join(names)}{{animation:{both}}}"
 

@@ -28,12 +28,12 @@ _SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException")
 def words_of(beat: Sequence[Event], sentence: Callable[[Event], str] = describe) -> str:
     """Describe the most important event of the beat; if there are several, the last of them.
 
-    sentence: describes an event that needs no special words.
+    sentence: describes all other events.
     """
     event = min(reversed(beat), key=rank)
     if event.kind == "add.failed" and event.error in _SILENCE:
         same = {each.entry for each in beat if (each.kind, each.peer) == (event.kind, event.peer)}
-        return f"{event.node} hears nothing from {event.peer} about {_entries(same)}"
+        return f"{event.node} gets no response from {event.peer} about {_entries(same)}"
     if event.kind == "add.failed" and event.error == "BKLedgerFencedException":
         rejected = [e for e in beat if (e.kind, e.error) == (event.kind, event.error)]
         bookies = ", ".join(sorted({each.peer for each in rejected}))

@@ -2,8 +2,8 @@
 
 The sources are ordinary ES modules with real imports, so editors, Node and browser tests can use
 them unchanged. anywidget, however, runs a view's code from a blob, where relative imports cannot be
-resolved, and a JupyterLab page accepts no import map once it has loaded. Modules as nested data
-URLs would grow by a third with each level of nesting. The modules are therefore bundled when this
+resolved, and a JupyterLab page accepts no import map once it has loaded. Nested data URLs would
+grow by a third with each level. The modules are therefore bundled when this
 package is imported: each module becomes a function that runs once and returns its exports, and each
 import reads from the result of such a function. The bundle works in JupyterLab, on a static page
 and in a sandboxed frame.

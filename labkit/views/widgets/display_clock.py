@@ -30,8 +30,8 @@ READ_MS = 1500
 START_MS = 300.0
 """The display time before the first event."""
 MAX_RUN_MS = 75_000
-"""The maximum display time of a run. To stay below it, time is stretched less, but never less than
-a tenth as much as usual.
+"""The maximum display time of a run. For longer runs, time is stretched less, down to a tenth of
+the usual factor.
 """
 
 
@@ -119,7 +119,7 @@ def is_one_beat(earlier: Event, event: Event) -> bool:
 
 
 def _scale(events: Sequence[Event]) -> float:
-    """Return for how many milliseconds a view shows one millisecond of the run."""
+    """Return the display time of one millisecond of the run, in milliseconds."""
     by_seq = {event.seq: event for event in events}
     ways = [
         event.time_us - by_seq[event.cause].time_us

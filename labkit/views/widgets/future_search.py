@@ -1,7 +1,8 @@
-"""When did a broken promise become inevitable? Tries other futures of a run, moment by moment.
+"""Finds out when a broken promise became inevitable, by trying other futures of the run from one
+moment after another.
 
-The page that shows the view asks for one moment after another, so the reader can do something else
-or stop at any time. This also works where Python runs in a worker of the page.
+The page asks for one moment at a time, so the reader can stop the search or do something else in
+between. This also works where Python runs in a worker of the page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,9 @@ class LossCurve(Protocol):
 
     @property
     def points(self) -> Sequence[tuple[int, float]]:
-        """The share (0 to 1) after some events (by `seq`; -1: before the first), in time order."""
+        """Pairs of an event's `seq` (-1: before the first event) and the share after that event (0
+        to 1), in order of time.
+        """
 
     @property
     def seq(self) -> int:
@@ -29,7 +32,7 @@ class LossCurve(Protocol):
 
     @property
     def remaining(self) -> int:
-        """An estimate of how many moments are still to be tried."""
+        """The estimated number of moments that are left to try."""
 
 
 class HasCurves(Protocol):
@@ -43,9 +46,9 @@ class Foreseeable(TraceLike, HasCurves, Protocol):
 
 
 class FutureSearch:
-    """The search in one run.
+    """A search in one run.
 
-    curve: what is known so far, or None.
+    curve: the result so far, or None.
     is_running: whether there are more moments to try, and the reader has not stopped the search.
     """
 
@@ -59,7 +62,7 @@ class FutureSearch:
         return len(self.curve.points) if self.curve else 0
 
     def try_moment(self) -> LossCurve:
-        """Try another moment (the first call tries two), and return what is known now."""
+        """Try another moment (the first call tries two), and return the result so far."""
         self.curve = curve = next(self._curves)
         self.is_running = curve.remaining > 0
         return curve

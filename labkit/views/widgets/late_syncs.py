@@ -1,4 +1,4 @@
-"""Shows a sync that a bookie reports too early only when the disk has really synced the record."""
+"""Hides each sync that a bookie reports too early until the disk has really synced the record."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,7 @@
 """The legend of a picture: a sample of each symbol, and what the symbol means.
 
-On a wide page, the legend is open beside the picture. Elsewhere it is below the picture, and the
-symbols are in rows. Beside the picture and on narrow pages, the symbols are one below the other.
+On a wide page, the legend is open beside the picture; elsewhere, it is below the picture. The
+symbols below a picture are in rows, except on narrow pages. Otherwise they are in a column.
 """
 
 from collections.abc import Sequence

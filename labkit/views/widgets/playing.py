@@ -106,9 +106,9 @@ class PlayingView(SceneView):
     """The name of the view in links, or "" if no link opens it."""
     run: DisplayedRun
     _verdicts: Sequence[Verdict] | None = None
-    """The broken promises of the displayed run, once they are needed."""
+    """The broken promises of the displayed run, or None until they are first needed."""
     opens_at: int | None = None
-    """The `seq` of the event at which a replay opens, if the reader came for that moment."""
+    """The `seq` of the event at which a replay opens, or None for the default."""
 
     def __init__(self, source: RunSource | LiveCluster) -> None:
         self.forks: list[Fork] = []
@@ -234,7 +234,7 @@ class PlayingView(SceneView):
         return curve.words
 
     def _try_moment(self, tried: str) -> None:
-        """Try another moment. Several pages may ask for it, but only once for each moment."""
+        """Try another moment. Each moment is tried only once, even if several pages ask for it."""
         search = self.search
         if search is None or not search.is_running or tried != str(search.tried):
             return
@@ -244,7 +244,7 @@ class PlayingView(SceneView):
         self.show_search(search)
 
     def show_search(self, search: FutureSearch | None) -> None:
-        """Show a search for futures of the displayed run, which may have finished elsewhere."""
+        """Show a search in the displayed run, which another view may have finished."""
         self.search = search
         with self.hold_sync():
             self.film, self.controls = self.whole(), self.choices()
@@ -489,6 +489,6 @@ class PlayingView(SceneView):
 
 
 def _common(one: Sequence[Event], other: Sequence[Event]) -> int:
-    """Return the number of events that both runs have in common at the beginning."""
+    """Return the length of the runs' common prefix."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

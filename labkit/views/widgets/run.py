@@ -1,4 +1,4 @@
-"""The data of a run that its views share: events, clock positions, messages in flight."""
+"""The data that all views of a run share: events, clock positions, messages in flight."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b

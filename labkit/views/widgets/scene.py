@@ -234,7 +234,7 @@ def _frame(width: float, height: float, words: str) -> Attributes:
 
 def narrowed(wide: Mark, narrow: Mark) -> Mark:
     """Return `wide` such that it gets the attributes of `narrow` on narrow pages, if the root of
-    the picture is narrowed, too. Parts that are side by side can thus move below each other.
+    the picture is narrowed, too. This allows parts that are side by side to move below each other.
     """
     changed = {
         name: value for name, value in narrow.attributes.items() if wide.attributes[name] != value
@@ -315,7 +315,7 @@ def _classes_of(mark: Mark) -> Iterator[str]:
 
 
 ACTS_OF_THE_PICTURE = ("seek", "show", "fail", "deliver")
-"""Acts whose marks belong to the picture; all other marks with an act are mere buttons."""
+"""Acts of marks that are part of the picture. All other marks with an act are only buttons."""
 
 
 def _without_buttons(mark: Mark) -> tuple[Mark, ...]:

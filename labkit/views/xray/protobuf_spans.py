@@ -82,4 +82,4 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if data[place] < 0x80:
             return value, place + 1
-    raise BKMetadataSerializationException(f"the bytes end within the number at offset {at}")
+    raise BKMetadataSerializationException(f"the number at offset {at} is truncated")

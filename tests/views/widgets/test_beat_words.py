@@ -32,9 +32,9 @@ def test_a_new_ledger_is_described_without_the_letters_for_its_quorums() -> None
 
 
 def test_a_missing_response_is_told_in_words_that_a_newcomer_can_read() -> None:
-    assert words_of([SILENCE]) == "w hears nothing from b1 about entry 4"
+    assert words_of([SILENCE]) == "w gets no response from b1 about entry 4"
     more = SILENCE._replace(entry=6)
-    assert words_of([SILENCE, more]) == "w hears nothing from b1 about entries 4 to 6"
+    assert words_of([SILENCE, more]) == "w gets no response from b1 about entries 4 to 6"
 
 
 def test_adds_that_fenced_bookies_reject_are_told_in_one_sentence() -> None:

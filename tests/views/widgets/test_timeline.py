@@ -81,7 +81,7 @@ def test_writer_and_recoverer_are_told_apart() -> None:
         )
     )
     assert told.nodes["w"] == NodeState("write 2 entries to ledger 0", 7, 1, 0)
-    assert told.nodes["r"].doing == "reads on from entry 1"
+    assert told.nodes["r"].doing == "continues reading at entry 1"
 
 
 def test_cut_links_and_bad_disks_are_there_until_they_heal() -> None:

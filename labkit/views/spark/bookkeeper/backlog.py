@@ -23,7 +23,7 @@ class Backlog(NamedTuple):
 def backlog(chain: Sequence[LedgerInfo], read: MessageId, newest: MessageId) -> Backlog:
     """Count the entries after `read`, up to and including `newest`.
 
-    An entry of which only some messages have been read counts as unread.
+    An entry counts as unread until all its messages have been read.
     """
     next_entry_id = read.entry_id + 1 if read.batch_index < 0 else read.entry_id
     entry_count = size_bytes = 0

@@ -76,7 +76,7 @@ async def _batches(
         decoder = None
         if "value" in schema.names:
             decoder = await read_value_decoder(client, task.spans[0].lane.topic)
-        # Open all ledgers at the same time, so that small ones do not wait for ZooKeeper in turn.
+        # Open all ledgers at the same time instead of waiting for ZooKeeper once per ledger.
         opened = (open_reader(client, span.ledger, options) for span in task.spans)
         readers = await asyncio.gather(*opened, return_exceptions=True)
         for span, reader in zip(task.spans, readers, strict=True):

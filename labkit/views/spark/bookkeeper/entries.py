@@ -23,7 +23,7 @@ _MAX_AHEAD = 4
 async def read_span(
     reader: LedgerReader, span: EntrySpan, retry_s: float
 ) -> AsyncGenerator[list[Entry], None]:
-    """Yield the span's entries in order, in chunks; the reader is one of `open_reader`.
+    """Yield the span's entries in order, in chunks; `open_reader` returns a suitable reader.
 
     Chunks are read ahead, so that entries arrive while earlier ones are being converted to rows.
 

@@ -169,8 +169,8 @@ class StreamFollower:
     async def _begin(self, lane: Lane, chain: list[LedgerInfo], at: MessageId | None) -> MessageId:
         """Return the offset just before the message in option `start`.
 
-        In a query over ledgers, ledgers after that message's ledger are read from their first
-        entry, and ledgers before it from their next new entry.
+        In a query over ledgers, later ledgers are read from their first entry, whereas only new
+        entries are read from earlier ledgers.
         """
         if at is None or (self._options.ledgers and lane.number > at.ledger_id):
             return await self._first(lane, chain)

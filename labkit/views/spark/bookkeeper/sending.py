@@ -108,7 +108,7 @@ class Sender:
             self._client.close()
 
     def send(self, message: Message) -> None:
-        """Raise `WriteError`, also if an earlier message was not stored."""
+        """Send a message. Raises `WriteError` if this or an earlier message was not stored."""
         partitions = self._partitions.get(message.topic) or self._find_partitions(message.topic)
         turn = _hash(message.key) if message.key else self._count
         topic = partitions[turn % len(partitions)]
@@ -214,7 +214,9 @@ class _ExactlyOnce:
         self._batch_bytes += size
 
     def finish(self) -> None:
-        """Raise `WriteError`, also if an earlier attempt stored more batches."""
+        """Send the last batch. Raises `WriteError`, for example if an earlier attempt stored more
+        batches.
+        """
         self._send_batch()
         if self._expected is not None:
             raise self._other_rows_error()
@@ -263,11 +265,10 @@ class _ExactlyOnce:
 
     def _other_rows_error(self) -> WriteError:
         return WriteError(
-            f"an interrupted micro-batch is being repeated with other rows, or with its rows in"
-            f" another order, than were written to {self._topic} before, so it cannot be"
-            " written exactly once. This can happen after a shuffle, or if the query or the number"
-            " of cores has changed. Set option 'exactlyOnce' to 'false' to write each row at least"
-            " once"
+            "an interrupted micro-batch cannot be repeated exactly once, because its rows, or their"
+            f" order, differ from what was written to {self._topic} before. This can happen after a"
+            " shuffle, or if the query or the number of cores has changed. Set option"
+            " 'exactlyOnce' to 'false' to write each row at least once"
         )
 
 

@@ -60,7 +60,7 @@ _OF_CLIENTS = {
     "kafka.": "omit it: settings of the client cannot be changed",
     "pulsar.": "omit it: settings of the client cannot be changed",
 }
-"""The beginnings of other options, the longest first, and what to do instead."""
+"""Prefixes of other options, longest first, and what to do instead."""
 _OTHER_COLUMNS = {
     "payload": "value",
     "headers": "properties",

@@ -29,7 +29,7 @@ FIRST_SLOT = 1024
 PLACES: dict[str, str] = {
     "memtable put": "in the memtable",
     "memtable replayed": "back in the memtable: replay has read it from the journal",
-    "memtable written": "in the memtable until the flush that has written it completes",
+    "memtable written": "written by a flush, and in the memtable until the flush completes",
     "memtable lost": "was in the memtable when the bookie was killed",
     "journal written": "record in {file} at {offset}, not synced, so not acknowledged",
     "journal synced": "record in {file} at {offset}, synced, so durable",
@@ -253,9 +253,7 @@ def _slots(state: BookieState) -> dict[int, Slots]:
 
 
 def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
-    """Return the ledger, entry, file and offset of the entry that has just been read from an entry
-    log.
-    """
+    """Return the ledger, entry, file and offset of the latest read from an entry log."""
     found = state.served
     if found is None or found.where != "entry log":
         return None

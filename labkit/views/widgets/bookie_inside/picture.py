@@ -143,7 +143,7 @@ class BookiePicture:
     def _move_flushed(
         self, bands: Sequence[BandLayout], tops: Sequence[tuple[float, bool]]
     ) -> None:
-        """Let the entries that a flush writes to an entry log slide there from the memtable."""
+        """Animate flushed entries, which slide from the memtable to an entry log."""
         held = {
             placed.kin: (placed.x, top + placed.y)
             for band, (top, _) in zip(bands, tops, strict=True)
@@ -224,7 +224,7 @@ def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
 
 
 def _tops(bands: Sequence[BandLayout]) -> tuple[list[tuple[float, bool]], float]:
-    """Return the top of each band and whether the band is the first one of its component, and then
+    """Return a pair for each band (its top, and whether it is the first band of its component), and
     the bottom of the last band.
     """
     tops, y = list[tuple[float, bool]](), float(TOP)

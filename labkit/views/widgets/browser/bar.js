@@ -162,7 +162,7 @@ export class Bar {
   }
 
   /**
-   * Update the bar to a position, which is that of the event with this number.
+   * Update the bar to the event with this number, which is at this position.
    * @param {Run} data
    * @param {number} position
    * @param {number} number
@@ -271,7 +271,7 @@ export class Bar {
 }
 
 /**
- * Explain a glyph by its first moment, for the legend.
+ * Return the legend's explanation of a glyph, which describes its first sign.
  * @param {string} glyph
  * @param {import("./signs.js").Sign[]} signs
  */

@@ -10,7 +10,7 @@ const LAG_MS = 250; // the maximum delay behind a running cluster
 /** @typedef {(smooth: boolean) => void} Listener smooth: animate marks that have moved */
 
 /**
- * Return the clock of a run: created for its first view, removed with the last.
+ * Return the clock of a run, which is created for its first view and removed with its last.
  * @param {string} name
  * @param {Listener} listener
  * @param {AbortSignal} signal
@@ -62,7 +62,7 @@ class Clock {
     if (this.follows) this.play();
   }
 
-  /** A position in the final check shows the check.  @param {number} position */
+  /** Show the final check if the position is in it.  @param {number} position */
   seek(position, smooth = false) {
     this.checks ||= position > this.check;
     this.position = Math.max(0, Math.min(position, this.end));

@@ -48,7 +48,8 @@ export class Controls {
   }
 
   /**
-   * Return the control.  One that differs only in its value is reused, including any typed text.
+   * Return the control.  A control that differs only in its value is reused, including any typed
+   * text.
    * @param {Control} control
    * @returns {Drawn}
    */
@@ -86,8 +87,8 @@ export class Controls {
   }
 
   /**
-   * A number is sent when it is complete, not digit by digit.  An invalid one is not sent: the field
-   * reverts to Python's value.
+   * A number is sent when it is complete, not digit by digit.  An invalid number is not sent, and
+   * the field reverts to Python's value.
    * @param {Control} control
    */
   number({ name, label, value, min, max, step }) {

@@ -28,7 +28,8 @@ export function say(region, ...words) {
 }
 
 /**
- * Give the element these children without moving those that stay, which would lose the focus.
+ * Replace the element's children, but do not move the ones that remain, or they would lose the
+ * focus.
  * @param {HTMLElement} element
  * @param {HTMLElement[]} children
  */

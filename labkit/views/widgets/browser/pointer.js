@@ -131,7 +131,7 @@ function nearest(marks, from, far) {
 }
 
 /**
- * Return the titles of all marks of the highlighted kin, that of the mark under the pointer first.
+ * Return the titles of all marks of the highlighted kin, starting with the mark under the pointer.
  * Titles of marks that lead to another moment are buttons.
  * @param {HTMLElement} picture
  * @param {string} kin

@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const SMOOTH_MS = 200;
-/** A mark that comes from farther away, in pixels, takes FAR_MS so that the eye can follow it. */
+/** A mark that moves farther than this, in pixels, takes FAR_MS, so that the eye can follow it. */
 const FAR = 80, FAR_MS = 600;
 const SLIDING = ["x", "y", "width", "height", "cx", "cy", "r"];
 

@@ -135,8 +135,8 @@ class View {
   }
 
   /**
-   * Let the details grow with their text but not shrink again: what is below must not move while
-   * the pointer is on it, or a click misses.
+   * Let the details grow with their text but not shrink again, because a click would miss if
+   * whatever is below moved away from the pointer.
    */
   keepHeight() {
     const { side } = this;
@@ -261,7 +261,7 @@ class View {
     }
   }
 
-  /** The kernel has ended, so nothing answers the buttons of the view. */
+  /** The kernel has ended, so the buttons of the view no longer work. */
   outlive() {
     this.dead = ENDED;
     this.draw(false);
@@ -355,8 +355,8 @@ class View {
   calm = matchMedia("(prefers-reduced-motion: reduce)");
 
   /**
-   * Draw the legend, above the meanings of the bar's signs, below the picture or, if there is room
-   * beside the picture, open it there.
+   * Draw the legend, followed by the meanings of the bar's signs. It is below the picture or, if
+   * there is room, open beside it.
    * @param {number} row -1 without a legend
    */
   drawLegend(row) {
@@ -385,7 +385,7 @@ class View {
 
   /**
    * Start playing, unless the user or another view already has, or prefers reduced motion.  A film
-   * of choices opens at the choice of Python.
+   * of choices opens at the item that Python has chosen.
    */
   seen() {
     const { clock } = this;
@@ -398,7 +398,8 @@ class View {
     clock.play(this.data.opening);
   }
 
-  /** Tell Python that the page displays the view: it follows a cluster only while one does. */
+  /** Tell Python that the page displays the view, because Python follows a cluster only while a
+   * page displays it. */
   attend() {
     if (!this.data.live) return;
     const { signal } = this, on = Math.random().toString(36);

@@ -94,8 +94,7 @@ def newest_ledger(events: Sequence[Event]) -> int:
 
 
 class History:
-    """Takes the events of a run one by one, up to the epilogue of a simulated run, and collects the
-    moments.
+    """Collects the moments of a run, event by event, up to the epilogue of a simulated run.
 
     moments: the ledger's moments so far. The last one may still change.
     nodes: the state of each bookie.
@@ -213,7 +212,7 @@ def _bookies(
 
 
 def _marked(segment: SegmentEntries, before: Sequence[SegmentEntries]) -> SegmentEntries:
-    """Flag the bookies of the segment that have replaced others."""
+    """Mark the bookies in the segment that have replaced others."""
     if not before:
         return segment
     old = _covering(before, segment.first)

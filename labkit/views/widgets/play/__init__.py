@@ -42,7 +42,7 @@ Remark = tuple[str, str]
 
 
 class Made(Protocol):
-    """A move that was made.
+    """A move of the player.
 
     event_count: the number of events before the move took effect.
     is_void: whether it delivered a message that was dropped.
@@ -161,7 +161,7 @@ class PlayView(PlayingView):
         return [(f"{counted(len(self.played.moves), 'move')} so far", "ink")]
 
     def outcome(self) -> list[Remark]:
-        """Return the lines of text about what the moves have led to."""
+        """Return the lines of text about the outcome of the moves."""
         lines = [self.failure(each) for each in self.broken_promises()]
         if self.played.is_over and not self.played.broken:
             lines.append(("✔ All entries were read back; no promise was broken", "well"))
@@ -283,7 +283,7 @@ class PlayView(PlayingView):
         return found + self.comparing()
 
     def comparing(self) -> list[Control]:
-        """Return the controls about earlier tries and other futures."""
+        """Return the controls for earlier tries and other futures."""
         others = [[str(at), _branch_words(at, each)] for at, each in enumerate(self.branches)]
         found: list[Control] = []
         for name, label, none in (
@@ -381,7 +381,9 @@ class PlayView(PlayingView):
         return super().opening()
 
     def moment(self) -> float:
-        """Return where a page continues: at the end if there is nothing new to play."""
+        """Return the position at which a page continues, which is the end if there is nothing new
+        to play.
+        """
         is_new = self.played.moves and not self._changed_past
         return super().moment() if is_new else self.opening()
 

@@ -1,8 +1,8 @@
 """The messages in flight as cards, in columns.
 
 A click on a card delivers the message. Small buttons below the card lose or copy it. A message that
-must wait for an earlier one on its connection has a faint card without buttons. Such a card, and
-that of a message that will be dropped, says why.
+must wait for an earlier one on its connection has a faint card without buttons. The card gives the
+reason, and so does the card of a message that will be dropped.
 """
 
 from collections.abc import Callable, Sequence

@@ -32,11 +32,11 @@ _READER_WORDS = {
 class PlayPicture:
     """Draws the cluster, the ledger's metadata, what each reader has done, and messages in flight.
 
-    The sentence next to the picture explains each event, so the picture contains no explanations,
-    which would cover a part of it.
+    The sentence next to the picture explains each event. The picture contains no explanations,
+    because they would cover part of it.
 
     cluster: the picture of the cluster.
-    readers: the clients that write nothing; each has a line that says what it has done.
+    readers: the clients that do not write; a line describes what each of them has done.
     late_syncs: see `DelayedSyncs`.
     messages, cuts: the messages in flight, and the move that cuts the power of each bookie.
     heading: the line above the messages.
@@ -57,7 +57,9 @@ class PlayPicture:
         self.cluster = cluster
         self._readers = dict.fromkeys(readers, NOTHING_YET)
         self._heard: dict[str, list[str]] = {name: [] for name in readers}
-        """The bookies that have told each reader their last entry, until they are enough."""
+        """For each reader, the bookies that have reported their last entry; removed once they are
+        enough.
+        """
         self._syncs = DelayedSyncs(late_syncs)
         self._cache = PartCache()
         columns, height = _columns(
@@ -180,7 +182,7 @@ def _below_bookies(
     bookies: Sequence[str], pitch: float, messages: Sequence[Message], cuts: Mapping[str, str]
 ) -> list[Column]:
     """Return a column below each bookie, and one for the messages that do not involve a bookie. The
-    latter is on the left, because on a phone the right of the picture is not visible at first.
+    latter is on the left, because the right side of the picture is not visible at first on a phone.
     """
     by_bookie: dict[str, list[Message]] = {name: [] for name in ("", *bookies)}
     for each in messages:

@@ -1,6 +1,6 @@
 """Describes the events of a play in words that need no knowledge of BookKeeper.
 
-A sentence leaves out file names and offsets, and the names of parts inside a bookie.
+The sentences omit file names, offsets, and the names of a bookie's components.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,9 @@ _SENTENCES = {
     "read.done": "{node} received {what} from {peer}",
     "read.failed": "{node} did not get {what} from {peer}",
 }
-"""Templates by kind of event; `{what}` is the entry. Other kinds need no other words."""
+"""Templates by kind of event; `{what}` is the entry. The usual sentences for all other kinds are
+plain enough.
+"""
 
 
 def plain_sentence(event: Event) -> str:
@@ -59,5 +61,7 @@ def plain_words(beat: Sequence[Event]) -> str:
 
 
 def with_final_reader(text: str) -> str:
-    """Return the text with other words for the node that reads everything back at the end."""
+    """Return the text, in which "the final reader" replaces the node that reads everything back at
+    the end.
+    """
     return text.replace(EPILOGUE, _FINAL_READER)

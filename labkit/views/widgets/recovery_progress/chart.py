@@ -98,8 +98,8 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
 
 
 def _touched(step: RepairStep, ledgers: Sequence[int]) -> list[int]:
-    """Return the ledgers whose appearance the step may change. A step that does not concern a
-    ledger may change any ledger, because the worker that repairs the ledger may have died.
+    """Return the ledgers whose appearance the step may change. If the step does not concern a
+    ledger, it may change any of them, because the worker that was repairing it may have died.
     """
     named = {step.event.ledger, *(each.ledger for each in step.stored)}
     is_of_node = step.event.ledger < 0

@@ -19,7 +19,7 @@ from labkit.views.widgets.recovery_progress.state import (
 _END = "epilogue.started"
 _MAX_COPIED = 300
 """If a run has at most this many re-replicated copies, each copy is a separate step. If it has
-more, only a sample of them are steps.
+more, only a sample of the copies are steps.
 """
 
 

@@ -4,7 +4,8 @@ Simultaneous events on a node share a dot. The arrow of an unanswered message en
 lane is broken while its node is down, paused or cut off.
 
 Read `words` (the text of labels) first, then `model` (lanes, messages, breaks), `layout` (rows and
-lanes), `labels` (where labels go), `arrows` and `marks`, `picture` (the scene), and `SpaceTime`.
+lanes), `labels` (the positions of labels), `arrows` and `marks`, `picture` (the scene), and
+`SpaceTime`.
 """
 
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ _WIDE = (
     "lac.read",
     "fragment.replicated",
 )
-"""Kinds of events whose entry only says where something starts or ends. Such events are shown no
+"""Kinds of events whose entry is only the start or the end of something. These events are shown no
 matter which entries are selected.
 """
 _ENDS = {"node.started": "down", "node.resumed": "paused", "node.killed": "paused"}

@@ -35,7 +35,7 @@ def summary(striping: Striping, entries: int) -> str:
 
 
 def stripes_scene(striping: Striping, entries: int) -> Mark:
-    """Return a grid of entries and bookies, with three questions and their answers next to it."""
+    """Return a grid of entries and bookies next to three questions and their answers."""
     size = striping.ensemble_size
     pitch = min(MAX_PITCH, (STORY_X - FATE_ROOM - GUTTER) // size)
     bottom = TOP + ROW * entries + 6

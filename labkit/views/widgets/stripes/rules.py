@@ -1,4 +1,4 @@
-"""Rules that say what E, Qw and Qa imply for a ledger when some of its bookies fail.
+"""What E, Qw and Qa imply for a ledger when some of its bookies fail.
 
 Tests compare these rules with the rules of the client (`labkit.system.client.striping`,
 `labkit.system.client.quorum`).

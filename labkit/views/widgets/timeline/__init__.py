@@ -60,7 +60,7 @@ class TimelineView(PlayingView):
     question = "What happened in this run, and why?"
     linked_as = "TimelineView"
     names: ClassVar[tuple[str, str]] = ("original", "fork")
-    """What sentences call the two runs."""
+    """The names of the two runs in sentences."""
 
     def __init__(
         self,

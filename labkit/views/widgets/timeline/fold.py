@@ -33,7 +33,7 @@ class NodeState:
 
 
 class RunState:
-    """Takes the events of a run one by one, each after `cluster` has taken it.
+    """Follows a run event by event; `cluster` must process each event first.
 
     nodes: the nodes by name, in the order in which events first mention them.
     cuts: the links that are cut, such as `w>b0`.
@@ -85,7 +85,7 @@ class RunState:
     def _recovery(self, event: Event) -> None:
         doing = {
             "recovery.started": f"is fencing ledger {event.ledger}",
-            "recovery.covered": f"reads on from entry {event.entry + 1}",
+            "recovery.covered": f"continues reading at entry {event.entry + 1}",
             "recovery.ended": f"recovered up to entry {event.entry}",
             "recovery.failed": "recovery failed",
         }[event.kind]

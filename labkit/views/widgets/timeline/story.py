@@ -22,7 +22,7 @@ MAX_CAUSES = 3
 class EventList:
     """Draws a list of the steps in `listed`, and the causes of the current step.
 
-    names: what sentences call the two runs.
+    names: the names of the two runs in sentences.
     positions: the positions of the steps on the clock.
     """
 
