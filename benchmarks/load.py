@@ -39,7 +39,7 @@ _PAYLOAD = bytes(1024)
 _TIMEOUT_S = 60.0
 """A disk that is writing gigabytes may delay a bookie for longer than the default timeout."""
 _SAMPLE = 16
-"""The latency of one in this many adds is recorded."""
+"""One in this many adds has its latency recorded."""
 _OPEN_AT_ONCE = 100
 _READ_ENTRIES = 256
 _READS_AT_ONCE = 4

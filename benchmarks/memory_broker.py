@@ -1,6 +1,6 @@
 """A broker that stores messages in a list, as a baseline for labkit's broker in `broker.py`.
 
-Everything else is labkit's own code, such as that for frames, checksums and receipts. The broker
+Everything else, such as frames, checksums and receipts, is handled by labkit's own code. The broker
 prints its port on the first line of its output.
 """
 

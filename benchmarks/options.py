@@ -8,8 +8,8 @@ def benchmark_parser(
 ) -> argparse.ArgumentParser:
     """Return a parser with the option `--quick`, and `--minutes` if `minutes` is its default.
 
-    quick: what a quick run leaves out; its results are only printed.
-    what: what is no longer started when the minutes are over.
+    quick: how a quick run differs; its results are printed but not stored.
+    what: the units of work that are no longer started after N minutes.
     """
     parser = argparse.ArgumentParser(description=docstring.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{quick}, only printed")

@@ -142,7 +142,8 @@ def _check(spark: SparkSession, path: Path) -> Answers:
     sizes = sum((Counter(row.batch_sizes) for row in report), Counter())
     if set(sizes.items()) != expected.sizes:
         raise SystemExit("the batch sizes of the report differ from those of pandas")
-    _peer(spark.read.parquet(str(path)))  # Warm up the JVM: the jobs have already run.
+    # The jobs have already run, so this completes the warm-up.
+    _peer(spark.read.parquet(str(path)))
     return expected
 
 

@@ -40,7 +40,7 @@ def build_release(folder: Path) -> None:
     with _timed(f"{len(pages(pack / 'site'))} pages of the site have no broken link"):
         if broken := broken_links(pack / "site"):
             raise CannotBuildError("broken links:\n" + "\n".join(broken))
-    with _timed("the pack installs the wheel without internet, and it runs"):
+    with _timed("the pack installs the wheel without internet, and labkit runs"):
         _check_wheel(wheel, pack / "wheelhouse")
 
 

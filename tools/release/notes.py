@@ -1,4 +1,4 @@
-"""Takes the release notes of a version from CHANGELOG.md."""
+"""Extracts the release notes of a version from CHANGELOG.md."""
 
 import re
 
@@ -11,5 +11,5 @@ def release_notes(changelog: str, version: str) -> str:
         rf"^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", changelog, re.M | re.S
     )
     if section is None or not section[1].strip():
-        raise CannotBuildError(f"CHANGELOG.md says nothing about {version}; add a section for it")
+        raise CannotBuildError(f"CHANGELOG.md has no section for {version}; add one")
     return f"# labkit {version}\n\n{section[1].strip()}\n"

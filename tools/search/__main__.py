@@ -18,8 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tools.search",
         description="Search simulated runs for broken promises on Spark, for hours if you like. The"
-        " search keeps its results in a folder, so you can interrupt and resume it. It runs on all"
-        " processors of this machine, or where SPARK_MASTER or SPARK_REMOTE says.",
+        " search keeps its results in a folder, so you can interrupt and resume it. It uses all"
+        " processors of this machine, or the cluster in SPARK_MASTER or SPARK_REMOTE.",
     )
     parser.add_argument("--variant", default="", help="name of the bug to plant (default: none)")
     limit = parser.add_mutually_exclusive_group()

@@ -1,6 +1,6 @@
 """Runs a long search on Spark, which can be interrupted and resumed.
 
-Everything that it learns is in a folder:
+All results are stored in a folder:
 
     runs/              a row for each run: the table of `labkit.views.spark.search`
     branches/          the branches that a sample of the runs took

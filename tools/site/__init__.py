@@ -13,7 +13,7 @@
     pages         the course, the documents and the package docstrings, built by Sphinx
     *_page        generate pages from the code: API, configuration keys, errors, promises
     links         finds broken links in the built site
-    cache         keeps what a build has made for the next build
+    cache         keeps the results of a build for the next build
     build         builds the whole site
     offline       the site and all wheels in one folder, for classes without internet
     start/        the scripts that save and load the memory of Pyodide

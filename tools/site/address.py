@@ -70,7 +70,7 @@ def _substitute(name: str, pattern: re.Pattern[str], replacement: str) -> None:
     path = _ROOT / name
     text, count = pattern.subn(replacement, path.read_text(encoding="utf-8"))
     if count != 1:
-        raise ValueError(f"expected one place for the address in {name}, found {count}")
+        raise ValueError(f"expected one address in {name}, found {count}")
     path.write_text(text, encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Keeps what a build has made, so that the next build makes only what has changed."""
+"""Keeps the results of a build, so that the next build only rebuilds what has changed."""
 
 import filecmp
 import shutil
@@ -41,7 +41,7 @@ def keep(folder: Path, digest: str, make: Callable[[], None]) -> None:
 
 
 def mirror(new: Path, kept: Path) -> None:
-    """Make `kept` equal to `new`, but do not touch files whose content has not changed."""
+    """Make the folder `kept` equal to `new`, without touching files that have not changed."""
     for path in list(_files(kept)):
         if not (new / path).exists():
             (kept / path).unlink()

@@ -20,8 +20,8 @@ from tools.site.pyodide import ROOT
 _INTRODUCTION = """\
 # Errors
 
-This page lists the errors that you can meet, by class, with every message. `{name}` stands for a
-value. Commands print the message after `labkit: `, the broker sends it to its client, and Python
+This page lists the errors that you may encounter, by class, with every message. `{name}` stands for
+a value. Commands print the message after `labkit: `, the broker sends it to its client, and Python
 code receives an exception of the class. In Python, `LabkitError` catches all of them except
 `MissingPart` and most errors of the course. The rules that every exercise checks are at the end.
 """
@@ -79,8 +79,8 @@ REMEDIES = {
     "BKLedgerExistException": "Choose another ledger id.",
     "BKUnauthorizedAccessException": "Use the password with which the ledger was created.",
     "BKMetadataVersionException": "Another client has changed the metadata: read it and try again.",
-    "BKMetadataSerializationException": "The metadata is not what labkit can read: check which"
-    " program wrote it.",
+    "BKMetadataSerializationException": "labkit cannot read this metadata: check which program"
+    " wrote it.",
     "BookieException": "Look at the bookie's log and its files with `labkit shell`.",
     "StorageDamagedException": "Keep the files. Decommission the bookie, so that its entries are"
     " copied from other bookies, and start it with empty folders.",
@@ -94,7 +94,7 @@ REMEDIES = {
     "ShellError": "Correct the arguments; `labkit shell VERB --help` describes them.",
     "BadRequestError": "Correct the request's body or query; the status is 400.",
     "StatusError": "The admin request is refused; see [Pulsar](pulsar.md).",
-    "CannotForkError": "Choose an earlier moment, or a fault that this run can suffer.",
+    "CannotForkError": "Choose an earlier moment, or a fault that can happen in this run.",
     "ClusterInUseError": "Stop the bookies, or choose another path in ZooKeeper.",
     "DamagedNodeError": "Check which program wrote the node; labkit does not change it.",
     "DirectoryInUseError": "Stop the other bookie, or choose another directory.",
@@ -104,7 +104,7 @@ REMEDIES = {
     "UnavailableException": "Start autorecovery, or change its state with"
     " `labkit shell autorecovery`.",
     "LedgerGoneError": "Data that the query has not read was deleted: start a new query, or set"
-    " `failOnDataLoss` to `false` to go on without it.",
+    " `failOnDataLoss` to `false` to continue without it.",
 }
 """What to do about an error, by class; a class without an entry uses that of its base class."""
 

@@ -72,7 +72,7 @@ _READABLE = {
     # Make blocks that scroll horizontally accessible by keyboard.
     "<pre>": '<pre tabindex="0">',
     '<div id="search-results"></div>': '<h1>Search</h1>\n<div id="search-results"></div>',
-    # The corner of a table above its row labels is no heading.
+    # The corner of a table above its row labels is not a heading.
     "<th></th>": "<td></td>",
     '<th class="head"><p></p></th>': "<td></td>",
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',

@@ -104,7 +104,7 @@ class Card:
         """
         view = self._view()
         if view is None:
-            raise NotImplementedError("the card's HTML shows all of it")
+            raise NotImplementedError("the card's HTML already shows everything")
         card = {"text/plain": repr(self), "text/html": self._repr_html_()}
         display(card, raw=True)  # type: ignore[no-untyped-call]
         display(view)  # type: ignore[no-untyped-call]

@@ -2,10 +2,10 @@
 
     @exercise("quorums.lost", ..., like=is_lost, cases=Cases(draw_counts, is_lost, _RULE))
 
-A trial's runs show the consequences of a wrong answer, but there are only a few of them, and a
-wrong answer may pass them by luck. After the trial, the learner's function is therefore compared
-with a correct one on generated cases, which are the same on every machine. The smallest failing
-case is shown.
+A trial's runs show the consequences of a wrong answer, but a wrong answer may pass by luck, because
+there are only a few runs. After the trial, the learner's function is therefore compared with a
+correct one on generated cases, which are the same on every machine. The smallest failing case is
+shown.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ class WrongAnswer:
 
     def __str__(self) -> str:
         answer, right = shown_apart(self.answer, self.right)
-        said = f"  It said {answer}; right is {right}."
+        said = f"  It returned {answer}; the right answer is {right}."
         return f"Your function was asked {self.call}.\n{said} {self.why}".rstrip()
 
     def view(self) -> Picture:
@@ -150,7 +150,7 @@ class WrongCalls:
     def __init__(self, cases: Cases, name: str) -> None:
         self._cases, self._name = cases, name
         self._first: dict[str, WrongAnswer] = {}
-        """The first wrong answer for each rule, the most recently broken rule last."""
+        """The first wrong answer for each rule; the most recently broken rule is last."""
 
     def listen(self, arguments: Arguments, answer: Any) -> None:
         cases = self._cases
@@ -186,7 +186,7 @@ def shown(value: object) -> str:
         text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
     elif is_dataclass(value) and type(value).__str__ is object.__str__:
         parts = [getattr(value, each.name) for each in fields(value)]
-        # A function in a field, such as the one that computes a digest, tells a learner nothing.
+        # Omit functions, such as the one that computes a digest: they tell the learner nothing.
         inside = ", ".join(shown(part) for part in parts if not isfunction(part))
         text = f"{type(value).__name__}({inside})"
     elif isinstance(value, Enum):

@@ -159,9 +159,9 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
     return Card(name, CardState.PASSED, message)
 
 
-ENDLESS = "Your code does not come to an end;"
+ENDLESS = "Your code does not terminate;"
 ENDS = "Your code ends the whole program"
-NO_MEMORY = "With your code, the check needs more memory than it may use"
+NO_MEMORY = "With your code, the check exceeds its memory limit"
 
 
 def _stopped_card(name: str, stopped: Stopped) -> Card:
@@ -176,7 +176,7 @@ def _open_card(name: str) -> Card:
     return Card(
         name,
         CardState.OPEN,
-        f'It waits for your code; hint("{name}") helps, three times.',
+        f'Write your answer first; hint("{name}") gives up to three hints.',
     )
 
 

@@ -32,7 +32,7 @@ def next_hint(name: str, hints: tuple[str, ...]) -> Note:
 def predict(name: str, value: object) -> Note:
     """Record the value that the learner expects the code to produce; None means no prediction."""
     if value is None:
-        return Note(f"No prediction yet: {name}", ("Put yours in the place of None.",))
+        return Note(f"No prediction yet: {name}", ("Replace None with your prediction.",))
     _predictions[name] = value
     append_record(event="predicted", name=name, predicted=repr(value))
     return Note(f"Your prediction is kept: {name}", (repr(value),))

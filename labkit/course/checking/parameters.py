@@ -66,7 +66,7 @@ class ShortText:
         return isinstance(value, str) and len(value) <= self.max_length
 
     def __str__(self) -> str:
-        return f"a text of at most {self.max_length} characters"
+        return f"a string of at most {self.max_length} characters"
 
 
 @dataclass(frozen=True, slots=True)

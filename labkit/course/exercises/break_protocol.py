@@ -89,8 +89,8 @@ def schedule(learner: object) -> str:
     real = run(replace(learner, variant=""))
     if (loss := _loss(real)) is not None:
         raise Refused(
-            "With these faults, the real protocol loses the entry, too: they are more than it can"
-            " survive.",
+            "With these faults, the real protocol loses the entry, too, because they exceed what"
+            " it can survive.",
             RunCounterexample(real, loss),
         )
     trace = run(learner)
@@ -117,11 +117,12 @@ def _without_one(schedule: Scenario) -> Iterator[str]:
     for name in schedule.decisions:
         others = {each: value for each, value in schedule.decisions.items() if each != name}
         if _loss(run(replace(schedule, decisions=others))) is not None:
-            yield f" The entry is lost even without {name!r}: can you do with fewer?"
+            yield f" The entry is lost even without {name!r}: can you find a shorter schedule?"
     for number, fault in enumerate(schedule.faults):
         left = (*schedule.faults[:number], *schedule.faults[number + 1 :])
         if _loss(run(replace(schedule, faults=left))) is not None:
-            yield f" The entry is lost even without the fault {fault}: can you do with fewer?"
+            note = f" The entry is lost even without the fault {fault}"
+            yield f"{note}: can you find a shorter schedule?"
 
 
 def _why_nothing_is_lost(trace: Trace) -> tuple[str, UnbrokenRun]:
@@ -148,7 +149,7 @@ def _why_nothing_is_lost(trace: Trace) -> tuple[str, UnbrokenRun]:
     assert confirmed is None, "an entry that was confirmed and not recovered is lost"
     return (
         "Nothing is lost, because the entry was never confirmed to w. Two bookies must store the"
-        " entry, one of them after it has denied it.",
+        " entry, and one of them must deny it first.",
         UnbrokenRun(
             trace,
             "r closed the ledger empty, and w did not receive two acknowledgements.",
@@ -185,8 +186,8 @@ def _response_rule(case: Arguments, response: str) -> str:
             " entry is missing, the response is NO_ENTRY."
         )
     return (
-        "NO_LEDGER and NO_ENTRY mean that the bookie does not have the entry, IO_ERROR that it"
-        " cannot read it."
+        "NO_LEDGER and NO_ENTRY mean that the bookie does not have the entry. IO_ERROR means that"
+        " it cannot read the entry."
     )
 
 

@@ -38,8 +38,8 @@ _NO_LOSS = "The next active name node must find every acknowledged edit."
 @exercise(
     "build_on_it.take_over",
     hints=(
-        "For each two consecutive steps, ask what happens if the other name node is still active,"
-        " or if you die between them. What does the next name node find?",
+        "For each pair of consecutive steps, ask what happens if the other name node is still"
+        " active, or if you die between them. What does the next name node find?",
         "Three steps depend on each other: the list tells you which ledger is the last one,"
         " recovery makes sure that this ledger gets no more edits, and only then can you replay all"
         " edits.",

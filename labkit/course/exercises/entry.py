@@ -79,8 +79,8 @@ def pack(learner: Pack) -> str:
             [Add(5, 0), Add(5, 1), Commit(), Checkpoint(), Add(6, 0), Commit()],
         )
     return (
-        f"A bookie kept your entries in crashes at {len(crashes.points)} moments, each of"
-        f" {len(crashes.variants)} kinds."
+        f"A bookie kept your entries in {len(crashes.variants)} kinds of crashes at each of"
+        f" {len(crashes.points)} moments."
     )
 
 

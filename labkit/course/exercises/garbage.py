@@ -237,8 +237,8 @@ def worth(learner: Worth) -> str:
     with patch.object(script, "logs_to_compact", chosen_of):
         crashes = must_survive("The live entries of a log must survive its compaction.", TWO_LOGS)
     return (
-        f"A bookie that compacts the logs of your choice lost nothing in crashes at"
-        f" {len(crashes.points)} moments, each of {len(crashes.variants)} kinds."
+        f"A bookie that compacts the logs of your choice lost nothing in {len(crashes.variants)}"
+        f" kinds of crashes at each of {len(crashes.points)} moments."
     )
 
 
@@ -298,8 +298,8 @@ def compaction(learner: Sequence[str]) -> str:
     reading = _in_order(order, rule_of_reads=rule or "Every entry must be readable at all times.")
     ScriptedBookie(new_machine(DiskController()), reading, CONFIG).run(TWO_LOGS)
     return (
-        f"Nothing was lost in crashes at {len(crashes.points)} moments, each of"
-        f" {len(crashes.variants)} kinds, and every entry was readable after every step."
+        f"Nothing was lost in {len(crashes.variants)} kinds of crashes at each of"
+        f" {len(crashes.points)} moments, and every entry was readable after every step."
     )
 
 

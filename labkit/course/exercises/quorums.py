@@ -80,7 +80,7 @@ def indices(learner: WriteSet) -> str:
             _striped(),
             trial.run,
             {
-                "WriteSetIsRight": "No list of an entry's bookies is stored anywhere, so every"
+                "WriteSetIsRight": "The bookies of an entry are not stored anywhere, so every"
                 " client must compute them with the same formula. Yours sends an entry to a bookie"
                 " that no reader will ask for it."
             },
@@ -131,7 +131,7 @@ def _doubtful(case: Arguments) -> str:
         if len(silent) >= ack_quorum:
             return (
                 f"Entry {first} may have been acknowledged by {' and '.join(silent[:ack_quorum])}"
-                " alone, which did not respond."
+                " alone, and they did not respond."
             )
     return "In every write set, fewer than Qa bookies did not respond."
 
@@ -175,12 +175,15 @@ def coverage(learner: Covered) -> str:
         for end in failed_steps(trace):
             why = f"The reader gave up: {end.step}: {how_it_ended(end)}"
             raise Refused(_TOO_LATE, counterexample_at(trace, end.seq, why))
-    return f"In {len(traces)} runs, readers used it to find out how far the ledger was confirmed."
+    return (
+        f"In {len(traces)} runs, readers used your function to find out how far the ledger was"
+        " confirmed."
+    )
 
 
 _TOO_EARLY = (
-    "These responses are not enough: an entry may have been acknowledged by bookies none of which"
-    " has responded."
+    "These responses are not enough: an entry may have been acknowledged only by bookies that have"
+    " not responded."
 )
 _TOO_LATE = (
     "These responses are enough: every acknowledged entry is known to at least one bookie that has"
@@ -210,7 +213,7 @@ def _readers() -> Iterator[Scenario]:
 
 
 def is_lost(denied: int, silent: int, write_quorum: int, ack_quorum: int) -> bool:
-    """Return whether an entry certainly was not acknowledged by Qa bookies.
+    """Return whether it is certain that fewer than Qa bookies acknowledged an entry.
 
     In the entry's write set, `denied` bookies responded that they do not have the entry, and
     `silent` bookies did not respond.

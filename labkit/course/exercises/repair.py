@@ -55,7 +55,7 @@ _AUDIT_RULES = (
     " missing.",
     "If more than one bookie is missing, audit immediately.",
 )
-"""For no missing bookie, one, and more than one."""
+"""The rules for no missing bookie, for one, and for more than one."""
 
 
 @exercise(
@@ -329,8 +329,8 @@ _DEATHS = ("replication.started", "add.sent", "entry.copied", "ensemble.set", "r
 @exercise(
     "repair.order",
     hints=(
-        "For each two consecutive steps, ask what happens if the worker dies between them. What do"
-        " the metadata and the mark tell the next worker?",
+        "For each pair of consecutive steps, ask what happens if the worker dies between them."
+        " What do the metadata and the mark tell the next worker?",
         "The mark is the only record that there is work to do, so it is removed last. Every client"
         " reads the metadata, so the metadata must be correct at all times.",
         "Store the copies before you change the metadata. The test depends on the metadata, and"

@@ -1,4 +1,4 @@
-"""Lesson 13: an idempotent sink, and a state with which a job detects gaps."""
+"""Lesson 13: an idempotent sink, and a state that lets a job detect gaps."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""Lesson 12: Lesson 12: Spark jobs that analyse a stream, tested with cases for which naive jobs
-return wrong results.
+"""Lesson 12: Spark jobs that analyse a stream, tested with cases for which naive jobs return wrong
+results.
 """
 
 from collections.abc import Callable
@@ -58,8 +58,8 @@ def _run(learner: Job, cases: list[Case], judge: Callable[[Job, Case], None]) ->
         judge(learner, case)
     counts = sum(case.messages.num_rows for case in cases[-len(SEEDS) :])
     return (
-        f"Your job is right for {len(cases) - len(SEEDS)} small streams and for {counts:,} recorded"
-        " messages with planted faults."
+        f"Your job is correct for {len(cases) - len(SEEDS)} small streams and for {counts:,}"
+        " recorded messages with planted faults."
     )
 
 
@@ -222,8 +222,8 @@ HOLE = [*STREAM, "ledger", "missing"]
     hints=(
         "Three numbers per ledger are enough: the first and the last entry that arrived, and the"
         " number of different entries.",
-        "There are last + 1 entries from entry 0 to the last one. `missing` is how many of them did"
-        " not arrive. Leave out ledgers with 0 missing entries.",
+        "There are last + 1 entries from entry 0 to the last one. `missing` is the number of these"
+        " that did not arrive. Leave out ledgers with 0 missing entries.",
         "Only the first ledger of a stream counts from its first entry instead of 0."
         " `fn.row_number().over(Window.partitionBy('topic', 'partition').orderBy('ledger'))` is 1"
         " for it.",
@@ -311,7 +311,7 @@ TWICE = [
         " in every message, and is the same in both copies?",
         "`producer` and `sequence_id`, within one partition of one topic. Group by these four.",
         "Count the different ids in each group: `fn.count_distinct('ledger', 'entry',"
-        " 'batch_index')`. If there are more than one, the message was stored twice.",
+        " 'batch_index')`. If a group has more than one id, the message was stored twice.",
     ),
     like=job,
     needs_spark=True,

@@ -89,7 +89,7 @@ def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
             if answer is not comes_before(a, b):
                 asked = f"comes_before({a}, {b})"
                 raise Refused(_order_rule(a, b, answer), Pair(first, second, asked, answer))
-    return f"Right for {count:,} pairs of {len(ids)} messages in two partitions."
+    return f"Correct for {count:,} pairs of {len(ids)} messages in two partitions."
 
 
 def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
@@ -108,8 +108,8 @@ def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
 def _order_rule(a: MessageId, b: MessageId, answer: bool | None) -> str:
     if a.partition != b.partition:
         return (
-            "Ids of different partitions cannot tell which message came first: all partitions get"
-            " their ledger ids from one counter, whenever they need a new ledger."
+            "Ids of different partitions do not show which message was stored first: all"
+            " partitions get their ledger ids from one counter, whenever they need a new ledger."
         )
     if answer is None:
         return "Two messages of one partition always have an order, because they are in one chain."
@@ -171,7 +171,7 @@ def acknowledged(learner: IsAcknowledged) -> str:
             if answer != ((position, index) in case.acknowledged):
                 found = replace(case, asked=(position, index), answer=answer)
                 raise Refused(_acknowledged_rule(position, found), found)
-    return f"Right for {count} messages after {len(SCRIPTS)} ways of acknowledging."
+    return f"Correct for {count} messages after {len(SCRIPTS)} ways of acknowledging."
 
 
 def _acknowledged_rule(position: Position, case: CursorCase) -> str:

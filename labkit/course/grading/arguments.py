@@ -26,7 +26,7 @@ def add_grade(
         type=Path,
         nargs="+",
         metavar="FOLDER",
-        help="folder, or a single notebook, of one student; its name is the student's name",
+        help="folder or notebook of one student, named after the student",
     )
     parser.add_argument(
         "--out",
@@ -46,15 +46,15 @@ def add_grade(
         "--points",
         type=Path,
         metavar="FILE",
-        help="CSV file with the columns exercise, points and attempted, the points of a refused"
-        " answer (default: one point per exercise)",
+        help="CSV file with the columns exercise, points and attempted, which are the points for a"
+        " refused answer (default: one point per exercise)",
     )
     parser.add_argument(
         "--deadline",
         type=_deadline,
         metavar="TIME",
-        help="mark submissions whose notebooks were changed later, or whose handed_in is later, for"
-        " example 2026-12-01T18:00",
+        help="mark submissions whose notebooks were changed after this time, for example"
+        " 2026-12-01T18:00, or whose handed_in is later",
     )
     parser.add_argument(
         "--feedback",
@@ -78,8 +78,8 @@ def add_grade(
     parser.add_argument(
         "--spark",
         action="store_true",
-        help="grade on Spark, where SPARK_MASTER or SPARK_REMOTE says (default: two processors of"
-        " this machine)",
+        help="grade on Spark: on SPARK_MASTER or SPARK_REMOTE if set, otherwise on two processors"
+        " of this machine",
     )
     parser.add_argument(
         "--without-sandbox",

@@ -60,8 +60,8 @@ def read_class_list(file: Path) -> dict[str, Student]:
 
 
 def delimiter_of(head: str) -> str:
-    """Return the delimiter in the first line of a table. Where numbers have a decimal comma,
-    spreadsheets write semicolons.
+    """Return the delimiter in the first line of a table. Spreadsheets use semicolons in locales
+    with a decimal comma.
     """
     return max(",;\t", key=head.count)
 

@@ -1,7 +1,7 @@
 """Grades one submission: a result for each exercise of its lessons.
 
 This module runs in the judge. The trial determines the verdict; the sandbox can only make its
-answers wrong, late or missing. If an answer was late, or if the sandbox has ended, a new one is
+answers wrong, late or missing. If an answer was late, or if the sandbox has ended, a new sandbox is
 started for the next exercise.
 
 Each submission has a judge of its own (`processes`), because parsing a student's files can take any
@@ -103,7 +103,7 @@ def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) 
     for file in submission.workshop_files:
         yield from grade_steps(submission.student, file, limits, is_sandboxed)
     if not has_exercises:
-        message = "This submission checks no exercise."
+        message = "This submission does not check any exercise."
         yield (WHOLE,)
         yield result(exercise=WHOLE, outcome=OPEN, message=message)
 
@@ -164,7 +164,7 @@ def _of_one_kind(
     limits: Limits,
     is_sandboxed: bool,
 ) -> Iterator[Result]:
-    """Yield the results of exercises, all of which need Spark or none of which do.
+    """Yield the results of exercises. Either all of them need Spark, or none of them does.
 
     Raises `MissingPart` if no process can be started.
     """
@@ -247,7 +247,7 @@ def _run_trial(
     except MemoryError:
         raise
     except (MissingPart, SubmissionProcessError) as error:
-        # The second one concerns labkit's own process that reads a job's files.
+        # A SubmissionProcessError here comes from labkit's own process, which reads a job's files.
         return _not_graded(student, exercise.name, str(error))
     except EncodingError as error:
         card = _refused_card(exercise, f"The answer cannot be judged: {error}.")

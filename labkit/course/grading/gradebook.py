@@ -130,7 +130,9 @@ class Gradebook:
         return {PASSED: worth.passed, REFUSED: worth.attempted}.get(outcome, 0.0)
 
     def outcome(self, student: str, exercise: str) -> str:
-        """Return the outcome of an exercise. What the grader could not read may contain it."""
+        """Return the outcome of an exercise. If the grader could not read a student's files, a
+        missing exercise is not graded, because the files may contain it.
+        """
         is_unread = self.without_exercises.get(student) == NOT_GRADED
         missing = NOT_GRADED if is_unread else NOT_HANDED_IN
         return self.outcomes[student].get(exercise, missing)

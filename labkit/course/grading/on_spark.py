@@ -21,7 +21,9 @@ from labkit.course.grading.results import NOT_GRADED, WHOLE, Result
 from labkit.course.grading.submissions import Submission
 
 _ATTEMPTS = 2
-"""How often a submission is graded if its task fails. A cluster also repeats tasks by itself."""
+"""How many times grading a submission is attempted if its task fails. A cluster also repeats tasks
+by itself.
+"""
 
 
 def grade_all_on_spark(

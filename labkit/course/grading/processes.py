@@ -37,8 +37,8 @@ from labkit.course.grading.submissions import Submission
 _PRELOADED = "labkit.course.grading.grade"
 _MAX_MESSAGE_BYTES = 8 << 20
 MEMORY_BYTES = 2 << 30
-"""Memory that a judge may use in addition to what it has at the start, and that each trial may use,
-counted from the start of the judge as well.
+"""The memory that a judge may use in addition to what it has at the start. Each trial, a fork of
+the judge, has the same limit.
 """
 
 
@@ -178,7 +178,7 @@ def _run_judge(
     except (MemoryError, RecursionError):
         end = (
             REFUSED,
-            "This submission needs more memory than it may use, or is nested too deeply.",
+            "This submission exceeds the memory limit, or is nested too deeply.",
         )
     except Exception as error:  # noqa: BLE001
         # Report the error but do not print it, because its text may come from a student.

@@ -1,7 +1,7 @@
 """The result of grading an answer, as strings of limited length that every report can store.
 
-An answer is refused only if the answer is the cause: its trial broke a rule, or it used more
-processor time or memory than it may. If the cause may be the machine (elapsed time, a process that
+An answer is refused only if the answer itself is the cause: its trial broke a rule, or it exceeded
+a limit on processor time or memory. If the cause may be the machine (elapsed time, a process that
 was killed or could not be started, missing software), the answer is not graded.
 """
 
@@ -58,9 +58,7 @@ WHOLE = "-"
 
 
 def is_exercise(name: str) -> bool:
-    """Return whether a result of this name is about an exercise, not about a file or a
-    submission.
-    """
+    """Return whether a result with this name is for an exercise, not for a file or a submission."""
     return not name.startswith(WHOLE)
 
 
@@ -73,13 +71,13 @@ def _cut(text: str, name: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Replace each lone surrogate with "?": JSON and Python strings can contain it, UTF-8
-    cannot.
+    """Replace lone surrogates, which JSON and Python strings can contain but UTF-8 cannot, with
+    "?".
     """
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-KILLED = "The process was killed, as if the machine had too little memory. Grade it again."
+KILLED = "The process was killed, probably because the machine ran out of memory. Grade it again."
 
 
 def without_verdict(stopped: Stopped | None, limits: Limits) -> tuple[str, str]:
@@ -94,9 +92,9 @@ def without_verdict(stopped: Stopped | None, limits: Limits) -> tuple[str, str]:
             f" {limits.exercise_s:g} s of processor time. Grade it again on an idle machine."
         )
     if reason is Reason.LATE:
-        why = f"The code does not come to an end within {limits.exercise_s:g} s of processor time."
+        why = f"The code does not terminate within {limits.exercise_s:g} s of processor time."
     elif reason is Reason.MEMORY:
-        why = "With this answer, the trial needs more memory than it may use."
+        why = "With this answer, the trial exceeds its memory limit."
     else:
         why = "The trial ended without a verdict."
     return REFUSED, why

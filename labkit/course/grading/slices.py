@@ -120,7 +120,7 @@ def _wanted_by(check: list[_Statement], above: list[_Statement]) -> set[str]:
 
 
 _STAR = "*"
-"""The name that an import of all names binds."""
+"""The name bound by `from module import *`."""
 
 
 def _needed_part(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
@@ -210,9 +210,9 @@ def _changed_in_place(nodes: Iterable[ast.AST], known: _Known) -> set[str]:
     """Return the names whose values may be changed: by storing into them, by calling their methods,
     or by passing them to a function.
 
-    A function of labkit or of Python itself does not change its arguments, and of the methods of
-    what labkit returns, only those of Python's collections change it. Otherwise, almost every cell
-    of a lesson would be needed.
+    This assumes that functions of labkit and of Python itself do not change their arguments, and
+    that an object from labkit is changed only by methods with the names of those of Python's
+    collections. Otherwise, almost every cell of a lesson would be needed.
     """
     changed = set[str]()
     for node in nodes:

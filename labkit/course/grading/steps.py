@@ -129,7 +129,7 @@ def _problem_of(source: str) -> str:
                     f" only {', '.join(ALLOWED_IMPORTS)}."
                 )
         if isinstance(node, ast.Name) and node.id in _FORBIDDEN_NAMES:
-            return f"line {node.lineno} uses {node.id}, which a graded file may not."
+            return f"line {node.lineno} uses {node.id}, which is not allowed in a graded file."
     return ""
 
 

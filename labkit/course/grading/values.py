@@ -39,7 +39,7 @@ class EncodingError(Exception):
 
 
 def encode_value(value: Any, call: Callable[[Any], int] | None = None) -> Any:
-    """Encode a value with JSON's types. `call` registers a function and returns its number.
+    """Encode a value as JSON. `call` registers a function and returns its number.
 
     Raises `EncodingError`.
     """

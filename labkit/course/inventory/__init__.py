@@ -1,11 +1,11 @@
 """The concept inventory: 20 questions about common misconceptions, asked before and after the
 course.
 
-labkit works out the right answer of each question by running its own code, with the numbers that
-the seed has drawn. Each wrong option is the choice of a student who holds a certain belief, so the
-answers of a class show which beliefs its students hold, and whether the course has changed them.
+labkit computes the right answer to each question by running its own code with the numbers drawn
+from the seed. Each wrong option follows from a certain belief, so the answers of a class show which
+beliefs its students hold, and whether the course has changed them.
 
-    question       a question, its options, and how a seed draws them
+    question       a question and its options, drawn from a seed
     storage, replication, topics   the questions, by the part of the system that they are about
     questions      the list of all questions
     sitting        asks the questions on the terminal, and saves the answers if the student agrees

@@ -1,10 +1,10 @@
 """Item analysis: what a class's answers say about each question, and about the course.
 
 difficulty      the share of right answers, before and after the course
-gain            Hake's normalised gain: the share of what could be gained that was gained
+gain            Hake's normalised gain: the gain as a share of the largest possible gain
 discrimination  the correlation between this answer and the number of the other right answers:
                 below about 0.2, the question does not separate those who know more from the others
-belief          the most frequent wrong answer after the course, or before it if nobody sat later
+belief          the most frequent wrong answer, after the course if anybody answered then
 """
 
 from collections import Counter
@@ -114,5 +114,5 @@ def _discrimination(name: str, sittings: Sittings) -> float | None:
     ]
     try:
         return correlation(own, others)
-    except StatisticsError:  # fewer than two students, or all of them did equally well
+    except StatisticsError:  # fewer than two students, or no differences between them
         return None

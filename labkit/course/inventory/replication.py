@@ -55,7 +55,7 @@ def failures(random: Random) -> Item:
         str(most),
         {
             str(quorum - 1): "An acknowledged entry has all of its copies.",
-            str(quorum - acks): "As many as an acknowledgement need not wait for.",
+            str(quorum - acks): "As many as an acknowledgement does not wait for.",
             str((size - 1) // 2): "A majority must survive.",
         },
     )
@@ -195,8 +195,8 @@ def silent_bookie(random: Random) -> Item:
     held = sum(1 in write_set(entry, 3, 2) for entry in range(entries))
     return Item(
         f"A ledger has {entries} entries on three bookies, with two copies of each entry."
-        " Autorecovery waits 10 seconds before it takes a silent bookie for lost. One bookie is"
-        f" silent for {down_s} seconds and then responds again. How many entries are copied?",
+        " Autorecovery considers a bookie lost when it has been silent for 10 seconds. One bookie"
+        f" is silent for {down_s} seconds and then responds again. How many entries are copied?",
         str(sum(e.kind == "entry.copied" for e in trace.events)),
         {
             str(held): "A silent bookie's entries are copied at once.",

@@ -33,7 +33,7 @@ _TERMS = (
     " entries of lost bookies. A *topic* stores its messages in ledgers, and can have several"
     " *partitions*; a *consumer* receives the messages through a *subscription*."
 )
-"""Definitions of terms, none of which may answer a question."""
+"""Definitions of terms. None of them may give away an answer."""
 RIGHT, NO_ANSWER = "right", "no answer"
 
 Answers = Mapping[str, str]

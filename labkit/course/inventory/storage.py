@@ -125,11 +125,11 @@ def freed(random: Random) -> Item:
     return Item(
         f"An entry log contains {kept} kB of ledger 5 and {deleted} kB of ledger 6. All messages in"
         " ledger 6 have been acknowledged, and ledger 6 is deleted. The bookie collects garbage,"
-        " but compaction is turned off. How much space on the disk becomes free?",
+        " but compaction is turned off. How much disk space does it free?",
         f"{gone * (kept + deleted)} kB",
         {
-            f"{deleted} kB": "A deleted ledger's bytes become free at once.",
+            f"{deleted} kB": "A deleted ledger's bytes are freed at once.",
             f"{kept + deleted} kB": "The whole file is deleted with its first ledger.",
-            f"{deleted} kB, but only after a restart": "Space becomes free at a restart.",
+            f"{deleted} kB, but only after a restart": "Space is freed at a restart.",
         },
     )

@@ -67,7 +67,7 @@ _LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-pyth
 
 
 def notebook_name(source: Path) -> str:
-    """`02_journal.py` becomes `02-journal.ipynb`."""
+    """Return the notebook's name: `02_journal.py` becomes `02-journal.ipynb`."""
     return source.stem.replace("_", "-") + ".ipynb"
 
 

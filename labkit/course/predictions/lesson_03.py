@@ -31,12 +31,12 @@ PREDICTIONS = {
     ),
     "times that the index is written": Prediction(
         "Take the changed pages one by one. As soon as there are more than pageLimit, all of them"
-        " are written; what is left at the end is written then.",
+        " are written; the remaining pages are written at the end.",
         {
             4: "You wrote each page separately. Changed pages wait in memory and are written"
             " together.",
             3: "You wrote one page at a time. When there are more than pageLimit changed pages,"
-            " *all* of them are written, so the next page starts over with none.",
+            " *all* of them are written, so the count starts again at zero.",
             1: "You waited for the end of the flush. Before that, there are more than pageLimit"
             " changed pages, and they are written at once.",
         },

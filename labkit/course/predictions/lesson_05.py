@@ -6,14 +6,14 @@ from labkit.course.predictions.prediction import Likely, Prediction, Values
 def _changes(values: Values) -> Likely:
     count = values["entry_count"]
     per_entry = (
-        "The metadata does not change with each entry. It says on which bookies entries are stored,"
-        " and a formula says which bookies have which entry."
+        "The metadata does not change with each entry. It lists the ledger's bookies, and a"
+        " formula determines which of them store which entry."
     )
     return {
         count: per_entry,
         count + 1: per_entry,
-        1: "Creating the node gives it version 0, and closing the ledger changes it, but later."
-        " The adds in between change nothing.",
+        1: "The node is created with version 0, and closing the ledger changes it. The adds in"
+        " between change nothing.",
     }
 
 
@@ -75,8 +75,8 @@ PREDICTIONS = {
         _write_set,
     ),
     "how many bookies can fail safely": Prediction(
-        "In the picture in section 1, let one bookie after the other fail. When is the first entry"
-        " perhaps lost?",
+        "In the picture in section 1, let one bookie after the other fail. When may the first"
+        " entry be lost?",
         _failures,
     ),
     "a ledger with Qa above Qw": Prediction(

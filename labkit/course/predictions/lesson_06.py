@@ -19,8 +19,8 @@ def _readable(values: Values) -> Likely:
         count - 1: "That is the last confirmed entry. But only the writer knows that it is"
         " confirmed: no later entry carries its number.",
         count: "Entry ids start at 0, so there is no such entry.",
-        count - 3: "You went back one entry too far. The last entry was pushed after the entry"
-        " before it had been confirmed, and it says so.",
+        count - 3: "You went back one entry too far. The last entry was pushed after the previous"
+        " entry had been confirmed, and it carries that entry's id.",
         -1: "That holds for section 1, where all entries were pushed before the first one was"
         " confirmed. Here the writer waits for each entry, so the next one carries its number.",
     }

@@ -72,8 +72,8 @@ PREDICTIONS = {
         " the first one after the add?",
         {
             20: "The check in second 20 came before the add, when there was nothing to find.",
-            25: "A failed add leads to no mark: the writer has two acknowledgements, which is"
-            " enough, and it closes the ledger.",
+            25: "A failed add does not mark the ledger: the writer has two acknowledgements, which"
+            " is enough, and it closes the ledger.",
             35: "lostBookieRecoveryDelay applies to a bookie that is missing. This bookie is"
             " registered all the time, so only the periodic check can find the missing copy.",
             45: "The auditor does not count from the add, which it knows nothing about. It checks"

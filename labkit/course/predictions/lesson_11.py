@@ -27,7 +27,7 @@ def _redelivered(values: Values) -> Likely:
     sent = batch * values["entries_per_ledger"] + 3
     right = sent - batch - 1 - batch
     return {
-        sent: "That is every message. The cursor remembers what was acknowledged, also after the"
+        sent: "That is every message. The cursor remembers what was acknowledged, even after the"
         " consumer has disconnected.",
         right - 1: "You forgot the order that was sent after the topic had been reloaded.",
         right + 1: "You forgot the single message of the third batch. With"

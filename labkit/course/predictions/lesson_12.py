@@ -17,7 +17,7 @@ def _report(values: Values) -> Likely:
         counts(swaps + 2 * redeliveries, redeliveries, lost): "A redelivered message arrives once"
         " more after a message with a larger id, so it is one violation, not two.",
         counts(swaps + redeliveries, redeliveries + swaps, lost): "A swapped message arrives once,"
-        " so it is no duplicate.",
+        " so it is not a duplicate.",
         counts(swaps + redeliveries, 2 * redeliveries, lost): "Each redelivery is one extra copy of"
         " a message.",
         counts(swaps, redeliveries, lost): "A redelivered message arrives after messages with"
@@ -59,7 +59,7 @@ PREDICTIONS = {
         },
     ),
     "what the report counts": Prediction(
-        "For each kind of fault, ask which of the three numbers a single one of them increases.",
+        "For each kind of fault, ask which of the three numbers a single fault increases.",
         _report,
     ),
     "holes without the last entry": Prediction(

@@ -8,8 +8,8 @@ PREDICTIONS = {
         {
             "below 10": "The bug breaks a rule in almost every run, but an entry is lost only if"
             " faults and a recovery happen at the wrong moment. Most seeds produce no such moment.",
-            "10 or more": "How many seeds it takes depends on how many events have to happen at the"
-            " wrong moment: few for some bugs, and for others more than these seeds provide.",
+            "10 or more": "The number of seeds depends on how many events must happen at the wrong"
+            " moment. Some bugs need only a few seeds, others need more than were tried here.",
             "none": "The bug does lose an entry, but only if faults and a recovery happen at the"
             " wrong moment. One of these seeds produced such a moment.",
         },

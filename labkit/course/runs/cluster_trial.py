@@ -34,8 +34,8 @@ P = ParamSpec("P")
 LEARNERS_VARIANT = "yours"
 """Name of the variant in the scenarios that a trial runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
-"""The promises that a trial checks. `StepsEnd` is missing, because trials have messages of their
-own for steps that do not end.
+"""The promises that a trial checks. `StepsEnd` is missing, because trials have their own messages
+for steps that do not end.
 """
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
@@ -69,7 +69,7 @@ class ClusterTrial:
         try:
             trace = run_with(scenario, **parts)
         except SimulationError as error:
-            raise Refused(f"With your code, the run does not come to an end: {error}.") from None
+            raise Refused(f"With your code, the run does not end: {error}.") from None
         if self.error is not None:
             raise self.error
         return trace

@@ -1,6 +1,6 @@
 """A topic of flights in a real cluster, and the queries that read it (lesson 13).
 
-Blocking calls of Spark run in a thread, so that the notebook's cluster can continue.
+Blocking calls of Spark run in a thread, so that the notebook's cluster keeps running.
 """
 
 import asyncio
@@ -189,7 +189,7 @@ def _raise_error_of(query: Any) -> None:
 
 
 async def error_of(stream: DataFrame, folder: Path) -> str:
-    """Start a query that fails, and return the reason, which is at the end of its error message."""
+    """Start a query that fails, and return the end of its error message, which gives the reason."""
     writer = stream.writeStream.format("noop").option("checkpointLocation", f"{folder}/wrong")
     query = writer.start()
     with suppress(PySparkException):

@@ -142,8 +142,8 @@ class OneBroker:
         return self.client.subscribe(topic, subscription, **options)
 
     def deliveries(self, topic: str, count: int) -> list[tuple[str, int]]:
-        """Receive a topic's message and refuse it, `count` times; return its id and counter each
-        time.
+        """Receive a topic's message and negatively acknowledge it, `count` times. Return its id and
+        redelivery count each time.
         """
         consumer = self.subscribe(
             topic,

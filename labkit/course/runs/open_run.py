@@ -1,5 +1,5 @@
-"""Opens the link to a run or to a crash map: repeats it, and shows the moment that the link refers
-to, in the view that it names.
+"""Opens a link to a run or to a crash map: repeats the run, and shows the link's moment in the
+link's view.
 
 open_run("run.1.eNpNkE9...ACxp.57")     in a notebook
 

@@ -98,8 +98,8 @@ def ids_parsed_wrong(parsed: DataFrame, stream: DataFrame) -> DataFrame:
 
 
 def smallest_batch_indexes(stream: DataFrame) -> dict[str, int]:
-    """Return the smallest batch index of messages sent with "no batches", and the smallest one of
-    messages sent in "batches", by these names.
+    """Return the smallest batch index of messages that were sent without and with batching, under
+    the keys "no batches" and "batches".
     """
     kind = fn.when(fn.col("topic") == "flights-single", "no batches").otherwise("batches")
     smallest = stream.groupBy(kind.alias("kind")).agg(fn.min("batch_index").alias("least"))
@@ -194,7 +194,7 @@ def newest_and_a_thousand_back(stream: DataFrame) -> pd.DataFrame:
 
 
 def killed_us(events: DataFrame) -> int:
-    """Return when the first node was killed."""
+    """Return the time at which the first node was killed."""
     killed = events.where("kind = 'node.killed'").agg(fn.min("time_us")).first()
     assert killed is not None
     return int(killed[0])

@@ -57,8 +57,7 @@ def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[i
 
 
 def tailing_delays(write: Write, explicit_lac_interval_ms: int) -> str:
-    """Follow a writer, and return for each entry a line that says how long after its push it was
-    read.
+    """Follow a writer, and return a line for each entry with the delay from its push to its read.
 
     An interval of 0 disables explicit LACs. Failed steps also have a line.
     """

@@ -269,5 +269,5 @@ def _difference(scenario: Scenario, other: Scenario) -> str:
         if scenario.decisions.get(name) != value
     ]
     if other.variant != scenario.variant:
-        parts.append(other.variant or "the real thing")
+        parts.append(other.variant or "the real protocol")
     return f"With {', '.join(parts)}" if parts else "The other run"

@@ -27,7 +27,7 @@ class LiveCluster(Protocol):
 
     @property
     def bookie_names(self) -> Sequence[str]:
-        """All bookies, up or down."""
+        """The names of all bookies, up or down."""
 
     @property
     def is_stopped(self) -> bool:

@@ -42,7 +42,7 @@ class HasCurves(Protocol):
 
 @runtime_checkable
 class Foreseeable(TraceLike, HasCurves, Protocol):
-    """A run of which other futures can be tried."""
+    """A run whose other futures can be tried."""
 
 
 class FutureSearch:

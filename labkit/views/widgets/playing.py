@@ -45,14 +45,11 @@ there are more than 1.5 times as many.
 
 
 class Picture(Protocol):
-    """Takes the events of a run one by one, and draws the resulting state as a scene.
-
-    explained_until: the clock position at which the current explanation of an event disappears.
-    """
+    """Takes the events of a run one by one, and draws the resulting state as a scene."""
 
     @property
     def explained_until(self) -> float | None:
-        """The position described above."""
+        """The clock position at which the current explanation of an event disappears."""
 
     def hide_explanation(self) -> None:
         """Remove the explanation."""

@@ -1,7 +1,7 @@
 """Byte X-ray: names every byte of a bookie's files, of ledger metadata and of Pulsar's messages.
 
 A `Span` (`labkit.system.model.layout`) names a range of bytes and shows its value. Names and sizes
-come from the layouts that the system's encoders use, so that the two cannot differ.
+come from the layouts that the system's encoders use, so that they cannot differ.
 
     file_spans         journals, entry logs, index files, LastLogMark, cookies
     ledger_spans       a ledger's metadata as ZooKeeper stores it

@@ -32,7 +32,9 @@ _MEANINGS = {
 
 
 def ledger_metadata_spans(data: bytes) -> Iterator[Span]:
-    """Raise `BKMetadataSerializationException` if the znode is text."""
+    """Label the bytes of a ledger's znode. Raises `BKMetadataSerializationException` if it is
+    text.
+    """
     if not data.startswith(_HEADER):
         raise BKMetadataSerializationException(
             f"only ledger metadata of format version 3 is binary; these bytes begin"

@@ -64,7 +64,7 @@ def that_catches(offset: int, alignment: int) -> bytes:
 def test_code_without_an_end_is_stopped(endless: object, monkeypatch: pytest.MonkeyPatch) -> None:
     # Import the module by its name, because the package attribute of that name is the function.
     monkeypatch.setattr(import_module("labkit.course.checking.check"), "STEPS", 10_000)
-    assert "does not come to an end; it was last in" in check("entry.padding", endless).message
+    assert "does not terminate; it was last in" in check("entry.padding", endless).message
 
 
 def sleeps(offset: int, alignment: int) -> bytes:

@@ -59,7 +59,8 @@ def test_a_wrong_answer_is_shown_as_a_call_with_what_is_right() -> None:
     rule, asked = found
     assert rule == "All of them."
     assert str(asked) == (
-        "Your function was asked those([2147483648]).\n  It said []; right is [2147483648]."
+        "Your function was asked those([2147483648]).\n"
+        "  It returned []; the right answer is [2147483648]."
     )
 
 
@@ -68,7 +69,7 @@ def test_values_are_shown_as_they_are_written() -> None:
     assert shown((1,)) == "(1,)"
     assert shown(bytes(20)) == "20 bytes: 00 00 00 00 00 00 00 00 ..."
     assert len(shown("x" * 1000)) == 160
-    assert str(WrongAnswer("f(1)", None, 2)).endswith("It said None; right is 2.")
+    assert str(WrongAnswer("f(1)", None, 2)).endswith("It returned None; the right answer is 2.")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_value_out_of_its_range_is_refused_with_the_range(
     ("lesson", "name", "value", "allowed"),
     [
         ("01", "digest_type", "MD5", "one of 'CRC32C', 'CRC32', 'HMAC', 'DUMMY'"),
-        ("01", "payload", b"x", "a text of at most 200 characters"),
+        ("01", "payload", b"x", "a string of at most 200 characters"),
         ("03", "page_size", 513, "a whole number from 512 to 65536 in steps of 8"),
         ("10", "living_percent", [7], "a list of 1 to 8 numbers, each a whole number from 0 to"),
         ("10", "major_threshold", 0.1, "a number from 0.2 to 1.0"),

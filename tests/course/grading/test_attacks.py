@@ -227,7 +227,7 @@ def test_a_trial_that_allocates_by_an_answer_is_refused_and_not_the_submission(
     results = [
         each for each in grade_exercises(submission, PATIENT, False) if isinstance(each, Result)
     ]
-    assert results[0].message == "With this answer, the trial needs more memory than it may use."
+    assert results[0].message == "With this answer, the trial exceeds its memory limit."
     assert [each.outcome for each in results[1:]] == [OPEN, OPEN]
 
 

@@ -138,7 +138,7 @@ def test_a_function_that_never_returns_is_refused(
     ]
     result = results[0]
     assert result.outcome == REFUSED
-    assert result.message == "The code does not come to an end within 1 s of processor time."
+    assert result.message == "The code does not terminate within 1 s of processor time."
 
 
 def sleeping(seconds: float) -> str:

@@ -91,7 +91,7 @@ def test_a_job_that_hangs_or_raises_or_is_labkits_leaves_the_others_their_verdic
     limits = Limits(exercise_s=15, load_s=240, cell_s=60)
     results = graded(tmp_path, hangs, labkits, raises, limits=limits)
     assert {each.outcome for each in results.values()} == {REFUSED}
-    assert "does not come to an end within 60 s" in results[ORDER_NAME].message
+    assert "does not terminate within 60 s" in results[ORDER_NAME].message
     assert "labkit's own answer" in results[HOLES_NAME].message
     assert "AnalysisException" in results[TWICE_NAME].message
 

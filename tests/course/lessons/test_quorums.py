@@ -14,8 +14,8 @@ WRITE_SET, COVERAGE, LOST = "quorums.write_set", "quorums.coverage", "quorums.lo
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ("the same for all", "No list of an entry's bookies is stored anywhere"),
-        ("no overlap", "No list of an entry's bookies is stored anywhere"),
+        ("the same for all", "The bookies of an entry are not stored anywhere"),
+        ("no overlap", "The bookies of an entry are not stored anywhere"),
         (lambda e, size, qw: tuple(e + i for i in range(qw)), "must be between 0 and 2"),
         ("one too few", "must be stored on Qw bookies, but write_set(0, 3, 2) returned (0,)"),
         (lambda e, size, qw: (e % size,) * qw, "copies on one bookie are lost together"),
@@ -38,7 +38,7 @@ def test_a_wrong_write_set_is_refused(wrong: Wrong, reason: str) -> None:
         (
             lambda known, e, qw, qa: False,
             "are enough",
-            "coverage({0, 1, 2}, 3, 3, 2).\n  It said False",
+            "coverage({0, 1, 2}, 3, 3, 2).\n  It returned False",
         ),
     ],
 )
@@ -66,18 +66,18 @@ def test_a_wrong_proof_of_loss_is_refused(wrong: Wrong, reason: str, shown: str)
 def test_a_refused_run_comes_with_the_learners_call_that_led_there() -> None:
     card = check(LOST, lambda denied, silent, qw, qa: denied >= 1)
     assert str(card.asked) == (
-        "Your function was asked lost(1, 0, 3, 2).\n  It said True; right is False."
+        "Your function was asked lost(1, 0, 3, 2).\n  It returned True; the right answer is False."
         " 2 of 3 bookies did not deny the entry, and 2 are enough to acknowledge it."
     )
     assert str(card.asked) in repr(card)
-    assert "It said True; right is False." in card._repr_html_()
+    assert "It returned True; the right answer is False." in card._repr_html_()
 
 
 def test_the_call_that_is_shown_breaks_the_rule_that_the_run_broke() -> None:
     # Qa denials are too few if Qw=5 and Qa=2, and more than necessary if Qw=3 and Qa=3.
     card = check(LOST, lambda denied, silent, qw, qa: denied >= qa)
     assert "proves nothing" in card.message
-    assert "It said True; right is False." in str(card.asked)
+    assert "It returned True; the right answer is False." in str(card.asked)
 
 
 def test_a_refused_run_can_be_looked_at() -> None:

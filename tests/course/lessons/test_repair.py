@@ -69,7 +69,7 @@ def test_an_error_when_no_bookie_is_missing_is_the_learners_own() -> None:
             ("failures", "not asked at all", "it was not repaired"),
             ("denials", "has a wrong digest", "b1 does not return entry 7"),
             ("not the silent", "registered bookie that does not respond", "it was not repaired"),
-            ("all", "restoring any other copy is unnecessary", "right is []"),
+            ("all", "restoring any other copy is unnecessary", "the right answer is []"),
         ],
         once=3,
     ),

@@ -34,7 +34,7 @@ def test_the_messages_of_the_exercise_need_every_rule() -> None:
         ("no batch index", "compare their batch indexes"),
         ("no entry", "Within a ledger, compare the entry ids"),
         ("or equal", "comes before itself"),
-        ("partition forgotten", "Ids of different partitions cannot tell"),
+        ("partition forgotten", "Ids of different partitions do not show"),
         ("partition first", "one counter"),
         (lambda a, b: None, "always have an order"),
     ],

@@ -64,9 +64,7 @@ def test_a_run_in_circles_is_a_refused_answer(monkeypatch: pytest.MonkeyPatch) -
         raise BudgetError("the run reached its limit of 3600 s of virtual time")
 
     monkeypatch.setattr(cluster_trial, "run", endless)
-    with pytest.raises(
-        Refused, match="does not come to an end: the run reached its limit of 3600 s"
-    ):
+    with pytest.raises(Refused, match="does not end: the run reached its limit of 3600 s"):
         ClusterTrial(len).run(SCENARIO)
 
 

@@ -91,7 +91,7 @@ def test_code_that_never_ends_is_stopped_and_its_line_named(tmp_path: Path) -> N
     )
     mine = with_changes(tmp_path, "bookie", forever)
     card = check("bookie", 1, mine)
-    assert "does not come to an end; it was last in mybookie.py" in card.message
+    assert "does not terminate; it was last in mybookie.py" in card.message
 
 
 def test_must_pass_raises_for_an_open_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
-// Runs labkit in a worker for the page that opens links, so that the page stays responsive.  The
-// Python is that of the tab, which starts with labkit already imported.
+// Runs labkit in a worker for the page that opens links, so that the page stays responsive.  It
+// uses the Python of the tab, which starts with labkit already imported.
 
 // The tab's kernel would send the state of each widget to JupyterLab, which this page does not have.
 const OPEN = `
@@ -29,7 +29,7 @@ const starting = import(String(new URL("pyodide.mjs", folder))).then(({ loadPyod
   loadPyodide({ indexURL: String(folder) })
 );
 
-starting.catch(() => {}); // Each answer reports the error; without this, the console does too.
+starting.catch(() => {}); // Each response reports the error; the console need not.
 
 /** @type {any} */
 const worker = globalThis;

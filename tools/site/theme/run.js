@@ -135,7 +135,7 @@ async function showRun(link) {
     const { message, model } = /** @type {CustomEvent} */ (event).detail;
     event.preventDefault();
     if (message?.hello || message?.do === "resync") return;
-    if (!isReady) say("Python is still starting. Then your click takes effect.");
+    if (!isReady) say("Python is still starting. Your click takes effect as soon as it is ready.");
     await started;
     const changed = await ask({ message });
     // The picture that was shown while Python was starting has been replaced.
@@ -186,7 +186,7 @@ async function main() {
   say("The run is being opened.");
   const index = fetch(new URL(`views/${root.dataset.index}`, here)).then((got) => got.json());
   if (!location.hash) {
-    const words = "This page opens links to runs: “Copy link” under a picture makes one.";
+    const words = "This page opens links to runs. To make one, press “Copy link” under a picture.";
     return say(root.dataset.empty ?? words);
   }
   const link = await read(location.hash.slice(1));

@@ -155,7 +155,7 @@ def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.
 
 
 def processor_s_of(pid: int) -> float:
-    """Return the processor time of a process and of all those that it started."""
+    """Return the processor time of a process and of all processes that it started."""
     used_s = 0.0
     with suppress(NoSuchProcess):
         process = Process(pid)

@@ -133,7 +133,9 @@ class SubmissionConnection:
         self.is_loaded = False
         """Whether the notebook ran to completion."""
         self.is_unfinished = False
-        """Whether a cell, or all of them, did not end in time without using much processor time."""
+        """Whether a cell or the whole notebook did not end in time, although it used little
+        processor time.
+        """
         self._ids = itertools.count()
         with ExitStack() as stack:
             until = time.monotonic() + MAX_SLOWDOWN * limits.load_s
@@ -276,8 +278,8 @@ def _call_back(
 ) -> dict[str, Any]:
     """Call one of the trial's functions for the submission, and return a message with the outcome.
 
-    An exception is appended to `errors`, and the submission raises one of the same class that
-    carries its index in that list.
+    An exception is appended to `errors`, and the submission raises an exception of the same class,
+    which carries the index in that list.
     """
     try:
         function = callbacks[int(reply["call"])]

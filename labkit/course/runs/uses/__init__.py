@@ -1,4 +1,4 @@
-"""Three small programs on labkit's client, for lesson 15.
+"""Three small programs that use labkit's client, for lesson 15.
 
     edit_log        a write-ahead log shared by two name nodes, one of which is active
     offset_store    stores the latest offset of each consumer group

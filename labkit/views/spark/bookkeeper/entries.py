@@ -64,8 +64,7 @@ async def _retry(reader: LedgerReader, chunk: tuple[int, int], retry_s: float) -
 
 def _chunks(span: EntrySpan, ensemble_size: int) -> list[tuple[int, int]]:
     count = min(max(_CHUNK_BYTES // span.bytes_per_entry, 1), _MAX_ENTRIES)
-    # Start each chunk with the bookie after the one that the previous chunk started with, to spread
-    # the load evenly.
+    # Start each chunk with the next bookie, to spread the load evenly.
     count += (1 - count) % ensemble_size
     return [
         (first, min(first + count - 1, span.last))

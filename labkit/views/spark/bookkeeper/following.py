@@ -59,7 +59,7 @@ class StreamFollower:
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
         self.batch_entry_counts: dict[Lane, int] = {}
-        """The number of entries of each lane up to the offset that was returned last."""
+        """The number of entries in each lane up to the latest returned offset."""
         self.backlogs: dict[Lane, Backlog] = {}
         """The backlog of each lane after that offset."""
 
@@ -318,8 +318,8 @@ class StreamFollower:
 
 
 def _extended_to(ledger: LedgerSnapshot, end: MessageId) -> LedgerSnapshot:
-    """Return the ledger with at least the entries up to `end`. They are confirmed, because no
-    offset passes the last confirmed entry.
+    """Return the ledger, extended if necessary to include the entries up to `end`. They are
+    confirmed, because no offset passes the last confirmed entry.
 
     When a batch is repeated, the ledger may seem shorter than before: because of option
     `closedOnly`, or because bookies have lost a LastAddConfirmed that was not on disk.

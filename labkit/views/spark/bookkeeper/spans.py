@@ -43,8 +43,8 @@ class Lane(NamedTuple):
 
 
 class ReadPosition(NamedTuple):
-    """A bound of the messages to read: as a start, the first message to read; as an end, the first
-    slot not to read.
+    """A bound of the messages to read. A start is the first message to read, and an end is the
+    first slot not to read.
     """
 
     ledger_id: int

@@ -24,7 +24,7 @@ from labkit.views.spark.bookkeeper.spans import Lane
 
 _PAUSE_S = 0.2
 _RETRIED = {
-    # The brokers do not agree yet which of them owns the topic.
+    # The brokers have not agreed yet on the topic's owner.
     HTTPStatus.TEMPORARY_REDIRECT,
     HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.BAD_GATEWAY,

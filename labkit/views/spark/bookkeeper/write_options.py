@@ -73,7 +73,7 @@ _OTHER_COLUMNS = {
 
 
 def read_write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
-    """Raise `OptionError`."""
+    """Parse the options of a write query. Raises `OptionError`."""
     values = {name.lower(): text.strip() for name, text in given.items()}
     for name in values:
         if name in _OF_READERS_AND_OTHER_CONNECTORS:

@@ -50,9 +50,9 @@ _END = "epilogue.started"
 class SegmentBookie:
     """A bookie of a segment's ensemble.
 
-    `expected`: the entries that the bookie should have; `durable`: those of them that are durable
-    on it. `state` is up, down, paused or unknown. `is_new`: whether the bookie has just replaced
-    another one.
+    `expected`: the entries that the bookie should have; `durable`: the ones that are durable there.
+    `state` is up, down, paused or unknown. `is_new`: whether the bookie has just replaced another
+    one.
     """
 
     name: str

@@ -389,7 +389,7 @@ class PlayView(PlayingView):
 
     @property
     def _last_seq(self) -> int:
-        """The last event before the final check."""
+        """The `seq` of the last event before the final check."""
         events = self.run.events
         end = next((e.seq for e in events if e.kind == "epilogue.started"), len(events))
         return end - 1

@@ -114,7 +114,9 @@ class PlayPicture:
 
 
 def _tells_last_entry(event: Event) -> bool:
-    """Return whether a bookie has told a recovering reader its last entry, or that it has none."""
+    """Return whether a bookie reports its last entry, or that it has none, to a recovering
+    reader.
+    """
     is_answer = event.kind == "read.done" or (event.kind == "read.failed" and proves_absence(event))
     return event.kind == "fence.answered" or (is_answer and event.entry < 0)
 

@@ -1,6 +1,6 @@
 """Values that describe the recovery progress at one moment.
 
-A step is an event that changes the picture. If a copy becomes durable, this is a separate step only
+A step is an event that changes the picture. A copy that becomes durable is a separate step only
 while a worker is repairing the ledger; other copies are added to the next step.
 """
 

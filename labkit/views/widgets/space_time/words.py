@@ -24,7 +24,7 @@ SHOWN_KINDS = frozenset(kind.name for kind in KINDS.values() if kind.caption is 
 FIRST = ("LAC #", "killed", "fenced")
 """Labels that precede the other labels of a dot."""
 _INSTEAD = {"LAC #": "acked #", "add #": "sends #", "killed": "its node died", "fenced #": "fenced"}
-"""For each label, another one that it implies and that is therefore omitted next to it."""
+"""Maps each label to a label that it implies, which is omitted next to it."""
 
 _WHY = {
     "BKTimeoutException": "silence",

@@ -36,7 +36,9 @@ def steps_of(first: Sequence[Event], other: Sequence[Event] | None = None) -> li
 
 
 def epilogue_of(events: Sequence[Event]) -> int:
-    """Return the index of the first event of the epilogue, or the number of events."""
+    """Return the index of the epilogue's first event, or the number of events if there is no
+    epilogue.
+    """
     return next((n for n, e in enumerate(events) if e.kind == "epilogue.started"), len(events))
 
 
