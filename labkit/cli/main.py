@@ -443,7 +443,7 @@ def _add_workshop(verbs: Verbs) -> None:
 
 def _workshop(arguments: Arguments) -> int:
     from labkit.course.workshop.command import run_workshop
-    from labkit.course.workshop.step import NoSuchStepError
+    from labkit.course.workshop.tracks import NoSuchStepError
 
     try:
         return EXIT_OK if run_workshop(arguments, _print) else EXIT_FAILED

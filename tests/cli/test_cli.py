@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from labkit import __version__
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from labkit.worlds.live.host.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK
 from labkit.worlds.live.host.ports import free_port
 

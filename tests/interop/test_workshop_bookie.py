@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from labkit.system.storage.entry_log import log_ids, scan_entry_log
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.journal_scan import JournalScan

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from labkit.course.workshop.client.running import ProgramProcess, run_to_end, start_program
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from tests.interop.conftest import Cluster
 from tests.interop.payloads import LAST_ENTRY_ID, PAYLOADS
 from tests.interop.test_java_shell import ENTRY

@@ -20,10 +20,11 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from labkit.course.checking.card import Card, CardState
-from labkit.course.checking.exercise import Exercise, RaisedThereError, Refused, find
+from labkit.course.checking.exercise import Exercise, RaisedThereError, find
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.parameters import case_seed
 from labkit.course.checking.progress import progress_line
+from labkit.course.checking.refused import Refused
 from labkit.system.model.missing_part import MissingPart
 from labkit.views.widgets.view import NBGRADER
 

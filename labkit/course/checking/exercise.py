@@ -20,11 +20,12 @@ from functools import wraps
 from importlib import import_module
 from inspect import Signature, signature
 from math import isfinite
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
-from labkit.course.checking.cases import Cases, WrongAnswer, WrongCalls, format_call, shown
+from labkit.course.checking.annotations import annotation_name, matches_annotation
+from labkit.course.checking.cases import Cases, WrongCalls, format_call, shown
 from labkit.course.checking.plain_values import without_numpy
+from labkit.course.checking.refused import Refused
 
 Trial = Callable[[Any], str]
 Listener = Callable[[tuple[Any, ...], Any], None]
@@ -38,20 +39,6 @@ _MAX_LINES = 20
 """A call with more lines than this is not shown next to the run in which it was made."""
 
 _exercises: dict[str, "Exercise"] = {}
-
-
-class Refused(Exception):
-    """Raised for a wrong answer, with the rule that the answer breaks and the smallest case that
-    shows this.
-    """
-
-    def __init__(
-        self, message: str, counterexample: object = None, asked: WrongAnswer | None = None
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.counterexample = counterexample
-        self.asked = asked
 
 
 class NoSuchExerciseError(LookupError):
@@ -293,33 +280,3 @@ def _must_take(wanted: Signature, learner: Callable[..., Any]) -> None:
 
 def _shape(signed: Signature) -> str:
     return f"({', '.join(signed.parameters)})"
-
-
-def matches_annotation(value: Any, hint: Any) -> bool:
-    """Return whether a value, including the items of a list, matches a type annotation.
-
-    The items of a tuple are not checked here, because the trial checks them and can explain what
-    each of them means.
-    """
-    if isinstance(hint, UnionType):
-        return any(matches_annotation(value, each) for each in get_args(hint))
-    kind = get_origin(hint) or hint
-    if isinstance(value, bool) and kind in (int, float):
-        return False
-    if kind is float:
-        return isinstance(value, int | float)
-    # The value may be a proxy for an object that cannot leave another process.
-    if not isinstance(value, kind) and getattr(value, "stands_for", None) is not kind:
-        return False
-    return kind is not list or all(_fits_in_list(each, *get_args(hint)) for each in value)
-
-
-def _fits_in_list(item: Any, hint: Any) -> bool:
-    parts = get_args(hint) if get_origin(hint) is tuple else ()
-    return matches_annotation(item, hint) and (
-        not parts or (len(item) == len(parts) and all(map(matches_annotation, item, parts)))
-    )
-
-
-def annotation_name(hint: Any) -> str:
-    return str(hint) if get_args(hint) else hint.__name__

@@ -9,7 +9,8 @@ from itertools import accumulate
 from unittest.mock import patch
 
 from labkit.course.checking.cases import Arguments, Cases
-from labkit.course.checking.exercise import Refused, exercise
+from labkit.course.checking.exercise import exercise
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.trial import must_survive
 from labkit.system.model.entry import (

@@ -5,7 +5,8 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.cases import Arguments, Cases
-from labkit.course.checking.exercise import Refused, exercise, require_permutation
+from labkit.course.checking.exercise import exercise, require_permutation
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.ledger_race import DELETED, LIVING, LedgerRace
 from labkit.course.runs.trial import CrashCounterexample, must_survive

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from labkit.course.checking.cases import Arguments, Cases
-from labkit.course.checking.exercise import Refused, exercise
+from labkit.course.checking.exercise import exercise
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.cluster_trial import (
     ClusterTrial,

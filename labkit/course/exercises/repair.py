@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 from labkit.course.checking.cases import Arguments, Cases, in_any_order
-from labkit.course.checking.exercise import Refused, exercise, require_permutation
+from labkit.course.checking.exercise import exercise, require_permutation
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import cluster as generated
 from labkit.course.runs.broken_runs import RepairCounterexample
 from labkit.course.runs.cluster_trial import ClusterTrial, counterexample_at, must_hold

@@ -9,7 +9,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from labkit.course.checking.cases import Arguments, Cases
-from labkit.course.checking.exercise import Refused, exercise
+from labkit.course.checking.exercise import exercise
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import topics as generated
 from labkit.course.runs.stored_batches import COLUMNS, Row, table_of
 from labkit.course.runs.stream_trial import WrongRows, trial_folder, trial_session

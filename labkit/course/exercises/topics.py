@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from labkit.course.checking.cases import Cases
-from labkit.course.checking.exercise import Refused, exercise
+from labkit.course.checking.exercise import exercise
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import topics as generated
 from labkit.course.runs.cluster_trial import ClusterTrial, replacing
 from labkit.course.runs.cursor_cases import MESSAGES, SCRIPTS, CursorCase, after

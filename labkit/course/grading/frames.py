@@ -16,7 +16,8 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from labkit.course.checking.exercise import RaisedThereError, Refused
+from labkit.course.checking.exercise import RaisedThereError
+from labkit.course.checking.refused import Refused
 from labkit.course.grading.values import PLAIN
 from labkit.course.runs.stored_batches import Row, rows_in, simulate_crash
 

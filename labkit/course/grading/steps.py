@@ -35,8 +35,8 @@ from labkit.course.grading.results import (
     without_verdict,
 )
 from labkit.course.grading.submissions import read_regular
-from labkit.course.workshop.check import broken_lines, card_of
-from labkit.course.workshop.step import TRACK_FILES, Step, track
+from labkit.course.workshop.step_check import broken_lines, card_of
+from labkit.course.workshop.tracks import TRACK_FILES, Step, track
 
 _PURE = (
     *("__future__", "abc", "array", "asyncio", "binascii", "bisect", "collections", "contextlib"),

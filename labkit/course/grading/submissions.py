@@ -13,7 +13,7 @@ from pathlib import Path
 
 from labkit.course.checking import record
 from labkit.course.inventory import sitting
-from labkit.course.workshop.step import TRACK_FILES
+from labkit.course.workshop.tracks import TRACK_FILES
 
 MAX_NAMES = 20_000
 """Limit on the number of files and folders in one submission."""

@@ -139,7 +139,7 @@ from labkit.course.runs.written_entries import (
 from labkit.course.runs.znodes import ledger_paths, znodes_of
 from labkit.course.workshop.bookie.common_trials import ONE_ADD
 from labkit.course.workshop.client import runs
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from labkit.system.check import broken, check_all
 from labkit.system.client.striping import write_set
 from labkit.system.metadata.ledger_layout import LAYOUTS

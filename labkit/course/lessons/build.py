@@ -47,7 +47,7 @@ from labkit.course.lessons.hide_outputs import fold
 from labkit.course.lessons.opening import open_with_picture
 from labkit.course.lessons.slides import assign_slide_types
 from labkit.course.workshop.definitions import definition_in
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from labkit.shipped_files import shipped
 
 NOTEBOOKS = shipped("notebooks")

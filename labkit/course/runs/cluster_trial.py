@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, ParamSpec
 from unittest.mock import patch
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.system.check import CHECKS, Outcome, Verdict, broken, check_all, explain
 from labkit.system.check.promises.callers import StepsEnd

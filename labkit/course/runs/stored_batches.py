@@ -9,7 +9,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 
 Row = tuple[int, int, int]
 """Partition, ledger and entry id."""

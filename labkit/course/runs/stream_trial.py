@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.stored_batches import BatchFolder
 from labkit.views.spark import flights
 from labkit.views.spark.session import spark_session

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline_messages import messages_of
 from labkit.system.check import Outcome, Verdict, check_all
 from labkit.system.trace.events import Event

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.store import LedgerStore
 from labkit.views.widgets.crash_map import CrashMapView

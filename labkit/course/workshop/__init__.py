@@ -21,16 +21,16 @@ Notebooks 02 to 04 and 16 teach the first track, and notebooks 06 to 08 and 17 t
 second track extends the same classes step by step, so its learners write in the file and not in
 cells.
 
-    step               defines steps and tracks
+    tracks             defines tracks and their steps
     learner            calls the learner's parts and keeps their first error
     files              the learner's file: created once, loaded for each check
     definitions        copies what a notebook cell defines into the learner's file
     generated_cases    hundreds of generated cases for a part; the smallest failing one is shown
     simulated_cluster  the simulated cluster with the learner's parts
     processes          trials that need processes, and the message where processes are unavailable
-    check              runs the trials of a step and returns a card
+    step_check         runs the trials of a step and returns a card
     working_parts      the parts that the learner has written
-    play               plays a scenario with the learner's parts, move by move
+    playing            plays a scenario with the learner's parts, move by move
     command            `labkit workshop`
     bookie/            the track "build a bookie"; the learner's file starts as a copy of `skeleton`
     client/            the track "build a client", organized in the same way
@@ -38,23 +38,13 @@ cells.
 Each track has a module `track` with the value `TRACK`, a `skeleton`, and a `solution`, which only
 tests and the solutions notebook use.
 
-Read in this order: `step`, `learner`, `files`, `definitions`, `check`, `generated_cases`,
-`simulated_cluster`, `working_parts`, `play`, `processes`, and then one of the tracks.
+Read in this order: `tracks`, `learner`, `files`, `definitions`, `step_check`, `generated_cases`,
+`simulated_cluster`, `working_parts`, `playing`, `processes`, and then one of the tracks.
 """
 
-from labkit.course.workshop.check import begin, check, hint, step
-from labkit.course.workshop.play import play
-from labkit.course.workshop.working_parts import overview, your_bookie
-from labkit.system.storage.disk import Disk, File
+from labkit.lazy_names import names_of
 
-__all__ = [
-    "Disk",
-    "File",
-    "begin",
-    "check",
-    "hint",
-    "overview",
-    "play",
-    "step",
-    "your_bookie",
-]
+__getattr__, __dir__ = names_of(__name__)
+"""The names that learners use, each imported on first use: the processes that run a learner's
+bookie or client import this package, too, and need none of them.
+"""

@@ -3,8 +3,8 @@
 import argparse
 from collections.abc import Callable
 
-from labkit.course.workshop.check import check
-from labkit.course.workshop.step import track
+from labkit.course.workshop.step_check import check
+from labkit.course.workshop.tracks import track
 
 
 def run_workshop(arguments: argparse.Namespace, say: Callable[[str], None]) -> bool:

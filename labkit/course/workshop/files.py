@@ -8,7 +8,7 @@ from traceback import walk_tb
 from types import ModuleType, TracebackType
 
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Step, Track
+from labkit.course.workshop.tracks import Step, Track
 from labkit.shipped_files import put_whole
 
 _LOG_BYTES = 65_536

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Recipe, generated_cases, smallest_failing_case
+from labkit.course.checking.refused import Refused
 
 T = TypeVar("T")
 

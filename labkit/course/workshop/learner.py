@@ -11,12 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from labkit.course.checking.exercise import (
-    Refused,
-    annotation_name,
-    matches_annotation,
-)
+from labkit.course.checking.annotations import annotation_name, matches_annotation
 from labkit.course.checking.plain_values import without_numpy
+from labkit.course.checking.refused import Refused
 from labkit.system.model.errors import LabkitError
 from labkit.worlds.sim.machine.disk import CrashError
 

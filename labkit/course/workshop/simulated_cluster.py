@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, counterexample_at, run_with
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop.files import last_line_in, words_of

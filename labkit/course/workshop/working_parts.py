@@ -4,12 +4,12 @@ from pathlib import Path
 
 from labkit.course.checking.card import Note
 from labkit.course.checking.check import RanTooLongError, instruction_limit
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.definitions import definitions_in
 from labkit.course.workshop.files import NotLoadedError, add_stand_ins, last_line_in, load
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Step, Track, track
+from labkit.course.workshop.tracks import Step, Track, track
 from labkit.system.storage.store import LedgerStore
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from labkit.course.checking.card import Card, CardState
 from labkit.course.checking.check import NotPassedError
-from labkit.course.checking.exercise import NoSuchExerciseError, Refused, exercise
+from labkit.course.checking.exercise import NoSuchExerciseError, exercise
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.entry import is_intact, lengths_of
 from labkit.course.exercises.repair import missing_copies
 from labkit.course.lessons import check, compare, hint, predict

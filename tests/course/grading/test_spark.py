@@ -7,7 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from labkit.course.checking.exercise import RaisedThereError, Refused
+from labkit.course.checking.exercise import RaisedThereError
+from labkit.course.checking.refused import Refused
 from labkit.course.grading.frames import READER, Files, RemoteFolder, RemoteFrame, RemoteRows
 from labkit.course.grading.isolation.sandbox import Limits
 from labkit.course.grading.isolation.sandbox_rpc import SubmissionConnection

@@ -10,8 +10,8 @@ from labkit.course.grading.processes import grade
 from labkit.course.grading.results import OPEN, PASSED, REFUSED, Result
 from labkit.course.grading.steps import safe_picture, step_names
 from labkit.course.grading.submissions import submissions_of
-from labkit.course.workshop.check import broken_lines
-from labkit.course.workshop.step import TRACK_FILES, track
+from labkit.course.workshop.step_check import broken_lines
+from labkit.course.workshop.tracks import TRACK_FILES, track
 from tests.course.grading.notebooks import RIGHT, write_notebook
 from tests.course.grading.test_grade import has_sandbox
 from tests.course.workshop.test_contracts import BROKEN, LINES
@@ -54,7 +54,7 @@ def test_a_new_file_is_open_at_every_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("import labkit.course.workshop.check", "imports labkit.course.workshop.check"),
+        ("import labkit.course.workshop.step_check", "imports labkit.course.workshop.step_check"),
         ("from labkit.system.storage.journal import Journal", "labkit.system.storage.journal"),
         ("from labkit.system import storage", "imports labkit.system"),
         ("from . import solution", "line 1 imports ."),

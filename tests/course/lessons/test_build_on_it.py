@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.build_on_it import garbage, take_over
 from labkit.course.lessons import check
 from labkit.course.runs.broken_runs import SpaceTimeCounterexample

@@ -6,7 +6,8 @@ from pkgutil import iter_modules
 import pytest
 
 from labkit.course import exercises
-from labkit.course.checking.exercise import Refused, all_exercises, find
+from labkit.course.checking.exercise import all_exercises, find
+from labkit.course.checking.refused import Refused
 from labkit.course.lessons import check
 from tests.course.lessons.refused import WRONG
 from tests.course.lessons.wrong_topics import Answer

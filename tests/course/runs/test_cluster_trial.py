@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs import cluster_trial
 from labkit.course.runs.cluster_trial import (
     ClusterTrial,

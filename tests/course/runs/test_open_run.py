@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from labkit.course.checking.card import Card, CardState
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs import open_run as opening
 from labkit.course.runs.broken_runs import RepairCounterexample, SpaceTimeCounterexample
 from labkit.course.runs.game.game import Game

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from labkit.course.checking.card import Card
-from labkit.course.checking.exercise import Refused
-from labkit.course.workshop.check import card_of
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.files import load
-from labkit.course.workshop.step import ContractLine, Step, track
+from labkit.course.workshop.step_check import card_of
+from labkit.course.workshop.tracks import ContractLine, Step, track
 from tests.course.workshop.wrong import Answer, answers, with_changes
 
 STEPS = track("client").steps
@@ -56,7 +56,7 @@ def test_generated_cases_refuse_a_wrong_answer_with_the_line_that_it_breaks(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("answer", OBVIOUS, ids=str)
+@pytest.mark.parametrize("answer", [*OBVIOUS], ids=str)
 def test_the_check_of_a_step_quotes_the_broken_line_and_no_other(
     answer: Answer, tmp_path: Path
 ) -> None:
@@ -67,7 +67,7 @@ def test_the_check_of_a_step_quotes_the_broken_line_and_no_other(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("answer", answers("wrong_bookie"), ids=str)
+@pytest.mark.parametrize("answer", [*answers("wrong_bookie")], ids=str)
 def test_a_wrong_bookie_is_refused_with_the_line_that_it_breaks(
     answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +87,7 @@ def test_each_line_of_a_contract_can_be_broken_in_three_ways(
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("answer", answers("right_client"), ids=str)
+@pytest.mark.parametrize("answer", [*answers("right_client")], ids=str)
 def test_an_unusual_answer_passes(answer: Answer, tmp_path: Path) -> None:
     card = card_for(answer, tmp_path)
     assert card.passed, card

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from tests.course.workshop.wrong import refused
 
 Changes = tuple[tuple[str, str], ...]

@@ -10,7 +10,7 @@ import pytest
 from labkit.course.checking.card import CardState
 from labkit.course.workshop import begin, check
 from labkit.course.workshop.definitions import definition_in, definitions_in, save
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 
 _numbers = count()
 SOLUTION = track("bookie").solution.read_text()

@@ -4,8 +4,8 @@ from itertools import count
 
 import pytest
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.generated_cases import Problem, try_generated
 
 CASES = 200

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.runs.trial import CrashCounterexample
 from labkit.course.workshop import check
 from labkit.course.workshop.bookie.common_trials import crashes, orders, storms
 from labkit.course.workshop.files import load
-from labkit.course.workshop.step import Trial, track
+from labkit.course.workshop.tracks import Trial, track
 from tests.course.workshop.wrong import refused, with_changes
 
 WRONG = {

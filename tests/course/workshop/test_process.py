@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from labkit.cli.main import main
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.live_trial import serves_a_cluster
-from labkit.course.workshop.check import check
 from labkit.course.workshop.files import load
-from labkit.course.workshop.step import track
+from labkit.course.workshop.step_check import check
+from labkit.course.workshop.tracks import track
 from tests.course.workshop.wrong import with_changes
 
 

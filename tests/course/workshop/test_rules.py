@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.files import load
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from tests.course.workshop.wrong_rules import RULES, Answer
 
 LEAST = 8

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.course.workshop import begin, check, overview, your_bookie
 from labkit.course.workshop.definitions import definition_in
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.settings.bookie_script import Add, Checkpoint, Commit, Restart

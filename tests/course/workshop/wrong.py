@@ -6,7 +6,7 @@ from pathlib import Path
 
 from labkit.course.checking.card import Card
 from labkit.course.workshop import check
-from labkit.course.workshop.step import track
+from labkit.course.workshop.tracks import track
 
 Changes = tuple[tuple[str, str], ...]
 """Texts of the solution, each with the text that replaces it."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.contract import READABLE, SURVIVES
 from labkit.course.workshop.files import last_lines
 from labkit.course.workshop.learner import Learner

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from labkit.course.workshop.bookie.steps.process_step import BEFORE
 from labkit.course.workshop.bookie.steps.process_step import STEP as LAST
-from labkit.course.workshop.step import TRACK_FILES, Track
+from labkit.course.workshop.tracks import TRACK_FILES, Track
 
 _HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk, SimDiskError, SimFile
 from labkit.worlds.sim.machine.disk_operation import Operation
 

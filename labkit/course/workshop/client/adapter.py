@@ -11,7 +11,7 @@ LastAddConfirmed is known when `read_last_add_confirmed` returns it.
 import asyncio
 from typing import Any
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client.checked_clusters import RecoverersCluster, WritersCluster
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.contract import RETURNS_ID

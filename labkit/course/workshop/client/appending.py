@@ -8,8 +8,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.manual_cluster import ManualCluster
 from labkit.course.workshop.generated_cases import Problem, try_generated

@@ -6,8 +6,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.scripted_cluster import ERRORS, ScriptedCluster
 from labkit.course.workshop.generated_cases import Problem, try_generated

@@ -5,12 +5,12 @@ This is a separate module because a browser can load the steps but not start pro
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline import LiveRunCounterexample
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.contract import READABLE, SURVIVES, TAKEN_OVER
@@ -31,7 +31,6 @@ from labkit.worlds.live.processes.node_process import NodeNotStartedError
 from labkit.worlds.live.zookeeper.server import ZooKeeperNotStarted
 from labkit.worlds.sim.run import outside_event_loops
 
-T = TypeVar("T")
 _ENTRIES = 30
 _SIZES = (3, 3, 2)
 _STRIPED = (3, 2, 2)
@@ -43,50 +42,68 @@ _MILESTONES = (
 _COST_ENTRIES, _COST_WINDOW, _COST_ROUNDS = 1000, 100, 3
 
 
-def serves_a_cluster(learner: Learner) -> str:
-    """Check the program in a live cluster.
+@dataclass(frozen=True, slots=True)
+class LiveResult:
+    """The result of the trial for a program that passed it.
 
-    The program writes, survives the SIGKILL of a bookie, and takes over a stopped writer's ledger;
-    labkit's client and shell then read everything that the program confirmed.
+    your_ms, our_ms: the processor time that the learner's program and labkit's client used to write
+        the same entries; for each, the minimum of three rounds
     """
 
-    async def serve(folder: Path) -> str:
-        async with LocalCluster(4, folder=folder) as cluster:
-            live = _Live(
-                cluster, learner.file.absolute(), await cluster.connect("reader", config=PATIENT)
-            )
-            try:
-                said = [await trial(live) for trial in (_write, _take_over, _lose_a_bookie)]
-            except Refused as refused:
-                await cluster.settled()
-                raise Refused(refused.message, _shown(cluster.trace, refused, live)) from None
-            finally:
-                await live.end()
-        return " ".join(said)
-
-    return _in_a_folder(serve)
+    report: str
+    your_ms: float
+    our_ms: float
 
 
-def processor_times(learner: Learner) -> tuple[float, float]:
-    """Return the CPU time, in milliseconds, that the learner's program and labkit's client use.
+def serves_a_cluster(learner: Learner) -> LiveResult:
+    """Check the program in a live cluster, and measure how much processor time it uses.
 
-    They take turns writing the same entries to one cluster; each cost is the minimum of three
-    rounds.
+    As a process, the program takes over a stopped writer's ledger, and survives the SIGKILL of a
+    bookie; labkit's client and shell then read everything that it confirmed.
     """
+    with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
+        try:
+            return outside_event_loops(lambda: asyncio.run(_serve(learner, Path(folder))))
+        except (MissingPart, ZooKeeperNotStarted, NodeNotStartedError) as error:
+            raise Refused(
+                f"A live cluster cannot be started here: {error}\nIt needs Linux or macOS, Java and"
+                " ZooKeeper's jars; run `labkit doctor` to see what is missing."
+            ) from None
+        except (LabkitError, TimeoutError, OSError) as error:
+            raise Refused(
+                f"Your program must end within {_LIMIT_S:.0f} s in a live cluster.",
+                f"{type(error).__name__}: {error}",
+            ) from None
 
-    async def measure(folder: Path) -> tuple[float, float]:
-        async with LocalCluster(3, folder=folder, traced=False) as cluster:
-            client = await cluster.connect(config=PATIENT)
-            yours, ours = [], []
-            for _ in range(_COST_ROUNDS):
-                yours.append(await _timed(lambda: _learners(learner, client)))
-                ours.append(await _timed(lambda: _labkits(client)))
-        return min(yours), min(ours)
 
-    return _in_a_folder(measure)
+async def _serve(learner: Learner, folder: Path) -> LiveResult:
+    async with asyncio.timeout(_LIMIT_S), LocalCluster(4, folder=folder, traced=False) as cluster:
+        # Measure before tracing starts, because this process would also spend time on the events.
+        your_ms, our_ms = await _processor_times(learner, cluster)
+        await cluster.start_tracing()
+        client = await cluster.connect("reader", config=PATIENT)
+        live = _Live(cluster, learner.file.absolute(), client)
+        try:
+            report = f"{await _take_over(live)} {await _lose_a_bookie(live)}"
+        except Refused as refused:
+            await cluster.settled()
+            raise Refused(refused.message, _shown(cluster.trace, refused, live)) from None
+        finally:
+            await live.end()
+    return LiveResult(report, your_ms, our_ms)
 
 
-async def _learners(learner: Learner, client: BookKeeper) -> None:
+async def _processor_times(learner: Learner, cluster: LocalCluster) -> tuple[float, float]:
+    """Measure both clients, which take turns so that the results are comparable."""
+    client = await cluster.connect(config=PATIENT)
+    yours, ours = [], []
+    for _ in range(_COST_ROUNDS):
+        yours.append(await _processor_ms(_write_with_learners(learner, client)))
+        ours.append(await _processor_ms(_write_with_labkits(client)))
+    return min(yours), min(ours)
+
+
+async def _write_with_learners(learner: Learner, client: BookKeeper) -> None:
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     program = Program(learner, client.context, failed.set_exception)
     window = _COST_WINDOW
@@ -100,7 +117,7 @@ async def _learners(learner: Learner, client: BookKeeper) -> None:
     await writing
 
 
-async def _labkits(client: BookKeeper) -> None:
+async def _write_with_labkits(client: BookKeeper) -> None:
     writer = await client.create_ledger(*_SIZES)
     room = asyncio.Semaphore(_COST_WINDOW)
     async for payload in _payloads():
@@ -115,30 +132,10 @@ async def _payloads() -> AsyncIterator[bytes]:
         yield b"entry %d " % number * 10
 
 
-async def _timed(call: Callable[[], Awaitable[None]]) -> float:
+async def _processor_ms(writing: Awaitable[None]) -> float:
     begin = time.process_time()
-    await call()
+    await writing
     return (time.process_time() - begin) * 1000
-
-
-def _in_a_folder(serve: Callable[[Path], Awaitable[T]]) -> T:
-    async def bounded(folder: Path) -> T:
-        async with asyncio.timeout(_LIMIT_S):
-            return await serve(folder)
-
-    with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
-        try:
-            return outside_event_loops(lambda: asyncio.run(bounded(Path(folder))))
-        except (MissingPart, ZooKeeperNotStarted, NodeNotStartedError) as error:
-            raise Refused(
-                f"A live cluster cannot be started here: {error}\nIt needs Linux or macOS, Java and"
-                " ZooKeeper's jars; run `labkit doctor` to see what is missing."
-            ) from None
-        except (LabkitError, TimeoutError, OSError) as error:
-            raise Refused(
-                f"Your program must end within {_LIMIT_S:.0f} s in a live cluster.",
-                f"{type(error).__name__}: {error}",
-            ) from None
 
 
 class _Live:
@@ -225,18 +222,8 @@ async def _has(cluster: Cluster, bookie: str, entry_id: int) -> bool:
     return True
 
 
-async def _write(live: _Live) -> str:
-    writer = await live.write("w1", _SIZES)
-    await writer.give(_lines(0, _ENTRIES))
-    await run_to_end(writer)
-    await live.read_closed_ledger(_ENTRIES)
-    return (
-        f"Your program, running as a process, wrote {_ENTRIES} entries, which labkit's shell read;"
-    )
-
-
 async def _take_over(live: _Live) -> str:
-    writer = await live.write("w2", _SIZES)
+    writer = await live.write("w1", _SIZES)
     await writer.give(_lines(0, _ENTRIES))
     await writer.wait_for_lines(_ENTRIES, "confirmed")
     await writer.stop()
@@ -265,11 +252,14 @@ async def _take_over(live: _Live) -> str:
             " rejected, and it still exited with status 0: it must report the failure to its user."
         )
     await live.read_closed_ledger(_ENTRIES)
-    return f"{taken} were taken over from a stopped writer, which then ended with {writer.error()};"
+    return (
+        f"Your program, running as a process, took over {taken} entries from a stopped writer,"
+        f" which then ended with {writer.error()};"
+    )
 
 
 async def _lose_a_bookie(live: _Live) -> str:
-    writer = await live.write("w3", _STRIPED)
+    writer = await live.write("w2", _STRIPED)
     await writer.give(_lines(0, _ENTRIES))
     await writer.wait_for_lines(_ENTRIES // 3, "confirmed")
     before = (await ledgermetadata(live.client, live.ledger_id)).metadata
@@ -288,7 +278,10 @@ async def _lose_a_bookie(live: _Live) -> str:
         )
     await run_to_end(writer)
     metadata = await live.read_closed_ledger(2 * _ENTRIES)
-    return f"{2 * _ENTRIES} survived the kill of {killed}, in {len(metadata.segments)} segments."
+    return (
+        f"{2 * _ENTRIES} entries survived the kill of {killed}, in {len(metadata.segments)}"
+        " segments, and labkit's shell read them."
+    )
 
 
 def _line(number: int) -> bytes:

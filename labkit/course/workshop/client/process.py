@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client.program import Program, Sizes
 from labkit.course.workshop.files import NotLoadedError, last_line_in, load, words_of
 from labkit.course.workshop.learner import Learner

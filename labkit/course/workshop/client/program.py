@@ -6,7 +6,7 @@ it.
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.ledgers import Ledgers

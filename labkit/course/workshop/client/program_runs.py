@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import cast
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client.adapter import LearnersClient
 from labkit.course.workshop.client.contract import WINDOW
 from labkit.course.workshop.client.runs import quiet

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.recovery_rules import RecoveryRules
 from labkit.course.workshop.client.scripted_cluster import (

@@ -4,7 +4,7 @@ A cluster reports each request, each response and each write of the metadata. A 
 `Refused` where the cluster was called, so the cluster must keep it.
 """
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.scripted_cluster import write_set_of
 from labkit.system.client.quorum import is_covered

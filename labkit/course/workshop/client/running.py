@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.files import last_lines
 from labkit.system.trace.recorder import Sink
 from labkit.worlds.live.host.own_python import own_command, own_path

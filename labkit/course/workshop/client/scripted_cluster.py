@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.generated_cases import Problem
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.striping import write_set
@@ -67,9 +67,12 @@ class ScriptedCluster:
         """Store metadata as another client."""
         self.metadata, self.version = metadata, self.version + _OTHERS_VERSIONS
 
-    async def settle(self) -> None:
-        """Let the learner's code run until it waits. Raises an error that it did not catch."""
-        await asyncio.sleep(0.01)
+    async def settle(self, patience_s: float = 0.01) -> None:
+        """Let the learner's code run until it waits, for at most this simulated time.
+
+        Raises an error that the code did not catch.
+        """
+        await asyncio.sleep(patience_s)
         self.raise_task_error()
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:

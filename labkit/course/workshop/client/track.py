@@ -9,7 +9,7 @@ from labkit.course.workshop.client.steps.lac_step import LAST_ADD_CONFIRMED
 from labkit.course.workshop.client.steps.program_step import PROGRAM
 from labkit.course.workshop.client.steps.read_step import READ
 from labkit.course.workshop.client.steps.recover_step import RECOVER
-from labkit.course.workshop.step import TRACK_FILES, Track
+from labkit.course.workshop.tracks import TRACK_FILES, Track
 
 _HERE = Path(__file__).parent
 

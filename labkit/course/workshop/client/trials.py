@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.cluster_trial import PROMISES, counterexample_at, run_with
 from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.learner import Learner
@@ -13,7 +13,7 @@ from labkit.course.workshop.simulated_cluster import (
     check_seeds,
     run_with_learner,
 )
-from labkit.course.workshop.step import FirstTest, Trial
+from labkit.course.workshop.tracks import FirstTest, Trial
 from labkit.system.check import CHECKS, Check
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import how_it_ended

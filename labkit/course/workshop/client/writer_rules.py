@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.manual_cluster import ManualCluster, Request
 from labkit.course.workshop.client.scripted_cluster import shown_segments, write_set_of
@@ -121,6 +121,12 @@ class WriterRules:
     @property
     def is_closing(self) -> bool:
         return self._closing is not None
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether the writer may sleep now, because it is about to replace a failed bookie."""
+        failed = self._replaces and self._failed & {*self._metadata.segments[-1].ensemble}
+        return bool(failed) and self.end is None and not self._cluster.is_accessed
 
     # What must hold
 

@@ -11,8 +11,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw, Recipe
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.client import contract
 from labkit.course.workshop.client.manual_cluster import ManualCluster, Request
 from labkit.course.workshop.client.writer_rules import WriterRules
@@ -23,6 +23,8 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, Segment
 
 _PAYLOADS = (b"", b"four", b" two\n", b"\xff\x00", b"seven..")
 _MAX_ACCESSES = 50
+_PATIENCE_S = 0.1
+"""How long a writer may sleep before it replaces a failed bookie."""
 
 
 class Move(Enum):
@@ -146,6 +148,8 @@ class _Play:
         if happened:
             self._log.append(happened)
             await self._cluster.settle()
+            if self._rules.may_sleep:
+                await self._cluster.settle(_PATIENCE_S)
             self._rules.check()
 
     # Each move returns what happens, or "" if it is impossible now.

@@ -244,6 +244,19 @@ class LocalCluster:
             self._require_start()
             await self._settler.wait()
 
+    async def start_tracing(self) -> None:
+        """Let `trace` receive the events of a running cluster that was created without `traced`.
+
+        It receives events that are recorded from now on, and of clients only those of clients that
+        connect from now on.
+        """
+        self._require_start()
+        self._settler = _TraceSettler(self.trace)
+        self._settler.start()
+        for node in self._all().values():
+            node.recorder.listen(self.trace.add)
+            await self._connect_trace(node)
+
     async def kill(self, name: str) -> None:
         """Kill the node with SIGKILL. Its memory is lost, but its files are kept.
 
@@ -332,10 +345,13 @@ class LocalCluster:
         write_private(conf, "".join(f"{key}={value}\n" for key, value in keys.items()))
         await node.start(self.command_of(node.name, self._command(node, conf)))
         if self._settler is not None:
-            node.stream = self.trace_stream_of(node.name, node.ports["trace_port"])
-            await node.stream.start()
+            await self._connect_trace(node)
         node.recorder.record("node.started")
         node.watch_exit()
+
+    async def _connect_trace(self, node: NodeProcess) -> None:
+        node.stream = self.trace_stream_of(node.name, node.ports["trace_port"])
+        await node.stream.start()
 
     # A subclass may override these methods to run each node in a separate network.
 

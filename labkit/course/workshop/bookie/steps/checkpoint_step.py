@@ -8,13 +8,13 @@ from itertools import count
 from typing import NoReturn
 
 from labkit.course.checking.cases import Arguments, Cases, in_any_order
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import store_of
 from labkit.course.workshop.bookie.trial_disks import failing_operation
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.log_mark import read_last_mark
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.crash_map.crash_map import VARIANTS

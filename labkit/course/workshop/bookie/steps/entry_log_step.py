@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from labkit.course.checking.cases import Cases
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
 from labkit.course.workshop.bookie.trial_disks import errors_are_raised, unreadable_files
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
-from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.entry_log import LOG_HEADER, EntryLogger, location_of
 from labkit.worlds.sim.machine.disk import SimDisk, SimFile
 from labkit.worlds.sim.machine.disk_operation import Operation, lost

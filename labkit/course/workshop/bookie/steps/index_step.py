@@ -1,6 +1,6 @@
 """Step 5: the index."""
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.steps import index_contract as contract
 from labkit.course.workshop.bookie.steps.index_trials import (
@@ -14,7 +14,7 @@ from labkit.course.workshop.bookie.steps.index_trials import (
 )
 from labkit.course.workshop.bookie.store import LearnersIndex, bound
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.index.ledger_index import IndexHeader, LedgerIndex
 from labkit.worlds.sim.machine.disk import SimDisk
 from labkit.worlds.sim.settings.bookie_script import MASTER_KEY

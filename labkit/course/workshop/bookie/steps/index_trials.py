@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.steps import index_contract as contract
 from labkit.course.workshop.bookie.store import LearnersIndex, bound
 from labkit.course.workshop.bookie.trial_disks import failing_operation, unreadable_files

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersMemtable, bound
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
-from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.storage.memtable import Memtable
 
 _CASES = 300

@@ -1,6 +1,8 @@
 """Step 8: all parts in one process of a live cluster."""
 
-from labkit.course.checking.exercise import Refused
+from functools import partial
+
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.contract import READABLE, SURVIVES
 from labkit.course.workshop.bookie.steps import (
     checkpoint_step,
@@ -12,8 +14,8 @@ from labkit.course.workshop.bookie.steps import (
     replay_step,
 )
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.processes import in_processes
-from labkit.course.workshop.step import ContractLine, FirstTest, Step
+from labkit.course.workshop.processes import run_live_trial
+from labkit.course.workshop.tracks import ContractLine, FirstTest, Step
 
 BEFORE = (
     *(journal_step.STEP, records_step.STEP, memtable_step.STEP, entry_log_step.STEP),
@@ -57,13 +59,7 @@ STEP = Step(
         _run_earlier_first_tests,
     ),
     trials=(earlier_steps_are_right,),
-    slow_trials=(
-        in_processes(
-            "labkit.course.workshop.bookie.live_trial",
-            "serves_a_cluster",
-            "labkit workshop bookie 8",
-        ),
-    ),
+    slow_trials=(partial(run_live_trial, "bookie", 8),),
     costs=(),
     challenges=(
         "Run your bookie next to labkit's: start `labkit local`, then `labkit bookie --store"

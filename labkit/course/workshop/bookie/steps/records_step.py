@@ -6,11 +6,11 @@ from itertools import zip_longest
 from unittest.mock import patch
 
 from labkit.course.checking.cases import Arguments, Cases
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.runs.trial import must_survive
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import ContractLine, FirstTest, Step
+from labkit.course.workshop.tracks import ContractLine, FirstTest, Step
 from labkit.system.storage import journal, replay
 from labkit.system.storage.config import MIB
 from labkit.system.storage.journal_scan import CHUNK_BYTES, JournalRecord, JournalScan

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.generated_cases import Draw
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import ReplayView, store_of
 from labkit.course.workshop.bookie.trial_disks import UnopenableDisk, unreadable_files
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import ContractLine, Cost, FirstTest, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
 from labkit.system.model.errors import StorageDamagedException
 from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.store import LedgerStore

@@ -17,7 +17,7 @@ from labkit.course.workshop.client.trials import (
     time_between,
 )
 from labkit.course.workshop.client.writing import adds_are_confirmed_in_order
-from labkit.course.workshop.step import ContractLine, Cost, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, Step
 
 _NODES = ("w",)
 

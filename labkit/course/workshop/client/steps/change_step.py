@@ -24,7 +24,7 @@ from labkit.course.workshop.client.trials import (
     time_between,
 )
 from labkit.course.workshop.client.writing import failed_bookies_are_replaced
-from labkit.course.workshop.step import ContractLine, Cost, Milestone, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, Milestone, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _WRITER = ("w",)
@@ -107,7 +107,7 @@ CHANGE = Step(
         ),
         Cost(
             "simulated ms until all 8 are confirmed",
-            1.1,
+            3.0,
             time_between(runs.one_fails_in_the_middle(), _WRITER, "add.pushed", "lac.advanced"),
         ),
     ),

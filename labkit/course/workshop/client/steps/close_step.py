@@ -19,7 +19,7 @@ from labkit.course.workshop.client.trials import (
     must_fail,
 )
 from labkit.course.workshop.client.writing import writers_end
-from labkit.course.workshop.step import ContractLine, Cost, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, Step
 
 _WRITER = ("w",)
 

@@ -24,7 +24,7 @@ from labkit.course.workshop.client.trials import (
     time_between,
 )
 from labkit.course.workshop.client.writing import entries_carry_lac_and_length
-from labkit.course.workshop.step import ContractLine, Cost, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")

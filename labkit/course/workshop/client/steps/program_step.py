@@ -1,7 +1,5 @@
 """Step 7: all parts in one program, a client of a live cluster."""
 
-from importlib import import_module
-
 from labkit.course.workshop.client import program_runs as runs
 from labkit.course.workshop.client.appending import payloads_are_appended
 from labkit.course.workshop.client.contract import (
@@ -20,30 +18,30 @@ from labkit.course.workshop.client.contract import (
 from labkit.course.workshop.client.opening import ledgers_are_created, ledgers_are_taken_over
 from labkit.course.workshop.client.trials import ends_well, first_test, holds, must_fail
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.processes import in_processes
-from labkit.course.workshop.step import ContractLine, Cost, Step
+from labkit.course.workshop.processes import run_live_trial
+from labkit.course.workshop.tracks import ContractLine, Cost, Step
 
 _WRITER = ("w",)
 _BOTH = ("w", "r")
 
 
-class _SideBySide:
-    """Measures both clients in turn on the same bookies, so that the results are comparable.
-
-    `labkit.course.workshop.check` asks for the learner's cost first, which measures both.
-    """
+class _LiveTrial:
+    """Runs the live trial, which tests the program and measures its cost on the same cluster."""
 
     def __init__(self) -> None:
-        self._ours = 0.0
+        self._your_ms = self._our_ms = 0.0
 
-    def __call__(self, learner: Learner | None) -> float:
-        if learner is None:
-            return self._ours
-        # Import here, because the other steps also run in a browser, without `labkit.worlds.live`.
-        live_trial = import_module("labkit.course.workshop.client.live_trial")
-        yours, self._ours = live_trial.processor_times(learner)
-        return float(yours)
+    def __call__(self, learner: Learner) -> str:
+        result = run_live_trial("client", 7, learner)
+        self._your_ms, self._our_ms = result.your_ms, result.our_ms
+        return str(result.report)
 
+    def cost(self, learner: Learner | None) -> float:
+        """Return what the last run has measured."""
+        return self._our_ms if learner is None else self._your_ms
+
+
+_LIVE_TRIAL = _LiveTrial()
 
 PROGRAM = Step(
     number=7,
@@ -95,15 +93,13 @@ PROGRAM = Step(
         ),
         holds((runs.IS_TAKEN,), _BOTH),
     ),
-    slow_trials=(
-        in_processes(
-            "labkit.course.workshop.client.live_trial",
-            "serves_a_cluster",
-            "labkit workshop client 7",
-        ),
-    ),
+    slow_trials=(_LIVE_TRIAL,),
     costs=(
-        Cost("processor ms for 1,000 entries on a live cluster, 100 at a time", 8.0, _SideBySide()),
+        Cost(
+            "processor ms for 1,000 entries on a live cluster, 100 at a time",
+            8.0,
+            _LIVE_TRIAL.cost,
+        ),
     ),
     challenges=(
         "Read ahead in `take_over`, with a window of requests, and return entries as they arrive.",

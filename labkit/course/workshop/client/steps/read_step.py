@@ -18,7 +18,7 @@ from labkit.course.workshop.client.trials import (
     first_test,
     in_storms,
 )
-from labkit.course.workshop.step import ContractLine, Cost, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, Step
 from labkit.worlds.sim.workload.steps import Read
 
 _BOTH = ("w", "q")

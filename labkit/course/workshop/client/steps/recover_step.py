@@ -25,7 +25,7 @@ from labkit.course.workshop.client.trials import (
     must_fail,
     time_between,
 )
-from labkit.course.workshop.step import ContractLine, Cost, Milestone, Step
+from labkit.course.workshop.tracks import ContractLine, Cost, Milestone, Step
 
 _RECOVERER = ("r",)
 _RECOVERERS = ("r", "s")

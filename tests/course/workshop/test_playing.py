@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.workshop import begin, play
-from labkit.course.workshop.play import LearnersPlay
-from labkit.course.workshop.step import track
+from labkit.course.workshop.playing import LearnersPlay
+from labkit.course.workshop.tracks import track
 from labkit.worlds.sim.run_link import RunLink
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster

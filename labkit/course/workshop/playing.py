@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.check import ENDLESS, RanTooLongError, instruction_limit
-from labkit.course.checking.exercise import Refused
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.cluster_trial import LEARNERS_VARIANT
 from labkit.course.runs.play import Play
 from labkit.course.runs.recorded import Rerun, recorded
@@ -26,7 +26,7 @@ from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.client.runs import ONE_IS_TAKEN
 from labkit.course.workshop.files import last_line_in, load, words_of
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Track, track
+from labkit.course.workshop.tracks import Track, track
 from labkit.course.workshop.working_parts import working_parts
 from labkit.views.widgets.play import Remark
 from labkit.views.widgets.scene_view import Message

@@ -22,10 +22,10 @@ from labkit.course.checking.check import (
     instruction_limit,
     must_pass_by_default,
 )
-from labkit.course.checking.exercise import Refused
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.hints_and_predictions import next_hint
 from labkit.course.checking.progress import progress_line
+from labkit.course.checking.refused import Refused
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.runs.trial import CrashCounterexample
 from labkit.course.workshop.definitions import save
@@ -38,7 +38,7 @@ from labkit.course.workshop.files import (
     words_of,
 )
 from labkit.course.workshop.learner import Learner
-from labkit.course.workshop.step import Cost, Step, Track, Trial, track
+from labkit.course.workshop.tracks import Cost, Step, Track, Trial, track
 
 SEEDS = 200
 """The number of seeds with which the simulated cluster is tested."""

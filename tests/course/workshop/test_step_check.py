@@ -10,7 +10,7 @@ from labkit.cli.main import main
 from labkit.course.checking.card import CardState
 from labkit.course.checking.check import NotPassedError
 from labkit.course.workshop import begin, check, step
-from labkit.course.workshop.step import TRACKS, NoSuchStepError, track
+from labkit.course.workshop.tracks import TRACKS, NoSuchStepError, track
 from tests.course.workshop.wrong import with_changes
 
 
@@ -45,7 +45,7 @@ def test_the_tracks_need_no_processes_until_a_step_starts_some() -> None:
     """A browser tab has no `labkit.worlds.live`."""
     code = (
         "import sys; sys.modules['labkit.worlds.live'] = None\n"
-        "from labkit.course.workshop.step import TRACKS, track\n"
+        "from labkit.course.workshop.tracks import TRACKS, track\n"
         "print(*(len(track(name).steps) for name in TRACKS))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,23 @@
+"""The exception for a wrong answer.
+
+A process that runs a learner's client imports this module without the views that a card needs.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from labkit.course.checking.cases import WrongAnswer
+
+
+class Refused(Exception):
+    """Raised for a wrong answer, with the rule that the answer breaks and the smallest case that
+    shows this.
+    """
+
+    def __init__(
+        self, message: str, counterexample: object = None, asked: "WrongAnswer | None" = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.counterexample = counterexample
+        self.asked = asked
