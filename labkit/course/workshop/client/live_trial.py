@@ -89,7 +89,7 @@ async def _serve(learner: Learner, folder: Path) -> LiveResult:
             await cluster.settled()
             raise Refused(refused.message, _shown(cluster.trace, refused, live)) from None
         finally:
-            await live.end()
+            await live.kill_all()
     return LiveResult(report, your_ms, our_ms)
 
 
@@ -156,9 +156,12 @@ class _Live:
     async def take(self) -> ProgramProcess:
         return await run_to_end(await self._start("r", "take", str(self.ledger_id)))
 
-    async def end(self) -> None:
+    async def kill_all(self) -> None:
+        """Kill the programs, and the bookies, which would flush entries that nobody reads."""
         for program in self._programs:
             await program.kill()
+        for name in filter(self.cluster.is_up, self.cluster.bookie_names):
+            await self.cluster.kill(name)
 
     async def _start(self, name: str, *arguments: str) -> ProgramProcess:
         folder, zookeeper = self.cluster.folder, self.cluster.zookeeper

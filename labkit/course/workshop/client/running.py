@@ -53,8 +53,10 @@ class ProgramProcess:
                 f"Your program {self.name} prints {line!r} while it is imported; the first line of"
                 " the output must be labkit's line with the port."
             ) from None
-        self._stream = TraceStream(LOOPBACK, port, sink)
-        await self._stream.start()
+        with suppress(ConnectionError):  # A short program may have ended by now.
+            stream = TraceStream(LOOPBACK, port, sink)
+            await stream.start()
+            self._stream = stream
         self._reading = asyncio.create_task(self._read())
 
     def numbers(self, word: str) -> list[int]:

@@ -270,6 +270,24 @@ async def test_trace_has_the_events_of_every_node(
     )
 
 
+async def test_a_trace_that_starts_later_has_only_the_events_since_then(
+    zookeeper: EmbeddedZooKeeper,
+) -> None:
+    address = f"{zookeeper.address}/traced-later"
+    async with LocalCluster(1, zookeeper=address, traced=False) as cluster:
+        writer = await (await cluster.connect("first")).create_ledger(1, 1, 1)
+        await writer.add(b"untraced")
+        await cluster.start_tracing()
+        later = await (await cluster.connect("second")).create_ledger(1, 1, 1)
+        await later.add(b"traced")
+        await cluster.kill("b0")
+        await cluster.settled()
+        entries = events_of(cluster, "journal.synced")
+        assert {event.ledger for event in entries} == {later.ledger_id}
+        assert {event.node for event in events_of(cluster, "add.acked")} == {"second"}
+        assert [event.node for event in events_of(cluster, "node.killed")] == ["b0"]
+
+
 async def test_trace_has_the_last_sync_of_a_bookie_that_was_killed(
     cluster: LocalCluster, client: BookKeeper
 ) -> None:
