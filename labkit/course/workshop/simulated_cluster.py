@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 from labkit.course.checking.refused import Refused
-from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, counterexample_at, run_with
+from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, run_with
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop.files import last_line_in, words_of
 from labkit.course.workshop.learner import Learner
@@ -27,14 +27,6 @@ from labkit.worlds.sim.variants.variants import VARIANTS, Variant
 
 PATIENCE_S = 10.0
 """Time limit for shrinking a storm that breaks a promise."""
-
-
-class LineBroken(Refused):
-    """A request violated a line of the contract; `time_us` is the simulated time of the request."""
-
-    def __init__(self, line: str, problem: str, time_us: int) -> None:
-        super().__init__(line, problem)
-        self.problem, self.time_us = problem, time_us
 
 
 def check_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
@@ -106,12 +98,6 @@ def run_with_learner(learner: Learner, scenario: Scenario, parts: dict[str, Any]
         trace = run_with(scenario, **parts)
     except SimulationError as error:
         raise Refused(f"With your code, the run does not come to an end: {error}.") from None
-    broken_line = learner.error
-    if isinstance(broken_line, LineBroken):
-        before = [event for event in trace.events if event.time_us <= broken_line.time_us]
-        raise Refused(
-            broken_line.message, counterexample_at(trace, before[-1].seq, broken_line.problem)
-        )
     if learner.error is not None:
         raise learner.error
     return trace

@@ -3,7 +3,6 @@
     skeleton          the initial contents of the learner's file: the contract of each part
     api, cluster      imported by the skeleton: requests to individual bookies, versioned metadata
     contract          the lines of the contracts of all steps
-    checked_clusters  clusters that check each request of the learner's writer or recovery
     adapter           replaces labkit's client with the learner's on the nodes that a trial names
     runs              small clusters with faults, and storms from seeds
     trials            shared by the steps: runs that must end well, every message order, counts

@@ -12,7 +12,6 @@ import asyncio
 from typing import Any
 
 from labkit.course.checking.refused import Refused
-from labkit.course.workshop.client.checked_clusters import RecoverersCluster, WritersCluster
 from labkit.course.workshop.client.cluster import Cluster
 from labkit.course.workshop.client.contract import RETURNS_ID
 from labkit.course.workshop.client.program import Program
@@ -60,7 +59,7 @@ class LearnersClient(BookKeeper):
         metadata = LedgerMetadata(ensemble_size, write_quorum, ack_quorum, (Segment(0, ensemble),))
         ledger_id = await self.context.manager.new_ledger_id()
         version = await self.context.manager.create(ledger_id, metadata)
-        cluster = WritersCluster(ledger_id, metadata, self.context)
+        cluster = Cluster(ledger_id, metadata, self.context)
         cluster.watch(self._on_task_failure, lambda _: None)
         cluster.record_creation(metadata)
         return LearnersWriter(self._learner, cluster, metadata, version)
@@ -75,7 +74,7 @@ class LearnersClient(BookKeeper):
 
     async def open_ledger(self, ledger_id: int, **_: Any) -> LedgerReader:
         metadata, _version = await self.context.manager.read(ledger_id)
-        metadata = await self._recover(RecoverersCluster(ledger_id, metadata, self.context))
+        metadata = await self._recover(Cluster(ledger_id, metadata, self.context))
         return LedgerReader(ledger_id, metadata, self.context)
 
     async def _recover(self, cluster: Cluster) -> LedgerMetadata:
@@ -118,7 +117,7 @@ class LearnersWriter:
     """The learner's `Writer`, with the interface that the workload expects."""
 
     def __init__(
-        self, learner: Learner, cluster: WritersCluster, metadata: LedgerMetadata, version: int
+        self, learner: Learner, cluster: Cluster, metadata: LedgerMetadata, version: int
     ) -> None:
         self.ledger_id = cluster.ledger_id
         self._learner = learner
@@ -143,7 +142,7 @@ class LearnersWriter:
                     f"{RETURNS_ID} Call {expected} must return {expected}; yours returned"
                     f" {entry_id!r}. Assign the id before the first `await`."
                 )
-        self._cluster.confirmed(entry_id)
+        self._cluster.record("lac.advanced", entry_id)
         return entry_id
 
     async def close(self) -> None:

@@ -41,9 +41,9 @@ class Cluster:
         self.is_closed = False
         """Whether the ledger was closed when its metadata were last read or written."""
         self._segments: tuple[Segment, ...] = metadata.segments
-        """The segments recorded in the trace."""
+        """The segments that this client last read or wrote."""
         self._before_request: Callable[[int], None] = _nothing
-        self.failed: Callable[[BaseException], None] = _raise
+        self._failed: Callable[[BaseException], None] = _raise
 
     # Bookies
 
@@ -142,7 +142,7 @@ class Cluster:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self.failed(error)
+            self._failed(error)
 
     # For the adapter
 
@@ -153,7 +153,7 @@ class Cluster:
 
         `before_request` receives the id of the requested entry, or -1.
         """
-        self.failed, self._before_request = failed, before_request
+        self._failed, self._before_request = failed, before_request
 
     def pushed(self, entry_id: int, payload: bytes) -> None:
         """Record that the caller passed this entry to the writer."""
@@ -176,13 +176,8 @@ class Cluster:
             self.record("ensemble.set", segment.first_entry_id, ensemble=segment.ensemble)
 
     def record_recovery(self) -> None:
-        segments = tuple((each.first_entry_id, each.ensemble) for each in self.segments)
+        segments = tuple((each.first_entry_id, each.ensemble) for each in self._segments)
         self.record("recovery.started", segments=segments)
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """The segments that this client last read or wrote."""
-        return self._segments
 
     def _record_segments(self, metadata: LedgerMetadata) -> None:
         for segment in metadata.segments:
