@@ -1,6 +1,8 @@
 """Judges a learner's answer and shows the verdict.
 
     exercise               an exercise: its name, three hints, and the trial that tests an answer
+    refused                the exception for a wrong answer
+    annotations            compares values with type annotations
     check                  runs the trial on an answer and returns a card
     card                   the feedback that a learner sees, as text and HTML
     cases                  hundreds of generated test cases; the smallest failing one is shown

@@ -4,6 +4,7 @@ live cluster from which other clients read.
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import Mock
@@ -127,6 +128,13 @@ def test_a_program_that_lacks_a_part_ends_with_what_is_wrong(
     assert "three numbers E,Qw,Qa" in capsys.readouterr().err
     assert main([*options, "write", "--window", "0"]) == 1
     assert "must be at least 1" in capsys.readouterr().err
+
+
+def test_a_programs_process_imports_neither_the_views_nor_the_checks() -> None:
+    code = "import sys, labkit.course.workshop.client.process as _; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    slow = ("IPython", "ipywidgets", "labkit.views", "labkit.course.workshop.step_check")
+    assert [name for name in slow if name in run.stdout.split()] == []
 
 
 def test_a_program_whose_task_ends_python_has_not_succeeded(
