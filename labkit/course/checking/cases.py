@@ -50,7 +50,7 @@ class WrongAnswer:
     def __str__(self) -> str:
         answer, right = shown_apart(self.answer, self.right)
         said = f"  It returned {answer}; the right answer is {right}."
-        return f"Your function was asked {self.call}.\n{said} {self.why}".rstrip()
+        return f"labkit called {self.call}.\n{said} {self.why}".rstrip()
 
     def view(self) -> Picture:
         return self.picture()

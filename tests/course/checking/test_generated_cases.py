@@ -59,8 +59,7 @@ def test_a_wrong_answer_is_shown_as_a_call_with_what_is_right() -> None:
     rule, asked = found
     assert rule == "All of them."
     assert str(asked) == (
-        "Your function was asked those([2147483648]).\n"
-        "  It returned []; the right answer is [2147483648]."
+        "labkit called those([2147483648]).\n  It returned []; the right answer is [2147483648]."
     )
 
 

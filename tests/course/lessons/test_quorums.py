@@ -66,7 +66,7 @@ def test_a_wrong_proof_of_loss_is_refused(wrong: Wrong, reason: str, shown: str)
 def test_a_refused_run_comes_with_the_learners_call_that_led_there() -> None:
     card = check(LOST, lambda denied, silent, qw, qa: denied >= 1)
     assert str(card.asked) == (
-        "Your function was asked lost(1, 0, 3, 2).\n  It returned True; the right answer is False."
+        "labkit called lost(1, 0, 3, 2).\n  It returned True; the right answer is False."
         " 2 of 3 bookies did not deny the entry, and 2 are enough to acknowledge it."
     )
     assert str(card.asked) in repr(card)

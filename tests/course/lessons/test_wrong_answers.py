@@ -30,7 +30,7 @@ def test_generated_cases_refuse_a_wrong_answer_with_a_call_that_shows_it(
         find(name).run_cases(answer)
     if isinstance(raised.value, Refused):
         assert raised.value.message
-        assert str(raised.value.counterexample).startswith("Your function was asked ")
+        assert str(raised.value.counterexample).startswith("labkit called ")
 
 
 RULES: dict[str, dict[str, str]] = {
@@ -49,7 +49,7 @@ RULES: dict[str, dict[str, str]] = {
     "break_protocol.answer": {
         "the two denials swapped": "NO_LEDGER means that the bookie has no entries of the ledger",
         "no ledger for a missing entry": "NO_LEDGER means that the bookie has no entries of the",
-        "2908": "IO_ERROR that it cannot read it",
+        "2908": "IO_ERROR means that it cannot read the entry",
     },
     "repair.lost_bookies": {
         "0 for never": "If no bookie is missing",
