@@ -50,12 +50,12 @@ Differences from BookKeeper:
     auditor.
   - During a repair, a bookie receives only the entries that striping assigns to it. While entries
     are being stored, the worker already reads the next ones (in one request, if every bookie has
-    all entries). If there are too few bookies, the worker repairs as much as it can, and may give
-    copies back to a bookie that lost them.
+    all entries). If there are too few bookies, the worker repairs as much as it can, and may
+    restore lost copies on the bookie that lost them.
   - A worker that could not repair a ledger retries as soon as a bookie registers.
   - Checks verify digests, and test entries from all parts of a fragment (see `fragments`).
-  - All fragments of an open ledger except the last count as closed, no matter which
-    LastAddConfirmed the bookies report, because a new segment begins after LastAddConfirmed.
+  - All fragments of an open ledger except the last count as closed, regardless of the
+    LastAddConfirmed that the bookies report, because a new segment begins after LastAddConfirmed.
   - If a bookie of an open ledger is merely read-only, the writer is not fenced.
   - An interrupted check is not recorded as completed.
   - A lock contains the bookie id instead of the host name.

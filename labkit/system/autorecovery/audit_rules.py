@@ -12,9 +12,9 @@ def when_to_audit(missing: Mapping[str, float], delay_s: float, now_s: float) ->
     """Return when to mark the ledgers of missing bookies, or None if no bookie is missing.
 
     `missing` maps each missing bookie to the time from which its absence is measured. A single
-    missing bookie may be restarting, so it gets `delay_s` to come back. Two or more count as lost
-    at once, because some entries may have only one copy left. The delay is therefore useless if two
-    bookies restart at the same time.
+    missing bookie may be restarting, so it has `delay_s` seconds to re-register. Two or more count
+    as lost immediately, because some entries may have only one copy left. So the delay does not
+    help if two bookies restart at the same time.
     """
     if not missing:
         return None

@@ -6,7 +6,7 @@
     once a week           check the copies of all ledgers
     if configured         count the copies of every entry, and report missing ones
     if configured         compare the ensembles of closed ledgers with the rack policy
-    the delay is written  audit at once if the delay was set to 0 or to its current value
+    the delay is written  audit now if the delay was set to 0 or to its current value
 
 The intervals are the defaults of `config`. While a bookie is missing, all periodic checks wait,
 because they would mark the bookie's ledgers before it counts as lost.
@@ -194,14 +194,14 @@ class Auditor:
         were_alive = [bookie for bookie in missing.tracked if bookie not in missing.since]
         registered = await self._alive()
         if not missing.no_silence_since_update:
-            return False  # The bookies may seem missing only because of the silence.
+            return False  # The bookies may only seem to be missing, because of the silence.
         missed_by_ledger = lost_bookies_by_ledger(ledgers, {*registered, *were_alive})
         for bookie in sorted(set().union(*missed_by_ledger.values())):
             self._recorder.record("bookie.lost", peer=bookie)
         for ledger_id, missed in missed_by_ledger.items():
             await self._mark(ledger_id, missed)
         self._is_requested = False
-        # No watch will report bookies that left during the audit, so look at them at once.
+        # No watch will fire for bookies that left during the audit, so check them immediately.
         self._audit_at = self._now()
         left_meanwhile = [bookie for bookie in were_alive if bookie not in registered]
         missing.forget_lost(left_meanwhile, self._audit_at)

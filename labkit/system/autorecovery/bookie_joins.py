@@ -25,8 +25,8 @@ class BookieJoins:
             await self._bookies.changed()
 
     async def wait(self, registered: Collection[str]) -> None:
-        """Wait until a bookie registers that was not in `registered`, or that was in it but has
-        since left.
+        """Wait until a bookie that is not in `registered` registers, or until one of them leaves
+        and re-registers.
         """
         present = set(registered)
         while self._alive is None or present.issuperset(self._alive):

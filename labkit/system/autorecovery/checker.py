@@ -70,9 +70,9 @@ class LedgerChecker:
     async def _fragments(self, ledger: LedgerView, reads: BookieReads) -> list[Fragment]:
         """Return the fragments to check, except the last one if nothing was written to it.
 
-        The last fragment of an open ledger may have no confirmed entry although its first entry has
-        been written. Such a fragment is checked as if it ended with this entry, unless every bookie
-        that should have the entry responds that it does not exist.
+        In an open ledger, the first entry of the last fragment may have been written but not
+        confirmed. Such a fragment is checked as if it ended with this entry, unless every bookie
+        that should have the entry responds that the entry does not exist.
         """
         *others, last = fragments_of(ledger.metadata, ledger.last_confirmed)
         if ledger.is_closed or last.last >= last.first:

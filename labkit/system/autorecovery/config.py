@@ -19,9 +19,9 @@ class AutoRecoveryConfig:
     Names and defaults are BookKeeper's, except that `rereplication_entry_batch_size` is the size of
     a sliding window, and its default of 100 comes from Pulsar's `conf/bookkeeper.conf`.
 
-    Auditor: An interval of 0 turns a periodic check off, except that the bookie check always runs
-    once when an auditor is elected. `lost_bookie_recovery_delay_s` is used only if the metadata
-    store contains no valid delay.
+    Auditor: An interval of 0 disables a periodic check, but the bookie check still runs once when
+    an auditor is elected. `lost_bookie_recovery_delay_s` is used only if the metadata store
+    contains no valid delay.
 
     Auditor and worker: To check a fragment, they read its first and last entries from each bookie,
     and a random `auditor_ledger_verification_percentage` percent of its other entries.

@@ -60,8 +60,8 @@ class UnderreplicatedFragment:
         return {index: self.fragment.ensemble[index] for index in self.bookie_indexes}
 
     def sources(self, entry_id: int) -> list[str]:
-        """Return the bookies of an entry's write set in the order in which to ask them; bookies
-        with missing copies are last.
+        """Return the bookies of an entry's write set in the order in which to query them, those
+        with missing copies last.
         """
         ensemble, write_quorum = self.fragment.ensemble, self.fragment.write_quorum
         indexes = write_set(entry_id, len(ensemble), write_quorum)

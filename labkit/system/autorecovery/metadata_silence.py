@@ -29,7 +29,7 @@ that it lost its session, and up to another one to re-register.
 
 
 class MetadataSilence:
-    """Tracks when a session hears nothing from the metadata store. Uses event loop time."""
+    """Tracks the silences of the metadata store, as seen by one session, in event loop time."""
 
     def __init__(self, store: MetadataStore) -> None:
         self.grace_s = max(_GRACE_S, _GRACE_SESSIONS * store.session_timeout_s)

@@ -32,8 +32,8 @@ class MissingBookies:
     def begin(
         self, expected: Iterable[str], alive: Collection[str], now: float, *, had_another: bool
     ) -> None:
-        """Start tracking the expected bookies. Bookies that are not registered are missing from now
-        on.
+        """Start tracking the expected bookies. Those that are not registered count as missing from
+        now on.
 
         If any are missing, a grace period starts now, and no bookie counts as lost until it ends.
         If the cluster had an earlier auditor, there is also a grace period that starts with the
@@ -76,7 +76,7 @@ class MissingBookies:
 
     def forget_lost(self, left_meanwhile: Iterable[str], now: float) -> None:
         """Stop tracking the bookies that were missing. From now on, those that left during the
-        audit are missing.
+        audit count as missing.
         """
         for bookie in self.since:
             del self.tracked[bookie]

@@ -6,8 +6,8 @@
 A bookie periodically reads the metadata of its ledgers. It deletes its copies of a closed ledger if
 no ensemble contains the bookie, unless a worker may be copying the ledger to that bookie again.
 That is possible if the ledger is locked or marked, or if the bookie has recently received entries
-of the ledger. (The bookie checks the latter itself.) BookKeeper checks only the lock, so it may
-delete copies that its `recover` command has just made without a lock (#4668).
+of the ledger. (The bookie itself checks whether it has received entries.) BookKeeper checks only
+the lock, so it may delete copies that its `recover` command has just made without a lock (#4668).
 
 In BookKeeper: `bookie/ScanAndCompareGarbageCollector.java` (removeOverReplicatedledgers).
 """

@@ -12,7 +12,7 @@ from labkit.system.autorecovery.underreplication import NEVER_MS
 
 @dataclass(slots=True)
 class PeriodicCheck:
-    """A check with an interval of 0 is off, except that a check without `last_ms` runs once, when
+    """A check with an interval of 0 is disabled, but if `last_ms` is not set, it runs once, when
     the auditor starts.
     """
 

@@ -18,11 +18,12 @@ from labkit.system.model.errors import BKMetadataVersionException, BKNotEnoughBo
 class LedgerFragmentReplicator:
     """Replaces the missing copies of a fragment with copies on other bookies.
 
-    If there are too few bookies, it repairs as many copies as possible, and gives a writable bookie
-    that lost copies its copies back. BookKeeper does nothing in that case.
+    If there are too few bookies, it repairs as many copies as possible, and restores copies on
+    writable bookies that lost them. BookKeeper repairs nothing in that case.
 
     Invariants: The metadata lists a bookie only after the bookie has durably stored all its copies.
-    If a bookie gets copies back, the copies that every check reads are stored last.
+    If copies are restored on a bookie that lost them, the copies that every check reads are stored
+    last.
     """
 
     def __init__(self, context: ClientContext, config: AutoRecoveryConfig) -> None:

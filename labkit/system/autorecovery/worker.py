@@ -11,8 +11,8 @@
     5. Otherwise, keep the lock for 9.4 s, then release it. This delay doubles after each
        unsuccessful repair, up to 300 s (`lockReleaseOfFailedLedgerGracePeriod`), but it ends as
        soon as a bookie registers.
-    6. If the metadata or LastAddConfirmed cannot be read, release the lock at once, because another
-       worker may reach bookies that this one cannot. Then pause for 5 s
+    6. If the metadata or LastAddConfirmed cannot be read, release the lock immediately, because
+       another worker may reach bookies that this one cannot. Then pause for 5 s
        (`rwRereplicateBackoffMs`).
 
 In BookKeeper: `replication/ReplicationWorker.java`.
@@ -166,7 +166,7 @@ class ReplicationWorker:
         """Repair a fragment. Return "", or the reason if the repair failed."""
         key = ledger.ledger_id, underreplicated.fragment.first
         try:
-            # Copy nothing until the entry that stopped the last repair can be read.
+            # Do not copy anything until the entry that stopped the last repair can be read.
             if key in self._unreadable:
                 entry_id = self._unreadable[key]
                 if not await self.replicator.can_read(ledger, underreplicated, entry_id):

@@ -19,8 +19,8 @@ operations on the same store:
 
 Requests and responses are handled in batches, without a task or future per entry. Adds of version 2
 are processed on arrival. All other requests share a limited amount of time in each iteration of the
-event loop; if there are too many of them, the clients are served in turn. A bookie stops reading
-from a client that does not read its responses.
+event loop; if there are too many of them, the clients take turns. A bookie stops reading from a
+client that does not read its responses.
 
 Invariants:
   - No add, fencing read or explicit LAC is acknowledged before its journal record is durable,
@@ -50,11 +50,11 @@ Differences from BookKeeper:
   - A bookie remembers all ledgers that it has collected. BookKeeper remembers only those that the
     same process has written, fenced or replayed.
   - A bookie that deletes its over-replicated copies of a ledger keeps the master key and the fence
-    until the ledger is deleted. BookKeeper forgets them, and rejects adds only for seven days or
+    until the ledger is deleted. BookKeeper discards both, and rejects adds only for seven days or
     until the bookie is restarted.
   - Garbage is collected only while the metadata store contains the cluster that the bookie's cookie
     names. BookKeeper treats a store that has lost its data as an empty cluster.
-  - One thread serves all clients in turn; BookKeeper has thread pools with bounded queues
+  - One thread serves all clients, which take turns; BookKeeper has thread pools with bounded queues
     (`maxPendingReadRequestsPerThread`). If there are too many long polls, some receive a response
     early. A batch read returns at most 1,000 entries.
   - A bookie keeps appending to an entry log in an almost full directory, and switches to another

@@ -17,8 +17,8 @@ MAX_ENTRIES = 1000
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """Read entries until one does not fit or cannot be read. Read the first entry with the
-    bookie's own `read` method; if this fails, raise its error.
+    """Read consecutive entries until one does not fit or cannot be read. The first one is read with
+    the bookie's own `read` method, whose errors are raised.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id
     entry = read(ledger_id, first)

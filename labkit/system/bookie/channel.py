@@ -3,7 +3,7 @@
 Flow control prevents a client from filling the memory or stalling the others:
 
     the turn has no time left               requests wait        `Turns.serve_or_queue`
-    responses that wait cost too much       requests wait        `Channel.is_blocked`
+    delayed responses cost too much         requests wait        `Channel.is_blocked`
     the client does not read its responses  requests wait, TURN  `Turns.hold_back`
     requests wait                           TURN                 `Turns.hold_back`
     the memtable or a journal is full       SPACE                `Bookie._must_hold`

@@ -35,8 +35,8 @@ class RunInThread(Protocol):
 class Pending(NamedTuple):
     """Responses that are sent after a sync of the journal or, for deferred adds, after a write.
 
-    All the ledgers share one journal. The trace reports `entry_ids`. For adds, `records` contains
-    the entries; their journal records are contiguous, and the first one is at `traced_at`.
+    All of these ledgers use the same journal. The trace reports `entry_ids`. For adds, `records`
+    contains the entries; their journal records are contiguous, and the first one is at `traced_at`.
     """
 
     connection: Connection

@@ -94,8 +94,8 @@ class Compaction(Enum):
 def due_compaction(
     config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
 ) -> Compaction | None:
-    """Return the kind of compaction that is due, if any. The arguments `since_..._s` are the times
-    since the last compaction of each kind.
+    """Return the kind of compaction that is due, if any. The arguments `since_..._s` are the
+    seconds since the last compaction of each kind.
     """
     forced = is_forced(config, space)
     for kind, interval_s, since_s in (
@@ -155,8 +155,8 @@ class GarbageCollection:
             self._wanted.set()
 
     async def run(self) -> None:
-        """Collect garbage forever. Raises `OSError` if the disk fails. If a file is damaged, keeps
-        the affected logs, as BookKeeper does.
+        """Collect garbage forever. Raises `OSError` if the disk fails. If a file is corrupt, the
+        affected logs are kept, as in BookKeeper.
         """
         while True:
             with suppress(TimeoutError):

@@ -152,8 +152,8 @@ class Bookie:
 
     @property
     def _must_hold(self) -> bool:
-        """Whether clients must wait for space. In a read-only bookie, they do not wait, because it
-        rejects their adds and they can still read.
+        """Whether clients must wait for space. Clients of a read-only bookie do not wait, because
+        it rejects their adds, and they can still read.
         """
         return self._store.is_overfull and not self._read_only
 

@@ -1,4 +1,4 @@
-"""Checks at intervals whether there is work, for conditions that trigger no event.
+"""Polls for work at intervals, for conditions that trigger no event.
 
 In BookKeeper: tasks that a `ScheduledExecutorService` runs at a fixed rate.
 """
@@ -9,10 +9,8 @@ from collections.abc import Callable
 
 class PeriodicCheck:
     """Lets a task wait until `holds` returns True or `end_wait` is called. `holds` is called at
-    intervals.
-
-    It must not have side effects, because a simulated event loop skips calls if nothing has
-    changed.
+    intervals, and must not have side effects, because a simulated event loop skips calls if nothing
+    has changed.
     """
 
     def __init__(self, interval_s: float, holds: Callable[[], bool]) -> None:

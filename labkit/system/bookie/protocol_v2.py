@@ -36,7 +36,9 @@ _READ, _OK = Opcode.READ, Code.OK
 
 
 class BookieOperations(Protocol):
-    """The methods of a bookie that both wire protocols use. Otherwise, they use the store."""
+    """The methods of a bookie that both wire protocols call. For everything else, they call the
+    store.
+    """
 
     def rejects_adds(self, *, high_priority: bool) -> bool:
         """Return whether to reject such adds because the bookie is read-only. Even then, it accepts
@@ -66,7 +68,7 @@ class ProtocolV2:
         self._has_one_journal = len(store.journals) == 1
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve adds immediately and other requests in turn."""
+        """Serve adds immediately, and other requests when it is the channel's turn."""
         for request in decode_requests(bodies):
             if isinstance(request, AddBatch):
                 for add in [request] if self._has_one_journal else request.by_ledger():

@@ -70,8 +70,8 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve all requests in turn, including adds. Adds of version 3 are not cheap, because each
-        one must be decoded separately.
+        """Serve requests, including adds, when it is the channel's turn. Adds of version 3 are
+        expensive, because each one must be decoded separately.
         """
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)

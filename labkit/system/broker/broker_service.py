@@ -55,8 +55,8 @@ class BrokerService:
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         """`address` is the address that clients connect to. Without `authenticate`, every client is
-        accepted. Without `authorization`, clients may do anything. `log` is called for each request
-        that is rejected because of a client error.
+        accepted. Without `authorization`, every client has all permissions. `log` is called for
+        each request that is rejected because of a client error.
         """
         self.client = client
         self.store = client.store

@@ -18,7 +18,7 @@ from labkit.system.topic.managed_ledger import ManagedLedger
 async def expire(
     ledger: ManagedLedger, subscription: Subscription, published_before_ms: int
 ) -> bool:
-    """Acknowledge all entries published before that time. Return whether there was a backlog."""
+    """Acknowledge all entries published before this time. Return whether there was a backlog."""
     if not subscription.cursor.unacknowledged_count:
         return False
     kept = await first_published_from(ledger, published_before_ms)

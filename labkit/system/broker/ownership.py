@@ -13,7 +13,7 @@ Ownership is a hint, not a lock. A broker whose session has expired still believ
 it owns bundles that another broker has acquired, and may keep adding entries. Topics stay
 consistent because each ledger has a single writer. The next owner's recovery fences the last
 ledger, and the chain's version prevents the old owner from adding another one (`managed_ledger`).
-All that this module does is keep brokers from constantly fencing each other.
+This module only keeps brokers from constantly fencing each other.
 
 In Pulsar: `broker/namespace/OwnershipCache.java`, `common/naming/NamespaceBundleFactory.java`,
 `metadata/coordination/impl/ResourceLockImpl.java`.
@@ -163,7 +163,9 @@ class TopicOwnership:
 
     @property
     def owned(self) -> list[NamespaceBundle]:
-        """The bundles that this broker owns, is unloading, or does not know that it has lost."""
+        """The bundles that this broker owns, is unloading, or has lost without having noticed it
+        yet.
+        """
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
@@ -173,7 +175,8 @@ class TopicOwnership:
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
         """When the session expires, call `action` with the bundles that are lost.
 
-        The broker must stop serving them at once: another broker may have fenced their topics.
+        The broker must stop serving them immediately, because another broker may have fenced their
+        topics.
         """
         self._when_lost.append(action)
 
@@ -196,7 +199,7 @@ class TopicOwnership:
         await self._store.create(path, data, ephemeral=True)
 
     async def unregister(self) -> None:
-        """Leave the cluster: attract no more clients, and acquire no more bundles."""
+        """Leave the cluster: this broker gets no more clients, and acquires no more bundles."""
         self._is_registered = False
         self._is_leaving = True
         async with self._lock:
@@ -244,7 +247,7 @@ class TopicOwnership:
     async def reacquire(self, topic: str) -> bool:
         """Acquire the topic's bundle if its node already contains this broker's address.
 
-        Return whether this broker owns the bundle now.
+        Return whether this broker now owns the bundle.
 
         Such a node was left by a dead process with this address. As long as it exists, other
         brokers redirect clients to this broker.

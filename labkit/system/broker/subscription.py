@@ -37,7 +37,7 @@ the whole entry is acknowledged.
 
 
 class SubscriptionType(NamedTuple):
-    """What all consumers of a subscription must have in common."""
+    """The properties that all consumers of a subscription must have in common."""
 
     sub_type: CommandSubscribe.SubType
     sticky: bool = False
@@ -155,7 +155,7 @@ class Subscription:
                 if ack_set:
                     self._acknowledge_in_batch(position, ack_set)
         finally:
-            # Even if one of them is rejected, the ones before it are acknowledged.
+            # Even if one of them is rejected, all preceding ones are acknowledged.
             found = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
             if found and self._dispatcher is not None:
                 self._dispatcher.entries_acknowledged(consumer, found)

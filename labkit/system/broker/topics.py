@@ -216,12 +216,12 @@ class BrokerTopic:
         finally:
             try:
                 await self.ledger.close()
-            finally:  # Even if closing the ledger failed, the topic accepts nothing more.
+            finally:  # Even if closing the ledger failed, the topic accepts no more requests.
                 self._state = TopicState.ENDED
                 self._recorder.record("topic.closed", topic=self.name)
 
     def end(self, error: LabkitError) -> None:
-        """Stop at once, even during `close`, because this broker must not acknowledge anything
+        """Stop immediately, even during `close`, because this broker must not acknowledge anything
         else.
         """
         if self._state is TopicState.ENDED:

@@ -237,9 +237,9 @@ class Facts:
     def _ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         self._update_view(ledger, event)
-        # Only repairs change a closed ledger. If any other node reports a segment, it has learned
-        # late of a change made before the close. A later change may already have replaced that
-        # ensemble.
+        # Only repairs change a closed ledger. If any other node reports a segment, it is reporting
+        # late a change that was made before the close, and a later change may already have replaced
+        # that ensemble.
         if ledger.closed is None or event.node in self.maintenance_nodes:
             ledger.replaced_ensemble = ledger.segments.put(
                 event.entry, event.ensemble, ledger.write_quorum

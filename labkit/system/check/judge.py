@@ -112,7 +112,7 @@ def check_all(
 
 
 class Judge:
-    """Passes events to checks, in order, while the system runs or afterwards.
+    """Passes events to checks, in order, while the system is running or afterwards.
 
     If a promise is broken, its check searches `events` for the events that explain it. So the list
     must contain every event that was passed to `handle`, in the same order. `answers` are checked

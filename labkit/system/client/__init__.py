@@ -1,4 +1,4 @@
-"""The BookKeeper client: create a ledger, write it, read it, recover it.
+"""The BookKeeper client: creates, writes, reads and recovers ledgers.
 
     ensemble      the E bookies that currently store a ledger
     write set     the Qw (write quorum) bookies of the ensemble that store one entry
@@ -25,7 +25,7 @@ The path of an entry:
                                              the metadata, then send the pending entries to the new
                                              bookie
     close                   writer           store LAC as the last entry, by compare-and-set
-    read_entry              reads            ask the bookies of the write set in turn, until one
+    read_entry              reads            ask one bookie of the write set after another until one
                                              returns the entry with a correct digest
     open_ledger             recovery         take the ledger over from its writer: store
                                              IN_RECOVERY, fence, find the remaining entries and
@@ -70,7 +70,7 @@ Differences from BookKeeper:
 - A writer ignores acknowledgements from a bookie that may have forgotten a fence. BookKeeper's
   writer counts them, so it may confirm entries although a recovery has already closed the ledger at
   an earlier entry.
-- Recovery asks all bookies of a write set at once, not one after another.
+- Recovery queries all bookies of a write set in parallel, not one after another.
 - During an ensemble change, new entries are sent to the old ensemble; after the change, they are
   also sent to the new bookies. BookKeeper sends them to the ensemble that is in the metadata at
   that moment.

@@ -21,8 +21,8 @@ from labkit.system.model.wire import MAX_FRAME_SIZE, BatchReadRequest, Opcode, R
 
 
 class BatchReads:
-    """Sends batch reads. If the connection is lost during one, no more are sent, because a bookie
-    that does not support batch reads closes the connection.
+    """Sends batch reads. If the connection is lost during a batch read, no more are sent, because a
+    bookie that does not support batch reads closes the connection.
     """
 
     def __init__(self, ledger_id: int, metadata: LedgerMetadata, context: ClientContext) -> None:
@@ -51,7 +51,7 @@ class BatchReads:
         return []
 
     async def ask(self, bookie: str, first: int, count: int, max_size: int) -> list[Entry]:
-        """Like `read`, but ask only this bookie, and return [] if an error occurs."""
+        """Like `read`, but query only this bookie, and return [] if an error occurs."""
         future: asyncio.Future[Response | BKException] = asyncio.get_running_loop().create_future()
 
         def on_response(response: Response | BKException) -> None:

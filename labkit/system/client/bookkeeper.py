@@ -101,7 +101,7 @@ class BookKeeper:
         `BKNotEnoughBookiesException` if fewer than E bookies are writable.
         """
         check_quorums(ensemble_size, write_quorum, ack_quorum)
-        # Choose the ensemble first. If there are too few bookies, no ledger id is wasted.
+        # Choose the ensemble first, so that no ledger id is wasted if there are too few bookies.
         ensemble = await self.context.watcher.new_ensemble(ensemble_size, write_quorum)
         metadata = LedgerMetadata(
             ensemble_size,

@@ -66,7 +66,7 @@ class DeferredSyncWriter(LedgerWriter):
         """Make all acknowledged entries durable, and advance LastAddConfirmed to the last one.
 
         If this writer has ended, raises the error that ended it. If a bookie cannot sync, raises a
-        `BKException`, and you may call `force` again.
+        `BKException`; the caller may then call `force` again.
         """
         async with self._force_lock:
             self._check_open()

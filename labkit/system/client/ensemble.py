@@ -43,7 +43,7 @@ def with_ensemble(
 
 
 def still_in_ensemble(ensemble: Sequence[str], failed: Mapping[int, str]) -> dict[int, str]:
-    """Return the failed bookies that are still in the ensemble, by ensemble index."""
+    """Return the failed bookies that are still in the ensemble, keyed by ensemble index."""
     return {index: bookie for index, bookie in failed.items() if ensemble[index] == bookie}
 
 

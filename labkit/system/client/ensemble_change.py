@@ -1,4 +1,4 @@
-"""How a writer replaces failed bookies.
+"""Replaces a writer's failed bookies.
 
     a bookie fails an add     `add_failed`: record its ensemble index; start a change unless one is
                               already running
@@ -136,7 +136,7 @@ class EnsembleChange:
         """Start an ensemble change. If one is already running, it also replaces the bookies in
         `failed`.
 
-        Right after a search that found no replacement, start only if `at_once` is set.
+        If the last search for replacements has just failed, start only if `at_once` is set.
         """
         if self._task is None and (at_once or self._loop.time() >= self._retry_at):
             self._task = self._loop.create_task(self._run())

@@ -1,4 +1,4 @@
-"""Sends a ledger's LastAddConfirmed to the bookies when no further entry carries it.
+"""Sends a ledger's LastAddConfirmed to the bookies if no later entry contains it.
 
 Without this, the newest entry of an idle writer would look unconfirmed to readers.
 

@@ -105,8 +105,8 @@ class FenceCheck:
         while (self._held or not has_read) and not self._is_ended():
             requested_at = self._loop.time()
             try:
-                # Send both requests at once: the metadata store handles a session's requests in
-                # order.
+                # Send both requests without waiting: the metadata store handles a session's
+                # requests in order.
                 _, (metadata, _) = await asyncio.gather(
                     self._manager.store.sync(), self._manager.read(self._ledger_id)
                 )

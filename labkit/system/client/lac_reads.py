@@ -126,7 +126,7 @@ class LacReads:
 def _asked_in_parallel(
     bookies: Sequence[str], ask: Callable[[str], Awaitable[T]]
 ) -> Iterator[asyncio.Queue[tuple[int, T | BKException]]]:
-    """Ask all bookies, and yield a queue that receives their indices and replies. On exit, cancel
+    """Query all bookies, and yield a queue that receives their indices and replies. On exit, cancel
     the requests that are still pending.
     """
     replies: asyncio.Queue[tuple[int, T | BKException]] = asyncio.Queue()

@@ -16,7 +16,7 @@ Invariants: A consumer that has no permits, or whose client does not read, recei
 `multiple`, it does not block the other consumers, and an entry is pending for at most one consumer.
 Acknowledged entries are never sent, except that they may be redelivered after a broker crash,
 because cursors are stored with a delay. Unacknowledged entries are redelivered when their consumer
-leaves, and none is ever lost.
+leaves, and no entry is ever lost.
 
 While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery.
 So it chooses the consumer for an entry only after the read.

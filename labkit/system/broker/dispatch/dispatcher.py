@@ -29,7 +29,7 @@ MAX_READ_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DispatchContext:
-    """What all dispatchers of a topic share; `topic` is the topic's full name."""
+    """The context that all dispatchers of a topic share; `topic` is the topic's full name."""
 
     topic: str
     wall_clock_ms: Callable[[], int]
@@ -120,7 +120,7 @@ class Dispatcher:
             explanation=str(error),
             seconds=pause_s,
         )
-        # Earlier requests have led to the failed read, so only a later one ends the pause.
+        # Only a request that arrives after the failed read ends the pause.
         self._retry_event.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):

@@ -1,8 +1,8 @@
 """Shared: entries are distributed round-robin among consumers that can receive more.
 
-Consumers with the best priority (the lowest number) are served first. The others get only the
-entries that these consumers cannot receive. All chunks of a large message are sent to one consumer,
-because otherwise no consumer could reassemble the message.
+Consumers with the best priority (the lowest number) are served first. Other consumers get only the
+entries that the preferred ones cannot receive. All chunks of a large message are sent to one
+consumer, because otherwise no consumer could reassemble the message.
 
 In Pulsar: `AbstractDispatcherMultipleConsumers.getNextConsumer`, `SharedConsumerAssignor.java`.
 """

@@ -5,8 +5,8 @@
 
 Failover sorts its consumers by priority (the lowest number first), then by name. The partitions of
 a topic are distributed over the consumers with the best priority. If there are three, for example,
-the second one is active for partitions 1, 4 and 7. For a topic without partitions, the first
-consumer is active. (Newer versions of Pulsar choose it by the topic's hash.)
+the second one is active for partitions 1, 4 and 7. For a non-partitioned topic, the first consumer
+is active. (Newer versions of Pulsar choose it by the topic's hash.)
 
 The dispatcher does not track which entries it has sent. So a consumer that becomes active or
 requests redelivery receives all unacknowledged entries. Redelivery counts stay 0, as in Pulsar.
@@ -28,7 +28,7 @@ from labkit.system.topic.names import partition_of
 
 
 def choose_active(consumers: Sequence[Consumer], partition: int) -> Consumer:
-    """Choose by priority and name; `partition` is -1 for a topic without partitions."""
+    """Choose by priority and name; `partition` is -1 for a non-partitioned topic."""
     ordered = sorted(consumers, key=lambda each: (each.priority, each.name))
     best = [each for each in ordered if each.priority == ordered[0].priority]
     return best[max(partition, 0) % len(best)]

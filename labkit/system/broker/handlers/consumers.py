@@ -1,7 +1,7 @@
 """Handlers for consumer commands.
 
     SUBSCRIBE    -> SUCCESS; then FLOW grants permits and MESSAGE delivers
-    ACK          acknowledges entries or messages of batches; a response is sent only on request
+    ACK          acknowledges entries or messages of batches; a response is sent only if requested
     REDELIVER    a negative acknowledgement, an acknowledgement timeout or an explicit request
     SEEK         -> CLOSE_CONSUMER to all consumers, then SUCCESS; the consumers subscribe again
     UNSUBSCRIBE  -> SUCCESS, and the subscription is deleted
@@ -159,7 +159,7 @@ class Consumers:
             attached.consumer.accepts_any_schema = request.schema.type == Schema.AutoConsume
             wanted = self._pending_subscribes.get(request.consumer_id) == request.request_id
             if self._connection.is_closed or not wanted:
-                attached.leave()  # The client has withdrawn the request.
+                attached.leave()  # The client has cancelled the request.
                 return
             if (before := self._consumers_by_id.get(request.consumer_id)) is not None:
                 before.leave()  # This is a reader that a seek has disconnected.

@@ -225,7 +225,8 @@ class Producer:
     def _refuse(self, request: CommandSend, code: ServerError, text: str) -> None:
         """Reject a message, and close the producer once all earlier receipts have been sent.
 
-        If the client got the rejection earlier, it would resend the message instead of dropping it.
+        If the client received the rejection before these receipts, it would resend the message
+        instead of dropping it.
         """
         error = CommandSendError(
             producer_id=self.producer_id,

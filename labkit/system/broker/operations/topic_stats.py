@@ -37,7 +37,7 @@ async def topic_stats(topic: BrokerTopic, *, with_earliest_time: bool) -> Stats:
     times = {}
     if with_earliest_time:
         times = {each.name: await _earliest_time(each, ledger) for each in topic.subscriptions.all}
-    # Await nothing after this, so that all numbers are from the same moment.
+    # Do not await anything after this point, so that all numbers are from the same moment.
     subscriptions = {
         each.name: _subscription_stats(each, ledger, times.get(each.name, 0))
         for each in topic.subscriptions.all

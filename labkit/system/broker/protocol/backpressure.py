@@ -4,7 +4,7 @@ The broker stops reading from a connection while
 
 - too many of its messages are waiting to be stored,
 - too many of its requests are in progress,
-- frames that have been received are waiting for their turn, or
+- received frames are waiting for their turn, or
 - the client does not read its responses.
 
 Reading resumes when every count has dropped to half of its limit.
@@ -24,7 +24,9 @@ MAX_REQUESTS = 100
 
 class Backpressure:
     def __init__(self, wire: Wire, mark_heard: Callable[[], None]) -> None:
-        """`mark_heard` is called before reading resumes, because the client could not be heard."""
+        """`mark_heard` is called before reading resumes, because the client could not show that it
+        was alive while reading was paused.
+        """
         self.is_paused = False
         self._wire = wire
         self._mark_heard = mark_heard
@@ -32,8 +34,8 @@ class Backpressure:
         self._is_over_limit = self._frames_are_waiting = False
 
     def add_message(self, size_bytes: int) -> None:
-        """Count a message to be stored. The connection calls `set_frames_waiting` after each turn,
-        which compares the counts with the limits.
+        """Count a message to be stored. After each turn of the event loop, the connection calls
+        `set_frames_waiting`, which compares the counts with the limits.
         """
         self._messages += 1
         self._bytes += size_bytes

@@ -1,4 +1,5 @@
-"""A client's connection: dispatches commands to handlers, and batches the responses of each turn.
+"""A client's connection, which dispatches commands to handlers, and batches the responses produced
+in each turn of the event loop.
 
 `connection_state` defines which commands a client may send in which state. Clients choose the ids
 of their requests, producers and consumers. An id is valid for one connection.
@@ -144,7 +145,7 @@ class ClientConnection:
             self._handle_frames()
 
     def _handle_frames(self) -> None:
-        """Handle some frames. The others wait until other connections have had their turn."""
+        """Handle some frames, and leave the rest until other connections have had their turn."""
         for _ in range(_MAX_FRAMES_PER_TURN):
             if not self._unhandled_frames:
                 break
@@ -185,7 +186,9 @@ class ClientConnection:
         self.backpressure.add_requests(1)
 
     def stop_counting_request(self) -> None:
-        """Exclude the current task's request from the limit: it waits for another client."""
+        """Exclude the current task's request from the limit, because it is waiting for another
+        client.
+        """
         task = asyncio.current_task()
         if task in self._tasks:
             self._uncounted.add(task)
@@ -293,7 +296,7 @@ class ClientConnection:
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command with all others of this turn, unless the connection is closed."""
+        """Send a command together with all others of this turn, unless the connection is closed."""
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:

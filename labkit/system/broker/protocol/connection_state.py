@@ -22,7 +22,8 @@ REFUSED exists because Pulsar's C++ client mistakes an ERROR in response to CONN
 connection, and silently reconnects. So a client that failed to authenticate gets CONNECTED, and
 learns the reason from the response to its first request (LOOKUP or PARTITIONED_METADATA).
 
-Independently of these states, a client must show that it is alive. A periodic check does this:
+Independently of these states, a client must show that it is alive. A periodic check makes these
+transitions:
 
     HEARD     -> QUIET
     QUIET     -> PINGED, and the broker sends a PING

@@ -123,7 +123,7 @@ def body_of(command: BaseCommand) -> Message:
 def message_id_data(
     position: Position, partition: int = -1, batch_index: int = -1
 ) -> MessageIdData:
-    """Encode a position, in which -1 means "none". Omit negative partitions and indexes."""
+    """Encode a position, where -1 means "none". Negative partitions and indexes are omitted."""
     ledger_id, entry_id = position
     data = MessageIdData(ledgerId=ledger_id & UNSIGNED, entryId=entry_id & UNSIGNED)
     if partition >= 0:

@@ -82,7 +82,7 @@ class Schemas:
     async def register(self, topic: str, schema: Schema) -> bytes:
         """Return the schema's version. Add a version if the topic does not have this schema yet.
 
-        Return `NO_VERSION` if the schema's type means plain bytes.
+        Return `NO_VERSION` if the schema's type stands for plain bytes.
         """
         if schema.type in _NO_SCHEMA:
             await self._check_may_omit_schema(topic)

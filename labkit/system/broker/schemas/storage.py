@@ -1,16 +1,16 @@
-"""Storage of a topic's schema versions, in the same format as Pulsar.
+"""Stores a topic's schema versions in the same format as Pulsar.
 
     /schemas/TENANT/NAMESPACE/TOPIC     SchemaLocator: the ledger and entry of every version
     a ledger for each version           one entry, a SchemaEntry: the version and an index of the
                                         versions before it
 
 A ledger is closed before the locator refers to it, and the locator is updated by compare-and-set.
-If two brokers (Pulsar's or labkit's) add a version concurrently, the slower one deletes its ledger
-and retries. A crash may leave a ledger that no locator refers to, but never a locator that refers
-to a missing ledger.
+If two brokers (Pulsar's or labkit's) add a version concurrently, the slower broker deletes its
+ledger and retries. A crash may leave a ledger that no locator refers to, but never a locator that
+refers to a missing ledger.
 
 A deletion is also a version: an entry that is marked as deleted and has an empty hash. So the
-number of a deleted version is never reused, because stored messages may still refer to it.
+numbers of deleted versions are never reused. Stored messages may still refer to them.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """

@@ -117,8 +117,8 @@ class ClosedLengthIsRight(ContentCheck):
     """The length of a closed ledger is the total size of the payloads of its entries.
 
     A recoverer that cannot read the last entry uses the length that the fenced bookies report, as
-    BookKeeper does. The check skips this case, because these bookies may have later entries or none
-    at all.
+    BookKeeper does. The check skips this case, because these bookies may have later entries or no
+    entries at all.
     """
 
     def __init__(self, facts: Facts) -> None:

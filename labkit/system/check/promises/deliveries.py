@@ -40,7 +40,7 @@ def _of(delivered: MessageDelivered) -> _Subscription:
 
 
 class _InOrder(Check):
-    """Base class of the order checks. Ignores redeliveries."""
+    """Base class of the order checks, which ignore redeliveries."""
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
         """Return the stream that the delivery belongs to, or None to ignore the delivery."""
@@ -81,8 +81,8 @@ class KeysKeepTheirOrder(_InOrder):
     while it stays connected, not counting redeliveries.
 
     A broker assigns a key to a consumer only when no other consumer has unacknowledged messages of
-    the key. So all earlier messages of the key have been acknowledged, or this consumer receives
-    them first.
+    the key. So all earlier messages of the key have either been acknowledged, or are received by
+    this consumer first.
     """
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:

@@ -22,8 +22,8 @@ class AcknowledgedIsDurable(Check):
 
     The epilogue requests each entry from every bookie of its write set. If all of these bookies
     respond that they do not have the entry, it is lost. If none of them returns the entry, but at
-    least one does not respond, the result is unknown. It is also unknown if a bookie that had the
-    entry was formatted.
+    least one does not respond, the result is unknown. The result is also unknown if a bookie that
+    had the entry has been formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -35,7 +35,7 @@ class AcknowledgedIsDurable(Check):
     def ended(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.confirmed < 0:
-            return  # There is no entry that could be lost.
+            return  # There is no entry that could have been lost.
         if event.entry >= ledger.confirmed:
             self.report_kept()
         elif not self._doubt_if_formatted(ledger, event.entry + 1):

@@ -238,8 +238,8 @@ class OneOwnerStores(Check):
     """Once a broker has begun to serve a topic, entries that other brokers push afterwards are not
     stored.
 
-    Entries that the previous broker pushed earlier may still be stored, and that broker may notice
-    this late. A broker that was paused may report that it serves the topic although it no longer
+    Entries that the previous broker pushed earlier may still be stored, and that broker may learn
+    of this late. A broker that was paused may report that it serves the topic although it no longer
     does, so its report is ignored if another broker has started a newer ledger.
     """
 

@@ -25,7 +25,8 @@ class BriefAbsenceIsNoLoss(Check):
 
     If this promise is broken, no data is lost, but all ledgers of the bookie are copied needlessly.
     The check applies only while exactly one bookie is absent and nobody changes the delay, because
-    the auditor does not wait if two bookies are absent, and a new delay triggers an audit at once.
+    the auditor does not wait if two bookies are absent, and a new delay triggers an immediate
+    audit.
 
     The check measures an absence from the first crash, pause or lost session since the bookie's
     last registration. The auditor may notice the absence later. If the bookie came back so briefly
@@ -167,8 +168,8 @@ class RunningBookiesStayRegistered(Check):
     """A running bookie that can reach the metadata store registers again within two seconds of
     losing its registration.
 
-    The check covers only the time before the epilogue, and only bookies that nothing else disturbs
-    during these seconds, neither themselves nor their connection to the store.
+    The check covers only the time before the epilogue. It skips bookies if another fault affects
+    them, or their connection to the store, during these seconds.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -24,7 +24,7 @@ class WriteSetIsRight(Check):
     sender may also use an ensemble that it has just replaced, because adds continue while bookies
     are being replaced. By the time an entry is confirmed, it must have been sent to every bookie of
     its write set. `RepairIsComplete` checks the copies sent by replication workers. If a node is
-    both writer and recoverer, or runs two recoveries at once, its two views may differ.
+    both writer and recoverer, or runs two recoveries simultaneously, its two views may differ.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -122,7 +122,7 @@ class AckQuorumIsReached(Check):
 
     Acknowledgements from replaced bookies do not count. Unlike the client, the check adds up the
     acknowledgements that the writer and the recoverers received. If a node is both writer and
-    recoverer, or runs two recoveries at once, its two views of the ensemble may differ.
+    recoverer, or runs two recoveries simultaneously, its two views of the ensemble may differ.
     """
 
     @on("lac.advanced")
@@ -164,8 +164,9 @@ class LacAdvancesInOrder(Check):
     """LastAddConfirmed advances one entry at a time, without gaps, and never moves back.
 
     A writer begins at entry 0, a recoverer after the LastAddConfirmed that the fenced bookies
-    report. If a node both writes and recovers the ledger, or runs two recoveries of it at once, the
-    result is unknown, because the trace does not show in which role it confirmed an entry.
+    report. If a node both writes and recovers the ledger, or runs two recoveries of it
+    simultaneously, the result is unknown, because the trace does not show in which role it
+    confirmed an entry.
     """
 
     def __init__(self, facts: Facts) -> None:

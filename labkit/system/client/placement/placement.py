@@ -54,7 +54,7 @@ def choose_replacements(
     failed: Mapping[int, str],
     doubtful: Container[str] = (),
 ) -> dict[int, str]:
-    """Like `BookieWatcher.replacements`; use doubtful bookies only as a last resort."""
+    """Like `BookieWatcher.replacements`; use `doubtful` bookies only as a last resort."""
     candidates = [bookie for bookie in writable if bookie not in ensemble]
     trusted = [bookie for bookie in candidates if bookie not in doubtful]
     others = [bookie for bookie in candidates if bookie in doubtful]

@@ -29,8 +29,8 @@ Racks = list[str | None]
 
 @dataclass(frozen=True, slots=True)
 class RackawareEnsemblePlacementPolicy:
-    """Chooses bookies by their racks. If `enforced`, bookies without a known rack and ensembles
-    that break the rule are rejected.
+    """Chooses bookies by their racks. If `enforced` is set, it rejects bookies without a known
+    rack, and ensembles that break the rule.
     """
 
     racks: Mapping[str, str]
@@ -70,7 +70,7 @@ class RackawareEnsemblePlacementPolicy:
     def replace_to_adhere(
         self, ensemble: Sequence[str], candidates: Sequence[str], write_quorum: int
     ) -> dict[int, str]:
-        """Return the smallest set of replacements, by ensemble index, that satisfies the rule.
+        """Return the smallest set of replacements that satisfies the rule, keyed by ensemble index.
 
         Return {} if the ensemble already satisfies the rule, or if no replacements satisfy it.
         """

@@ -82,8 +82,7 @@ class PerChannelBookieClient(ABC):
     # Called by the protocol versions
 
     def schedule_send(self) -> BKException | None:
-        """Schedule the sending of the outbox. Call this before appending a request to an empty
-        outbox.
+        """Schedule a flush of the outbox. Call this before appending a request to an empty outbox.
 
         Return an error if the client was closed or the connection has just been lost.
         """
