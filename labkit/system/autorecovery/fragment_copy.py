@@ -28,7 +28,7 @@ from labkit.system.model.errors import BKException, BKReadException
 from labkit.system.model.wire import Flag, add_header
 
 _BATCH_BYTES = 1024 * 1024
-"""Small enough to need little memory, and large enough to make the cost per read unimportant."""
+"""Small enough to need little memory, and large enough to make the cost of each read negligible."""
 
 
 class EntryUnreadableException(BKReadException):

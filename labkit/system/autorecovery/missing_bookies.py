@@ -23,7 +23,7 @@ class MissingBookies:
         """The time from which each missing bookie's absence is measured."""
         self._silence = silence
         self._silence_count = silence.count
-        """The number of silences that `update` knows about."""
+        """The number of silences at the time of the last `update`."""
         self._earliest_loss = 0.0
         """No bookie counts as lost before this time."""
         self._came_back: dict[str, None] = {}

@@ -91,7 +91,7 @@ class ReplicationWorker:
         self._unsuccessful: dict[int, int] = {}
         """For each ledger, the number of consecutive repairs that left copies missing."""
         self._unreadable: dict[tuple[int, int], int] = {}
-        """For each fragment, by ledger and first entry: an entry that could not be read."""
+        """An entry that could not be read, keyed by its fragment's ledger and first entry."""
 
     async def run(self) -> None:
         """Repair ledgers forever. Raises an error if it becomes unknown which locks this worker

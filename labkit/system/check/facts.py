@@ -84,7 +84,7 @@ class LedgerFacts:
     recovering: dict[str, int] = field(default_factory=dict)
     """How many recoveries each node is running."""
     overlapping: set[str] = field(default_factory=set)
-    """Nodes that have run two recoveries at once."""
+    """Nodes that have run two recoveries simultaneously."""
     recoverers: dict[str, Event] = field(default_factory=dict)
     """The first `recovery.started` event of each recoverer."""
     covered: dict[str, int] = field(default_factory=dict)

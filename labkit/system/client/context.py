@@ -32,7 +32,7 @@ class ClientConfig:
     bookie_quarantine_time_s: float = 1800.0
     """How long placement avoids a quarantined bookie."""
     explicit_lac_interval_ms: int = setting(0, "bookkeeperExplicitLacIntervalInMills", at_least=0)
-    """If no further entry carries LastAddConfirmed to the bookies, the writer sends it at this
+    """If no later entry contains LastAddConfirmed, the writer sends it to the bookies at this
     interval (0: never).
     """
     add_entry_quorum_timeout_s: float = setting(

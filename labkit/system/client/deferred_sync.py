@@ -55,8 +55,8 @@ class DeferredSyncWriter(LedgerWriter):
         self._length_acknowledged = 0
         self._v3_channels = [context.bookie_client.get_v3(name) for name in self.ensemble]
         self._connections: dict[int, int] = {}
-        """By ensemble index: the number of the connection that brought the first acknowledgement
-        since the last `force`.
+        """The number of the connection on which the first acknowledgement since the last `force`
+        arrived, keyed by ensemble index.
         """
         # Only one `force` may run at a time. A second one would not check the connections that the
         # first one has already removed from `_connections`.

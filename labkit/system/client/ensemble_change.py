@@ -43,7 +43,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState, encode_ledge
 _LARGEST_METADATA = MAX_NODE_BYTES - 100_000
 """Leave room for the changes of other clients that recover, close or repair the ledger."""
 _RETRY_AFTER_S = 1.0
-"""How long to wait after no replacement was found."""
+"""How long to wait after a search that found no replacement."""
 
 
 class WriterInterface(Protocol):

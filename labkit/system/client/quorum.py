@@ -36,7 +36,7 @@ class Verdict(Enum):
 def is_covered(
     responded: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int
 ) -> bool:
-    """Return whether, in each write set, fewer than Qa bookies have not responded. `responded`
+    """Return whether every write set has fewer than Qa bookies that have not responded. `responded`
     contains the ensemble indices of bookies that returned an entry or denied having one.
     """
     return all(
@@ -51,7 +51,7 @@ async def collect_until_covered(
     replies: "asyncio.Queue[tuple[int, T | BKException]]",
     is_response: Callable[[BKException], bool],
 ) -> dict[int, T | BKException]:
-    """Collect the responses of the last ensemble, by ensemble index, until they cover the ensemble.
+    """Collect responses from the last ensemble, keyed by ensemble index, until they cover it.
 
     `is_response` decides whether an error counts as a response. Raises `BKReadException` if too few
     bookies respond.
@@ -76,7 +76,7 @@ async def collect_until_covered(
 
 
 def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quorum: int) -> Verdict:
-    """Judge from the responses of its write set so far whether an entry was stored."""
+    """Judge whether an entry was stored, based on the responses of its write set so far."""
     if any(isinstance(response, Entry) for response in responses):
         return Verdict.FOUND
     denied = sum(isinstance(response, PROVES_ABSENCE) for response in responses)
@@ -86,7 +86,7 @@ def judge(responses: Sequence[Entry | BKException], write_quorum: int, ack_quoru
 
 
 def most_informative(errors: Sequence[BKException]) -> BKException:
-    """Return the first error that is not a denial, because then the entry may exist. If all are
-    denials, return the first one.
+    """Return the first error that is not a denial, because such an error means that the entry may
+    exist. If all errors are denials, return the first one.
     """
     return next((error for error in errors if not isinstance(error, PROVES_ABSENCE)), errors[0])

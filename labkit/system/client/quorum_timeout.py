@@ -21,9 +21,9 @@ by up to an eighth of the timeout.
 
 
 class QuorumTimeoutMonitor:
-    """Periodically checks whether a writer's adds are late, until the writer ends.
+    """Periodically checks whether a writer's adds are overdue, until the writer ends.
 
-    An add is late only if it lacks acknowledgements, not if it is waiting for earlier entries or
+    An add is overdue only if it lacks acknowledgements, not if it is waiting for earlier entries or
     for an ensemble change.
     """
 
@@ -32,7 +32,7 @@ class QuorumTimeoutMonitor:
         self._timeout_s = config.add_entry_quorum_timeout_s
         self._pushed: deque[int] = deque(maxlen=_CHECKS + 1)
         """LastAddPushed at each of the latest checks. When the deque is full, the first item is one
-        timeout old, so all adds up to that entry are late.
+        timeout old, so all adds up to that entry are overdue.
         """
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads a ledger, closed or still being written, without disturbing its writer.
+"""Reads a ledger, which may be closed or still being written, without disturbing its writer.
 
 A reader never reads beyond LastAddConfirmed. It learns LastAddConfirmed from the entries that
 bookies store (`read_last_add_confirmed`), from explicit LACs (`read_explicit_last_add_confirmed`),
@@ -22,7 +22,7 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKReadExcept
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 _CHUNK_SIZE = 256
-"""How many entries `read` requests at once; enough to keep every bookie busy."""
+"""How many entries `read` requests in parallel; enough to keep every bookie busy."""
 
 
 class LedgerReader:
@@ -218,7 +218,7 @@ class LedgerReader:
     # Metadata
 
     async def check_closed(self) -> bool:
-        """Return whether the ledger is closed, reading the metadata if it may have changed."""
+        """Return whether the ledger is closed. Read the metadata first if it may have changed."""
         if not self.is_closed and not self.is_watching:
             await self._read_metadata()
         return self.is_closed

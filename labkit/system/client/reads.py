@@ -1,4 +1,4 @@
-"""Reads entries from one bookie, from several at once, or from one after the other.
+"""Reads entries from one bookie, or from several bookies in parallel or one after another.
 
 A read of entry -1 (`NO_ENTRY_ID`) asks a bookie for its newest entry of the ledger. If the read
 contains the ledger's master key, the bookie fences the ledger before it reads the entry; this is
@@ -64,7 +64,7 @@ class BookieReads:
     def ask_all(
         self, bookies: Sequence[str], entry_id: int, *, fence_key: bytes = b"", flags: int = 0
     ) -> Replies:
-        """Ask all bookies at once; return a queue that receives one reply from each of them."""
+        """Query all bookies in parallel; return a queue that receives one reply from each."""
         replies: Replies = asyncio.Queue()
 
         def on_reply(index: int, _bookie: str, _entry_id: int, reply: Entry | BKException) -> None:

@@ -230,7 +230,8 @@ class LedgerRecovery:
     async def _write_back(self, writer: RecoveryWriter) -> None:
         while (entry := await self._read(writer.last_add_pushed + 1)) is not None:
             writer.write_back(entry)
-            # Limit the number of pending adds: there may be millions of entries to write back.
+            # Limit the number of pending adds, because there may be millions of entries to write
+            # back.
             await writer.drain()
         await writer.all_confirmed()
 
@@ -238,7 +239,7 @@ class LedgerRecovery:
         """Return the entry, or None if it cannot have been acknowledged and the ledger ends before
         it.
 
-        Raises `BKLedgerRecoveryException` if the responses do not show which is the case.
+        Raises `BKLedgerRecoveryException` if the responses do not show which of these is true.
         """
         metadata = self.metadata
         ensemble = metadata.ensemble_at(entry_id)
@@ -251,7 +252,7 @@ class LedgerRecovery:
             # A busy bookie must accept the request, because readers wait for the recovery.
             flags=Flag.HIGH_PRIORITY,
         )
-        # Judge after each response, so as not to wait for a bookie that may be down.
+        # Judge after each response, instead of waiting for a bookie that may be down.
         responses: dict[str, Entry | BKException] = {}
         for _ in bookies:
             index, response = await replies.get()

@@ -35,7 +35,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.model.wire import MAX_FRAME_SIZE, add_header
 
 _OVERHEAD = 128
-"""An upper bound for the lengths, headers, key and digest in a frame."""
+"""An upper bound for the total size of the lengths, headers, key and digest in a frame."""
 MAX_PAYLOAD_SIZE = MAX_FRAME_SIZE - _OVERHEAD
 
 _FATAL = (BKLedgerFencedException, BKUnauthorizedAccessException, BKClientClosedException)
@@ -103,7 +103,7 @@ class LedgerWriter:
         `MAX_PAYLOAD_SIZE` bytes, and the error that ended this writer.
         """
         if self.ensemble_change.failed and self.ended_by is None:
-            # Replace bookies that failed an add which other bookies acknowledged often enough.
+            # Replace bookies that failed an add for which there were enough other acknowledgements.
             self.ensemble_change.start()
         # With deferred sync, `start` ends the writer.
         if self.ended_by is not None:
@@ -305,7 +305,7 @@ class LedgerWriter:
         """Reject further adds with this error and fail the pending ones. The ledger stays open."""
         if self.ended_by is None:
             self.ended_by = error
-        # Clear `pending` first, because the caller of a failed add may use this writer at once.
+        # Clear `pending` first, because the caller of a failed add may use this writer immediately.
         abandoned, self.pending = self.pending, deque()
         for pending in abandoned:
             if pending.future.done():
@@ -313,7 +313,7 @@ class LedgerWriter:
             pending.future.set_exception(error)
             # asyncio logs exceptions that nobody retrieves. To log this error at most once, mark
             # the exceptions of all adds except the last one as retrieved. If the caller closed the
-            # client, also mark the exception of the last add.
+            # client, mark the exception of the last add as well.
             if pending is not abandoned[-1] or isinstance(error, BKClientClosedException):
                 pending.future.exception()
 

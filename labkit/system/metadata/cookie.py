@@ -5,7 +5,7 @@ metadata store. Otherwise, a bookie whose disk was replaced by an empty one woul
 entry" for entries that it had acknowledged.
 
 When a bookie starts for the first time, it writes the cookie in three steps. If it is interrupted,
-the next start resumes, and does not take the missing files for a lost disk:
+the next start resumes, and does not mistake the missing files for a lost disk:
 
     1. write VERSION.new to each directory    if interrupted, the next start starts over
     2. create the node in the metadata store  from now on, each directory must have one of the files

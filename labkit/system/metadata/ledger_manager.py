@@ -117,8 +117,8 @@ class LedgerManager:
         return sorted([ledger_id async for ids in self.ranges() for ledger_id in ids])
 
     async def ids_in(self, instance_id: str) -> list[int]:
-        """Return the ids of all ledgers, so that a bookie can delete its copies of all other
-        ledgers.
+        """Return the ids of all existing ledgers, so that a bookie can delete its copies of any
+        others.
 
         Raises `NoClusterError` if the metadata store belongs to a different cluster, for example
         because its data was lost.

@@ -2,7 +2,7 @@
 
     /bookies    {"group": {"10.0.0.1:3181": {"rack": "/rack1", "hostname": "b0"}, ...}, ...}
 
-`pulsar-admin bookies set-bookie-rack` writes this node.  labkit ignores groups and host names.
+`pulsar-admin bookies set-bookie-rack` writes this node. labkit ignores groups and host names.
 
 In Pulsar: `bookie/rackawareness/BookieRackAffinityMapping.java`.
 """

@@ -102,7 +102,7 @@ async def register_bookie(
 
 
 async def _recreate(store: MetadataStore, path: str, data: bytes) -> None:
-    # The node may be gone, because the session that owned it may have expired.
+    # The node may no longer exist, because the session that owned it may have expired.
     with suppress(NoNodeError):
         await store.delete(path)
     await store.create(path, data, ephemeral=True)

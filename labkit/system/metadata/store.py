@@ -57,7 +57,7 @@ async def send_again_if_lost(send: Callable[[], Awaitable[T]]) -> T:
     """Send a request. If there is no response, send it once more.
 
     The store may have carried out the first request. So use this only if the second request would
-    then fail or do no harm.
+    then fail or be harmless.
     """
     try:
         return await send()
@@ -91,7 +91,7 @@ class MetadataStore(Protocol):
         """
 
     async def create_child(self, path: str, data: bytes, parent_version: int) -> None:
-        """Create a node if its parent still has that version, in a single transaction.
+        """Create a node if its parent still has the given version, in a single transaction.
 
         Raises `NodeExistsError`, and `NoNodeError` or `BadVersionError` for the parent.
         """
@@ -135,7 +135,7 @@ class MetadataStore(Protocol):
 
     def on_new_session(self, action: Callable[[], None]) -> None:
         """Call `action` whenever a new session has replaced a lost one. The ephemeral nodes and the
-        watches of the lost session are gone.
+        watches of the lost session no longer exist.
         """
 
     def on_silence(self, action: Callable[[], None]) -> None:

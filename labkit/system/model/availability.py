@@ -1,4 +1,4 @@
-"""Encodes which entries of a ledger a bookie has. An auditor compares this with the metadata.
+"""Encodes the list of a ledger's entries on a bookie, which an auditor compares with the metadata.
 
 With striping, a bookie has `size` consecutive entries out of every `period`, so a single group of
 24 bytes can describe the whole ledger. An irregular gap starts a new group.

@@ -32,7 +32,7 @@ def encode_batch_read(request: BatchReadRequest) -> bytes:
 
 
 def room_for(request: BatchReadRequest) -> int:
-    """Return how many bytes the entries in the response may take up, including length fields."""
+    """Return how many bytes the response has for entries, including their length fields."""
     return min(request.max_size, MAX_FRAME_SIZE) - _RESPONSE_OVERHEAD
 
 

@@ -49,7 +49,7 @@ class LedgerState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Entries from `first_entry_id` on are stored on these bookies. The order of the bookies
+    """The bookies that store the entries from `first_entry_id` on. The order of the bookies
     matters.
     """
 

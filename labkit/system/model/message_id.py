@@ -1,7 +1,7 @@
 """MessageID: the position of a message, written as `ledgerId:entryId:partition:batchIndex`.
 
 The metadata store assigns the ledger id, the ledger's writer assigns the entry id, and the producer
-assigns the batch index. The partition is part of the topic name. A value of -1 has a special
+assigns the batch index. The partition is part of the topic name. In each field, -1 has a special
 meaning:
 
     entry id      the position before the ledger's first entry

@@ -6,7 +6,7 @@ is already in use.
 
 
 class MissingPart(RuntimeError):
-    """`detail` says what is wrong with the `part`, and `remedy` says what to do."""
+    """`detail` describes what is wrong with the `part`, and `remedy` how to fix it."""
 
     def __init__(self, part: str, detail: str, remedy: str) -> None:
         self.part = part

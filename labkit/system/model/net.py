@@ -1,6 +1,6 @@
 """The network interface: connections that deliver the bodies of frames in order and in batches.
 
-Sending never blocks and never fails. A closed connection discards what is sent.
+Sending never blocks and never fails. A closed connection discards the frames.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ OnWritable = Callable[[], None]
 
 class Connection(Protocol):
     def send(self, bodies: Sequence[bytes]) -> None:
-        """Send a frame for each body, all in one write."""
+        """Send a frame for each body, in a single write."""
 
     @property
     def is_writable(self) -> bool:

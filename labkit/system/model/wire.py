@@ -222,7 +222,7 @@ def encode_no_authentication() -> bytes:
 
 
 def encode_bad_request(request: BadRequest) -> bytes:
-    # The ids may be undecodable, so return -1 for both. Clear the flags.
+    # Return -1 for both ids, which may be undecodable. Clear the flags.
     return RESPONSE.struct.pack(request.head & ~0xFFFF, request.code, -1, -1)
 
 

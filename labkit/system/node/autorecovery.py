@@ -29,8 +29,8 @@ async def run_autorecovery_forever(
         begun_at = loop.time()
         try:
             session = await ports.begin_session()
-            # If starting a session took long, the store may have been hanging, and sessions may
-            # have expired.
+            # If it took a long time to start the session, the store may have been hanging, and
+            # sessions may have expired.
             was_slow = loop.time() - begun_at > session.session_timeout_s / 2
             client = ports.new_client(session, config.client_config)
             try:

@@ -19,8 +19,8 @@ class Registration:
     """The ephemeral node that announces a bookie. It belongs to the session of `store`.
 
     Invariants: Whenever the session is lost after this object has been created, the bookie
-    registers again. It registers only with the cluster whose id is `instance_id`. Otherwise, if the
-    metadata store had lost its data, it would assign ledger ids for which this bookie already has
+    registers again. It registers only with the cluster whose id is `instance_id`. Otherwise, a
+    metadata store that has lost its data would assign ledger ids for which this bookie already has
     entries.
 
     `warn` logs a message for the operator.

@@ -75,9 +75,9 @@ class Disk(Protocol):
         """Block until the names of the files in the folder are durable."""
 
     def sync_whole(self) -> bool:
-        """Sync the contents and names of all files at once, which is faster than syncing many files
-        one by one. Return False if this is not supported. If this raises `OSError`, it is unknown
-        which writes are on the device.
+        """Sync the contents and names of all files in one call, which is faster than syncing many
+        files one by one. Return False if this is not supported. If this raises `OSError`, it is
+        unknown which writes are on the device.
         """
 
 

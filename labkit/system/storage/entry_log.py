@@ -87,8 +87,8 @@ class EntryLogger:
     """All entry logs in a bookie's ledger directories.
 
     All ledgers share one active log, so that disk writes are sequential. Optionally, each ledger
-    gets its own logs, which are deleted as a whole when the ledger is deleted. Directories take
-    turns in receiving new logs.
+    gets its own logs, which are deleted as a whole when the ledger is deleted. New logs are
+    distributed round-robin over the directories.
 
     A log goes through these states: created ahead (an empty file), active, ended (complete, but its
     last sync is pending), finished (never written to again).

@@ -117,7 +117,8 @@ class JournalScan:
                     f" {start_offset}: acknowledged entries are missing; restore the complete file,"
                     " or delete this bookie's data and let its ledgers be replicated again"
                 )
-            # `data` is the part of the file at offset `base`; `at` is an index in `data`.
+            # `data` is the part of the file that starts at offset `base`; `at` is an index into
+            # `data`.
             base, needed = max(start_offset, self.end_offset), 1
             # Exit 1: the next record or padding extends past the end of the file.
             while base + needed <= self.file.size():

@@ -1,4 +1,4 @@
-"""A ledger's LastAddConfirmed, as far as a single bookie knows it.
+"""A ledger's LastAddConfirmed, according to a single bookie.
 
 Each entry contains the LastAddConfirmed (LAC) that was current when the entry was packed. Writers
 also send explicit LACs without an entry. The bookie's value is the highest of all these.

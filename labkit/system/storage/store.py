@@ -1,4 +1,4 @@
-"""The storage of one bookie, which combines journals, memtable, entry logs, and indexes.
+"""The storage of one bookie, which combines journals, a memtable, entry logs and indexes.
 
 `LedgerStore` determines the order in which the components are written; each of the other modules
 implements one component. The package's docstring states the rules and shows which thread may call
@@ -165,8 +165,8 @@ class LedgerStore:
         """
         distinct_ids = dict.fromkeys(ledger_ids)
         ledgers = [self.ledger_for_adds(i, master_key, recovery=recovery) for i in distinct_ids]
-        # Put the entries into the memtable before the journal, so that whenever a mark is taken,
-        # the entry of every synced record is in a memtable.
+        # Put the entries into the memtable before the journal, so that the entry of every synced
+        # record is in a memtable whenever a mark is taken.
         for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
             self.memtable.put(ledger_id, entry_id, data)
         for ledger in ledgers:

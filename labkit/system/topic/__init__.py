@@ -1,5 +1,5 @@
-"""Topics: messages stored as entries in a chain of ledgers, and what each subscription has
-acknowledged.
+"""Topics: messages stored as entries in a chain of ledgers, and the acknowledgements of each
+subscription.
 
 Glossary:
 

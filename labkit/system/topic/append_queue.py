@@ -32,7 +32,8 @@ class PendingEntry:
 
 
 class Appender(Protocol[E_contra]):
-    """Is told when its entries have been stored or have failed, usually many at once.
+    """Receives notifications that its entries have been stored or have failed, usually for many
+    entries in one call.
 
     The managed ledger calls these methods while it is changing its own state. So they must only
     record the outcome, and react to it later.

@@ -34,7 +34,7 @@ class MaintenanceTask:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self) -> None:
-        """Start no further runs. A run in progress continues."""
+        """Do not start any more runs. A run in progress continues."""
         self._runs = False
         if self._next is not None:
             self._next.cancel()

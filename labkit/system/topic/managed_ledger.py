@@ -114,7 +114,7 @@ class ManagedLedger:
         entries are confirmed.
 
         Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`. This
-        managed ledger accepts nothing more, even after an error or a cancellation.
+        managed ledger accepts no more calls, even after an error or a cancellation.
         """
         closed = BKLedgerClosedException(f"{self.name} was closed: open the topic again")
         async with self._lock:
@@ -194,7 +194,7 @@ class ManagedLedger:
         """Push entries, and notify each entry's appender when it is stored or has failed.
 
         If too many entries are unconfirmed, the call waits. If a ledger is full or fails, its
-        unconfirmed entries are written to the next one. If no next ledger can be created, or
+        unconfirmed entries are written to the next one. If the next ledger cannot be created, or
         another owner has taken over, these entries fail, and so does every later call. If the call
         is cancelled, the entries may still be stored.
 
@@ -284,7 +284,7 @@ class ManagedLedger:
         durable: bool = True,
         cursor_properties: Mapping[str, str] | None = None,
     ) -> ManagedCursor:
-        """Return the cursor with that name, or a new one that starts at `start`.
+        """Return the cursor with this name, or a new one that starts at `start`.
 
         A durable cursor is stored before this returns. Raises `ManagedLedgerFencedError`,
         `MetadataUnavailableError`, and the error that ended this managed ledger.
@@ -396,7 +396,9 @@ class ManagedLedger:
             self._maintenance.trigger()
 
     def _pause_after(self, writer: LedgerWriter) -> None:
-        """Begin a pause if the ledger accepted no entry, because the next one may not either."""
+        """Begin a pause if the ledger accepted no entry, because the next ledger may not accept any
+        either.
+        """
         if writer.metadata.last_entry_id >= 0:
             self._pauses.reset()
             return

@@ -238,8 +238,8 @@ def _message(
 
 
 def text_of(field: str | bytes) -> str:
-    """Return a string field of a message. Like Java, replace whatever is not valid UTF-8;
-    protobuf returns such a field as bytes.
+    """Return a string field of a message. Like Java, replace invalid UTF-8 sequences; protobuf
+    returns such a field as bytes.
     """
     return field.decode(errors="replace") if isinstance(field, bytes) else field
 

@@ -1,4 +1,4 @@
-"""A topic with its partitions, from which you get its producers and consumers.
+"""A topic with its partitions, which creates producers and consumers.
 
 In Pulsar: `broker/service/persistent/PersistentTopic.java`, one for each partition.
 """

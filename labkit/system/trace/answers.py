@@ -1,4 +1,5 @@
-"""Records of what the calls of a simulated workload returned, kept with the events of the run.
+"""Records of the values that the calls of a simulated workload returned, kept with the run's
+events.
 
 Events contain what the system reports, whereas answers contain what its callers received. `at` is
 the number of events that had been recorded when the call returned, so events whose `seq` is less
@@ -123,8 +124,8 @@ class EntryAcknowledged(NamedTuple):
 
 
 class StartedOver(NamedTuple):
-    """Someone requested a reset of the subscription to its first message. `is_done`: whether the
-    reset is complete.
+    """A client requested that the subscription be reset to its first message. `is_done`: whether
+    the reset is complete.
     """
 
     at: int

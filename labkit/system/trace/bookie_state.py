@@ -128,7 +128,7 @@ class BookieFold:
     def __init__(self) -> None:
         self._copies: Copies = {}
         self._own: set[int] = set()
-        """The ledgers whose dictionary of copies no returned value shares."""
+        """The ledgers whose dictionaries of copies are not shared with returned values."""
         self._latest: Bookie | None = None
         self._memtable: dict[_Key, MemtableEntry] = {}
         self._journals: dict[str, dict[_Key, JournalRecord]] = {}

@@ -95,7 +95,7 @@ _KINDS = (
     # The node's clock runs at a wrong rate and shows a wrong time.
     Kind("clock.skewed", "{node}'s clock is now wrong: {fault}", columns="fault"),
     Kind("disk.bad", "{node}'s disks start to fail: {fault}", columns="fault", caption="{fault}"),
-    # When the bookie restarts, it is a new, empty bookie.
+    # When the bookie restarts, it is a new bookie without data.
     Kind(
         "bookie.formatted",
         "{node} was formatted: its disks are empty and its cookie is deleted",

@@ -1,7 +1,7 @@
 """The recorder of a node, to which all components of the node report their events.
 
-Callers on hot paths test `listening` before they build an event, so tracing without a listener
-costs one attribute lookup.
+Callers on hot paths test `listening` before they build an event, so without a listener, tracing
+costs only one attribute lookup.
 """
 
 from collections.abc import Callable, Iterable

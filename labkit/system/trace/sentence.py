@@ -1,7 +1,7 @@
 """Renders an event, or the state of an entry's copy, as a sentence, using the templates of `kinds`.
 
 In a template, `{name}` stands for a column. Text in square brackets is omitted if a column inside
-the brackets does not apply. A boolean column renders as nothing.
+the brackets does not apply. A boolean column renders as an empty string.
 """
 
 import re

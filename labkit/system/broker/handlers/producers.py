@@ -51,7 +51,7 @@ from labkit.system.topic.producing.deduplication import MAX_SEQUENCE_ID, complet
 from labkit.system.topic.producing.publishing import ProducerBusyError, Send
 
 _NOT_REPLICATED = "__local__"
-"""The cluster name that clients send to mean "do not replicate"."""
+"""The cluster name with which clients request no replication."""
 
 
 class Producers:

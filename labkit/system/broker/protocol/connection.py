@@ -48,7 +48,9 @@ _VERSION = f"labkit {__version__}"
 _FEATURES = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
 """Without this flag, the Java client never notices new partitions."""
 _MAX_OUTGOING_BYTES = 4 * 1024 * 1024
-"""The maximum number of message bytes sent in one turn, which is the size of one read."""
+"""The maximum number of message bytes sent in one turn of the event loop, equal to the size of one
+read.
+"""
 _MAX_FRAMES_PER_TURN = 256
 """Handling this many frames takes a few milliseconds, during which other clients wait. With a lower
 limit, the batches sent to bookies would be smaller.

@@ -57,7 +57,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._last_txn_id = 0
         self._pending: dict[int, _PendingRequest] = {}
-        """By txnId, oldest first."""
+        """Pending requests, keyed by txnId, oldest first."""
 
     # Requests: each raises the `BKException` for the error code in the response.
 
@@ -95,7 +95,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
 
     async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
         """Ask the bookie to respond once its LastAddConfirmed exceeds `previous_lac`, or after
-        `wait_s`.
+        `wait_s` seconds.
         """
         request = pb.ReadRequest(
             ledgerId=ledger_id,

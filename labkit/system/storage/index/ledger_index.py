@@ -282,7 +282,7 @@ class LedgerIndex:
             self.note_folders_synced()
 
     # The following methods are the steps of `flush`; `LedgerCache.flush` runs each step for many
-    # ledgers at once.
+    # ledgers together.
 
     def write(self) -> WrittenIndex | None:
         """Write the changes, if any; the caller must sync the file and then call `after_sync`.

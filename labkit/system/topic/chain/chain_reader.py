@@ -39,8 +39,8 @@ class ChainReader:
             self._cached_bytes -= len(self._cache.popitem(last=False)[1])
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
-        """Return the first entry at or after `start`, if any, and the entries after it in the same
-        ledger.
+        """Return the first entry at or after `start`, if any, and the entries that follow it in the
+        same ledger.
 
         Return at most `max_entries` entries with at most `max_bytes` bytes in total, unless the
         first entry alone is larger. Raises the same exceptions as `LedgerReader.read_entry`, except

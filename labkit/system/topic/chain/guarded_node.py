@@ -21,7 +21,7 @@ _NO_NODE = -1
 
 
 class ManagedLedgerFencedError(LabkitError):
-    """Another owner has changed the chain or a cursor: this owner must stop."""
+    """Another owner has changed the chain or a cursor, so this owner must stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class GuardedNode:
             await self._write(data)
 
     async def rewrite(self) -> None:
-        """Write the current content again, to find out whether another owner has changed it."""
+        """Rewrite the current content, to find out whether another owner has changed it."""
         async with self._lock:
             # Get `data` only after this, because another change may have been in progress.
             await self._settle()

@@ -9,7 +9,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 
 
 class Rollover(NamedTuple):
-    """Why a partition switches to a new ledger: a keyword, and a text for people."""
+    """The reason for switching to a new ledger: a keyword, and a readable explanation."""
 
     detail: str
     explanation: str

@@ -1,4 +1,4 @@
-"""Cursors: what each subscription has acknowledged, and how this is stored.
+"""Cursors: the acknowledgements of each subscription, and their storage.
 
     cursor           one cursor, which records acknowledgements and stores them at intervals
     acknowledged     the acknowledgements of a cursor: ranges and partial batches

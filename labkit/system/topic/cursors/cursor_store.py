@@ -139,7 +139,7 @@ class CursorStore:
             try:
                 await _add(self._writer, state)
             except LabkitError:
-                pass  # Whatever failed in this ledger, a new one may work.
+                pass  # Whatever the reason, a write to a new ledger may succeed.
             else:
                 return
         await run_to_completion(self._begin_ledger(state))
@@ -159,7 +159,8 @@ class CursorStore:
         try:
             await self._node.delete()
         except MetadataUnavailableError:
-            # The node may be gone. The next `write` must create it again, so it needs a new ledger.
+            # The node may have been deleted. The next `write` must recreate it, so it needs a new
+            # ledger.
             await self._end_writer()
             raise
         await self._end_writer()
@@ -208,7 +209,7 @@ class CursorStore:
             raise  # The node may refer to the new ledger.
         except LabkitError as error:
             if isinstance(error, ManagedLedgerFencedError):
-                self._ledgers = {writer.ledger_id: None}  # The next owner has the others.
+                self._ledgers = {writer.ledger_id: None}  # The next owner deletes the others.
             await self._delete_ledgers([writer.ledger_id])
             raise
         await self._end_writer()

@@ -1,4 +1,4 @@
-"""Recovers a chain's cursors when the chain is opened, and creates and deletes cursors on request.
+"""Recovers a chain's cursors when the chain is opened, and creates and deletes cursors.
 
 In Pulsar: `managed-ledger/.../ManagedLedgerImpl.java`, `ManagedCursorContainer.java`.
 """
@@ -93,7 +93,7 @@ class ManagedCursors:
                 await cursor.close()
 
     def stop(self, reason: LabkitError) -> None:
-        """Store nothing more. A later `open` raises `reason`."""
+        """Stop storing cursors. A later `open` raises `reason`."""
         self._ended = reason
         for cursor in self.by_name.values():
             cursor.stop(reason)

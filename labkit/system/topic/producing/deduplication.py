@@ -172,7 +172,7 @@ class Deduplication:
             if since > horizon and not is_crowded:
                 break
             if self._pushed.get(producer, -1) > self._persisted.get(producer, -1):
-                continue  # Without the marks, unconfirmed messages would count as new if resent.
+                continue  # Without the marks, unconfirmed messages would be treated as new.
             del self._idle_since[producer]
             self._pushed.pop(producer, None)
             if self._persisted.pop(producer, None) is not None:

@@ -92,7 +92,8 @@ class PartitionProducer:
             _check_size(len(data))
             self._start_storing(data, [stored])
         else:
-            # Encode now, so that an invalid message fails alone and not with its whole batch.
+            # Encode now, so that an invalid message fails by itself instead of making its whole
+            # batch fail.
             part = encode_in_batch(message)
             _check_size(len(part))
             self._add_to_batch(_Batched(message, part, stored), self._batching)
@@ -167,8 +168,8 @@ class PartitionProducer:
 class Producer:
     """Distributes messages over the partitions of a topic.
 
-    The hash of a message's key selects its partition. Messages without a key are distributed over
-    the partitions in turn, one batch at a time.
+    The hash of a message's key selects its partition. Messages without a key are distributed
+    round-robin over the partitions, one batch at a time.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Stores messages from producers as entries, and sends each producer its receipts in order.
+"""Stores messages from producers as entries, and sends receipts to each producer in order.
 
     sent        checked by deduplication, then queued
     appended    all queued sends are passed to the managed ledger in one call
@@ -148,7 +148,7 @@ class TopicPublisher:
     # Sends
 
     def enqueue(self, send: Send) -> None:
-        """Queue a send. All sends of the same turn are appended together."""
+        """Queue a send. All sends of the same turn of the event loop are appended together."""
         self._queue.append(send)
         self._unsettled_count += 1
         self._settled.clear()
@@ -192,7 +192,7 @@ class TopicPublisher:
     def _stored(self, ledger_id: int, sends: Sequence[Send]) -> None:
         self._unsettled_count -= len(sends)
         if self._has_failed:
-            return  # Recovery will decide what was stored.
+            return  # Recovery will determine which entries were stored.
         for send in sends:
             send.position, send.is_stored = (ledger_id, send.entry_id), True
         if self.deduplication is not None:
@@ -239,7 +239,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the producer has sent, stored or not, or else -1."""
+        """The highest sequence id that the producer has sent, whether stored or not, or -1."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 
@@ -276,7 +276,7 @@ class AttachedProducer:
             self.publisher.schedule_receipts(self)
 
     def detach(self) -> None:
-        """Free the name. Everything sent so far will still be stored."""
+        """Free the name. All messages sent so far will still be stored."""
         self.is_attached = False
         self.publisher.remove(self)
 
