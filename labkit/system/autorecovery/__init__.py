@@ -1,8 +1,9 @@
 """Autorecovery replaces lost copies of entries automatically.
 
 An instance of autorecovery (`daemon.AutoRecovery`) runs in a process of its own, or in a bookie's
-process unless autorecovery is disabled there. Each instance runs a replication worker and takes
-part in electing the auditor. Instances communicate only through nodes in the metadata store.
+process unless autorecovery is disabled there. Each instance runs a replication worker and
+participates in the election of the auditor. Instances communicate only through nodes in the
+metadata store.
 
     auditor    marks ledgers with missing copies, when bookies leave and periodically (`auditor`)
     worker     locks a marked ledger, copies the missing entries to other bookies, and only then

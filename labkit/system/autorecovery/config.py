@@ -17,7 +17,7 @@ class AutoRecoveryConfig:
     """Settings of the auditor and the worker.
 
     Names and defaults are BookKeeper's, except that `rereplication_entry_batch_size` is the size of
-    a sliding window, and its default of 100 comes from Pulsar's `conf/bookkeeper.conf`.
+    a sliding window, and its default of 100 is the value in Pulsar's `conf/bookkeeper.conf`.
 
     Auditor: An interval of 0 disables a periodic check, but the bookie check still runs once when
     an auditor is elected. `lost_bookie_recovery_delay_s` is used only if the metadata store

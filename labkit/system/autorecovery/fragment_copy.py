@@ -73,9 +73,10 @@ async def copy_fragment(
 def _parts_in_order(fragment: Fragment, targets: Mapping[int, str]) -> list[range]:
     """Return the fragment's entries in the order in which to copy them.
 
-    If a bookie gets its copies back, the metadata already lists it. So if the repair fails, only
-    a check can find out that it was incomplete. Checks always test the first and the last copy of
-    a bookie, so these are stored after all others. They are among the first and last E entries.
+    If lost copies are restored on a bookie, the metadata already lists the bookie. So if the repair
+    fails, only a check can detect that it was incomplete. Checks always test a bookie's first and
+    last copies, so these copies, which are among the first and last E entries, are stored after all
+    others.
     """
     first, stop = fragment.first, fragment.last + 1
     if all(fragment.ensemble[index] != bookie for index, bookie in targets.items()):
@@ -149,7 +150,9 @@ class RateLimit:
 
     @property
     def pause_s(self) -> float:
-        """How long to wait before storing the next entry; 0 or negative: not at all."""
+        """How long to wait before storing the next entry. If it is not positive, there is no need
+        to wait.
+        """
         return self._next_at - self._now()
 
     def count(self, size: int) -> None:

@@ -163,7 +163,7 @@ class ReplicationWorker:
     # Implementation
 
     async def _repair(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> str:
-        """Repair a fragment. Return "", or the reason if the repair failed."""
+        """Repair a fragment. Return "" on success, or the reason for the failure."""
         key = ledger.ledger_id, underreplicated.fragment.first
         try:
             # Do not copy anything until the entry that stopped the last repair can be read.

@@ -119,7 +119,9 @@ class GroupCommit:
     async def _write_then_sync(
         self, group: JournalGroup | None, deferred: list[Pending], *, must_sync: bool
     ) -> None:
-        """Send the `deferred` responses after the write and before the sync."""
+        """Write and sync a group. Send the `deferred` responses after the write and before the
+        sync.
+        """
         if group is not None:
             await self._run_in_journal_thread(partial(self.journal.write_unsynced, group))
             self._unsynced = group

@@ -14,7 +14,7 @@ from labkit.system.model.settings import InvalidSettingException, check_ranges, 
 from labkit.system.storage.store import LedgerStore
 
 Usages = Callable[[], Mapping[str, float]]
-"""Returns the usage (0 to 1) of the file system of each ledger directory, by path."""
+"""Returns the file system usage (0 to 1) of each ledger directory, keyed by path."""
 
 OnReadOnly = Callable[[bool, str], None]
 """Called with True if the bookie is now read-only, or False if it is writable, and the reason."""

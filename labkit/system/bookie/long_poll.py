@@ -1,4 +1,4 @@
-"""Long polls: readers wait until a ledger's LastAddConfirmed exceeds the value they know.
+"""Long polls: readers wait until a ledger's LastAddConfirmed exceeds the value that they have.
 
 A poll ends when one of the following happens:
 
@@ -72,7 +72,7 @@ class LongPolls:
             self._end(busiest, next(iter(self._by_connection[busiest])))
 
     def advance(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """End the polls of this ledger whose readers know only a lower LastAddConfirmed."""
+        """End the polls of this ledger whose readers have a lower LastAddConfirmed."""
         # Iterate over a copy, because ending a poll removes it.
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > poll.previous_lac:

@@ -140,7 +140,7 @@ class Bookie:
 
     def _respond_later(self, pending: list[Pending], deferred: list[Pending]) -> None:
         """Pass each response to the journal that contains its ledger's records."""
-        if len(self._commits) == 1:  # a fast path, because most bookies have one journal
+        if len(self._commits) == 1:  # Fast path, because most bookies have one journal.
             self._commits[0].respond_later(pending, deferred)
             return
         journal_of = self._store.journal_of

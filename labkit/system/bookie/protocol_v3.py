@@ -190,7 +190,7 @@ class ProtocolV3:
         return None
 
     def _read_lac(self, batch: Batch, request: pb.Request) -> Message:
-        """Return the explicit LAC and the last entry, or "no such entry" if there is neither."""
+        """Return the explicit LAC and the last entry, or "no such entry" if neither exists."""
         ledger_id = request.readLacRequest.ledgerId
         found = pb.ReadLacResponse(status=pb.ENOENTRY, ledgerId=ledger_id)
         ledger = self._store.ledger(ledger_id)

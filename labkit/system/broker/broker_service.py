@@ -285,7 +285,9 @@ class BrokerService:
         return await self.store.exists(managed_ledger_path(name))
 
     async def _is_partition(self, name: str) -> bool:
-        """Raise `BrokerError` if the topic has fewer partitions or is being deleted."""
+        """Return whether this is a partition. Raise `BrokerError` if the topic has fewer partitions
+        or is being deleted.
+        """
         partition = partition_of(name)
         if partition < 0:
             return False

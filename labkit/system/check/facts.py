@@ -157,7 +157,7 @@ class Facts:
 
     maintenance_nodes   bookies, auditors and replication workers, each with the event that shows
                         its role; they may repair closed ledgers, and do not pass entries to readers
-    killed              nodes that were ever killed, with the last time
+    killed              nodes that were ever killed, each with the time of the last kill
     down                nodes that were killed and have not been restarted
     bad_disks           bookies whose disk has ever failed, been damaged or been formatted
     skewed              nodes whose clock has ever differed from the trace's clock

@@ -71,7 +71,7 @@ class Check:
         self.report_doubt(f"The trace does not include the creation of ledger {ledger.ledger_id}")
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Witness:
-        """Return the first matching event as a witness. The search is delayed until the event is
+        """Return the first matching event as a witness. The search is deferred until the event is
         needed, because it reads the whole trace.
         """
         return partial(self.facts.first, kind, ledger, entry, node)

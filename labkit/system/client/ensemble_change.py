@@ -84,8 +84,8 @@ class EnsembleChange:
         self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}
-        """The bookies to replace, by ensemble index. They are replaced in the next round of the
-        running change or, if no change is running, in the next change.
+        """The bookies to replace, keyed by ensemble index. They are replaced in the next round of
+        the running change or, if no change is running, in the next change.
         """
         self.last_failure: BKException | None = None
         self._watcher = context.watcher

@@ -64,7 +64,7 @@ class RecoveryEnsembleChange(EnsembleChange):
         self.stored = writer.metadata
         """The metadata in the store, which does not contain the new ensembles."""
         self.new_ensembles: dict[int, tuple[str, ...]] = {}
-        """The new ensembles, by first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
+        """The new ensembles, keyed by first entry (BookKeeper: `newEnsemblesFromRecovery`)."""
 
     async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
         first, writer = first_entry_id, self.writer

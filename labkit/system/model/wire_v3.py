@@ -52,7 +52,7 @@ _PARTS: dict[int, tuple[str, type[Message]]] = {
         pb.GetListOfEntriesOfLedgerResponse,
     ),
 }
-"""By operation: the prefix of its fields (`addRequest`, `addResponse`), and the response's type."""
+"""The prefix of each operation's fields (`addRequest`, `addResponse`), and the response's type."""
 
 
 def encode_request(

@@ -108,7 +108,7 @@ class EntryLogger:
         self._per_ledger = config.entry_log_per_ledger_enabled
         self._max_active = config.maximum_number_of_active_entry_logs
         self._active: dict[int, OpenLog] = {}
-        """By ledger id, or `_SHARED`."""
+        """The active logs, keyed by ledger id or `_SHARED`."""
         self._ended: list[OpenLog] = []
         # Do not reuse the id of a deleted log, because an index may still point to that log.
         self._last_id = max(-1, *self._disk_of, *(read_last_id(disk) for disk in disks))
@@ -262,7 +262,7 @@ class EntryLogger:
         return any(disk is self._disks[index] for index in self._full_directories)
 
     def _disk_for(self, log_id: int) -> Disk:
-        full = self._full_directories  # read once, because another thread may replace the set
+        full = self._full_directories  # Read only once, because another thread may replace it.
         writable = [disk for index, disk in enumerate(self._disks) if index not in full]
         return writable[log_id % len(writable)]
 
@@ -274,7 +274,7 @@ class EntryLogger:
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
-        for each in self._disks:  # the next start uses the highest of these ids
+        for each in self._disks:  # The next start uses the highest of these ids.
             write_last_id(each, log_id)
         return log_id
 
@@ -374,7 +374,7 @@ def read_ledgers_map(disk: Disk, log_id: int) -> dict[int, int] | None:
         header, at, end, ledger_count = file.read(0, LOG_HEADER.size), 0, 0, 0
         if len(header) == LOG_HEADER.size:
             _, version, at, ledger_count = LOG_HEADER.struct.unpack(header)
-            end = file.size() if version >= 1 else 0  # version 0 has no map
+            end = file.size() if version >= 1 else 0  # Version 0 has no ledgers map.
         found: dict[int, int] = {}
         while LOG_HEADER.size <= at <= end - LEDGERS_MAP_HEADER.size:
             head = file.read(at, LEDGERS_MAP_HEADER.size)

@@ -34,7 +34,7 @@ class Memtable:
         self.size_bytes = 0
         self.entry_count = 0
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
-        """By ledger id and entry id: the entry, or None once it has been removed."""
+        """The entries, keyed by ledger id and entry id; None once an entry has been removed."""
         self._last_ids: dict[int, tuple[int, int]] = {}
         """For each ledger: how many entries it had when its highest entry id was last computed, and
         that id.

@@ -1,4 +1,4 @@
-"""Replay: applies the journal records from LastLogMark on again when a bookie starts.
+"""Replay: reapplies the journal records from LastLogMark onward when a bookie starts.
 
 The store and this module call each other, so that a subclass of the store can override each step:
 

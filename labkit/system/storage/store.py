@@ -313,7 +313,7 @@ class LedgerStore:
         return behind and self.flushing_memtable is None
 
     def begin_checkpoint(self) -> Checkpoint:
-        """Take the mark, the position up to which the journal is synced, and replace the memtable
+        """Take the mark (the position up to which the journal is synced), and replace the memtable
         with an empty one. The old memtable contains all unflushed entries before the mark.
 
         If an earlier checkpoint has failed, merge the newer entries into its memtable.

@@ -168,7 +168,7 @@ class BookieFold:
         )
 
     def copies(self, ledger: int) -> Mapping[int, Copy]:
-        """Return the copies of the ledger's entries, by entry id."""
+        """Return the copies of the ledger's entries, keyed by entry id."""
         return self._copies.get(ledger, _NONE)
 
     def copy(self, event: Event) -> Copy:

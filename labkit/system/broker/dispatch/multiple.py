@@ -140,7 +140,8 @@ class MultipleConsumersDispatcher(Dispatcher):
             return False
         (first, _), (last, _) = candidates[0], candidates[-1]
         try:
-            # Also read the entries in between: one large read costs less than many small ones.
+            # Also read the entries in between, because one large read costs less than many small
+            # ones.
             read = await self.read_entries(first, last[1] - first[1] + 1)
         except LabkitError:
             for position, group in candidates:

@@ -64,7 +64,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     def add(
         self, ledger_id: int, entry_id: int, entry: bytes, master_key: bytes
     ) -> asyncio.Future[pb.Response]:
-        """Store an entry with deferred sync; it is durable only after `force_ledger`."""
+        """Store an entry with deferred sync. The entry is durable only after `force_ledger`."""
         request = pb.AddRequest(
             ledgerId=ledger_id,
             entryId=entry_id,
@@ -129,7 +129,7 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     def _ask(
         self, operation: pb.OperationType, request: Message, wait_s: float = 0.0
     ) -> asyncio.Future[pb.Response]:
-        """Send a request; the bookie may wait `wait_s` before it responds."""
+        """Send a request; the bookie may wait up to `wait_s` seconds before it responds."""
         response_future: asyncio.Future[pb.Response] = self.loop.create_future()
         if not self.outbox and (error := self.schedule_send()) is not None:
             response_future.set_exception(error)

@@ -14,7 +14,7 @@ _SLOT = struct.Struct(">q")
 
 
 class ChangedLocations:
-    """The new locations of entries, by entry id. Only one thread may set locations."""
+    """The new locations of entries, keyed by entry id. Only one thread may set locations."""
 
     __slots__ = ("_by_entry", "_page_size", "_slots_in_page", "pages")
 

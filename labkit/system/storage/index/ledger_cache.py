@@ -1,7 +1,7 @@
 """The indexes of all ledgers of a bookie. They are opened on demand and flushed together.
 
-Despite its name, which comes from BookKeeper, `LedgerCache` is not a cache: a ledger that has been
-used stays in memory. Only its file is closed, if more than `open_file_limit` files are open.
+Despite its name, which is BookKeeper's, `LedgerCache` is not a cache: a ledger that has been used
+stays in memory. Only its file is closed, if more than `open_file_limit` files are open.
 
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
@@ -191,7 +191,7 @@ class LedgerCache:
             self._with_open_file.popleft().forget_file()
 
     def _disk_for_new_file(self, ledger_id: int) -> Disk:
-        full = self._full_directories  # read once, because another thread may replace the set
+        full = self._full_directories  # Read only once, because another thread may replace it.
         writable = [disk for index, disk in enumerate(self._disks) if index not in full]
         return writable[ledger_id % len(writable)]
 
