@@ -1,6 +1,6 @@
 """Autorecovery replaces lost copies of entries automatically.
 
-An instance of autorecovery (`daemon.AutoRecovery`) runs in a process of its own, or in a bookie's
+An instance of autorecovery (`daemon.AutoRecovery`) runs in a separate process, or in a bookie's
 process unless autorecovery is disabled there. Each instance runs a replication worker and
 participates in the election of the auditor. Instances communicate only through nodes in the
 metadata store.

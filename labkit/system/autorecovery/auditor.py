@@ -269,7 +269,7 @@ class Auditor:
             await self._mark(ledger_id, missed)
 
     async def _check_placement(self, recorded_at: str) -> bool:
-        """Report closed ledgers that violate the rack policy. Mark those whose copies can be
+        """Report closed ledgers that violate the rack policy. Mark a ledger if its copies can be
         moved.
         """
         writable = await self._client.writable_bookies()

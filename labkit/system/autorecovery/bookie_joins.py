@@ -1,4 +1,4 @@
-"""Lets any number of tasks wait for a bookie to register."""
+"""Lets multiple tasks wait for a bookie to register."""
 
 import asyncio
 from collections.abc import Collection

@@ -49,7 +49,7 @@ class MissingBookies:
     def update(self, alive: Collection[str], now: float) -> None:
         """Compare the tracked bookies with the registered ones.
 
-        If a bookie comes back during the grace period, the period starts again, but only once per
+        If a bookie re-registers during the grace period, the period starts again, but only once per
         bookie and silence.
         """
         returned = [b for b in self.since if b in alive and b not in self._came_back]

@@ -47,7 +47,7 @@ disk are unknown, so the process ends. Compactions need disk space before they f
 suspended while the ledger directories are full or almost full, as in BookKeeper.
 
 Differences from BookKeeper:
-  - A bookie remembers all ledgers that it has collected. BookKeeper remembers only those that the
+  - A bookie remembers all ledgers that it has collected. BookKeeper remembers only ledgers that the
     same process has written, fenced or replayed.
   - A bookie that deletes its over-replicated copies of a ledger keeps the master key and the fence
     until the ledger is deleted. BookKeeper discards both, and rejects adds only for seven days or

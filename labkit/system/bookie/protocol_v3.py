@@ -208,7 +208,7 @@ class ProtocolV3:
         Only one such request is served at a time.
         """
         batch.cost += REQUEST_COST
-        # Count the cost now, so that a client cannot queue any number of these requests.
+        # Count the cost now, so that a client cannot queue an unlimited number of these requests.
         batch.channel.add_delayed_cost(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None

@@ -31,8 +31,8 @@ Invariants:
 - After an add fails, the topic is closed, and its owner reopens it at the next lookup; recovery
   then determines which entries exist. A producer's further messages are not stored until the
   producer has registered again.
-- Topic ownership is only a hint (`ownership`). What prevents two brokers from both storing messages
-  is ledger fencing.
+- Topic ownership is only a hint (`ownership`). Ledger fencing prevents two brokers from both
+  storing messages.
 
 The memory per client is bounded: the broker stops reading from a client that sends faster than the
 bookies can store, and stops sending to a client that does not read.

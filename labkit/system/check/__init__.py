@@ -18,8 +18,8 @@ A check is named after its promise, and the first paragraph of its docstring is 
 A check sees only events, so it may miss a broken promise (the check's docstring explains when). But
 it never rejects a correct run, even if the trace is incomplete:
 
-- A trace may end in the middle of a run. Checks of what must have happened by the end of a run need
-  the epilogue, which a live trace does not have.
+- A trace may end in the middle of a run. Checks of conditions that must hold at the end of a run
+  need the epilogue, which a live trace does not have.
 - A trace may begin in the middle of a run. If it does not include the creation of a ledger, earlier
   events of the ledger are missing, so the result is unknown.
 - A live trace may lack the last events of a node that was killed. Apart from that, it contains all
@@ -27,7 +27,7 @@ it never rejects a correct run, even if the trace is incomplete:
 
 Terms:
     pushed              the writer or a recoverer has begun to add the entry to the ledger
-    acknowledged        a bookie has stored the entry and has said so (for messages: see receipt)
+    acknowledged        a bookie has reported that it stored the entry (for messages: see receipt)
     confirmed           LastAddConfirmed has reached the entry, so the add returns to its caller
     recoverer           a node that opens a ledger with recovery
     maintenance node    a bookie, an auditor or a replication worker

@@ -105,7 +105,7 @@ class LedgerFacts:
     """Bookies that have collected the ledger as garbage."""
 
     def write_set_of(self, node: str, entry: int) -> tuple[str, ...]:
-        """Return the entry's write set as this node knows it, or () if it is unknown."""
+        """Return the entry's write set according to this node, or () if it is unknown."""
         return self.views.get(node, self.segments).write_set(entry)
 
     def has_copy(self, bookie: str, entry: int) -> bool:
@@ -130,7 +130,7 @@ class LedgerFacts:
         return node == self.writer and node not in self.recoverers
 
     def has_two_views(self, node: str) -> bool:
-        """Return whether this node may know two different lists of the ledger's segments: as writer
+        """Return whether this node may have two different lists of the ledger's segments: as writer
         and as recoverer, or in two simultaneous recoveries.
 
         Events do not show which list the node has used.

@@ -48,7 +48,7 @@ class Check:
         self._doubt = ""
 
     def finish(self) -> None:
-        """Judge what can be decided only after the last event."""
+        """Report results that can be determined only after the last event."""
 
     def report_kept(self) -> None:
         """Report that the trace has tested the promise, and that it was kept."""

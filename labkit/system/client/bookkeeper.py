@@ -55,7 +55,8 @@ class BookKeeper:
         config: ClientConfig | None = None,
     ) -> None:
         """`new_token` returns random numbers in [0, 2**63). Each ledger's metadata contains one, so
-        if the response to a create request is lost, the client can still recognize its own ledger.
+        if the response to a create request is lost, the client can still recognize the ledger that
+        it created.
         """
         self.store = store
         self.recorder = recorder

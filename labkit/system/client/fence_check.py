@@ -2,7 +2,7 @@
 
 A bookie forgets a fence if its disks are emptied or restored from a backup, or if it does not
 journal fences. It then accepts adds from the old writer, although a recovery may already have
-closed the ledger without these entries. No reader would ever see them.
+closed the ledger without these entries. No reader would ever receive them.
 
 But a bookie forgets nothing while its process is running, and a connection belongs to one process.
 Recovery stores IN_RECOVERY before it fences the bookies. So if the metadata was still OPEN after

@@ -1,4 +1,4 @@
-"""Decides what the responses of some bookies prove about the whole ensemble, mainly for recovery.
+"""Determines what the responses of some bookies prove about the ensemble, mainly for recovery.
 
 There are two rules, which are easily confused:
 

@@ -1,4 +1,4 @@
-"""Ledger recovery: take a ledger over from its writer, find its last entry, and close it.
+"""Recovers a ledger: takes it over from its writer, finds its last entry, and closes it.
 
     1  `_mark_in_recovery`  metadata OPEN -> IN_RECOVERY: the writer can no longer change the
                             ensemble
@@ -220,7 +220,7 @@ class LedgerRecovery:
         except BKException as error:
             writer.end(error)
             raise
-        # If nothing was written back, the writer does not know the length.
+        # If no entry was written back, the writer has not computed the length.
         if writer.last_add_confirmed == lower_bound:
             writer.length_confirmed = await self._length_at(lower_bound, reported_length)
         await writer.close()

@@ -66,7 +66,7 @@ class Registration:
 
     async def run(self) -> NoReturn:
         """Register the bookie again after each call of `renew`, and retry until this succeeds.
-        Meanwhile, the bookie serves the clients that already know it.
+        Meanwhile, the bookie serves the clients that already have its address.
         """
         while True:
             await self._is_due.wait()

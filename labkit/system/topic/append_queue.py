@@ -1,4 +1,4 @@
-"""Queue of a managed ledger's unconfirmed entries: pushed entries, followed by waiting ones.
+"""The queue of a managed ledger's unconfirmed entries: pushed entries, followed by waiting ones.
 
 In Pulsar: `ManagedLedgerImpl.pendingAddEntries`.
 """

@@ -1,4 +1,4 @@
-"""The trace: a log of flat events that records what each node did and why.
+"""The trace: a log of flat events that records the actions of each node and their causes.
 
 Every component reports its events to the `Recorder` of its node. A `TraceLog` merges the events of
 all nodes in time order, numbers them, and links events to their causes if their kind has a rule for

@@ -187,7 +187,7 @@ class BookieFold:
         self._copies[ledger][entry] = copy
 
     def apply_report(self, event: Event) -> None:
-        """Apply what a writer or a reader reports about a copy on this bookie."""
+        """Apply a writer's or a reader's report about a copy on this bookie."""
         copy = self.copy(event)
         match event.kind:
             case "add.sent":

@@ -68,7 +68,7 @@ _OF_ALL = ("seq", "time_us", "node", "kind", "cause")
 _KINDS = (
     Kind("node.started", "{node} is up and serving", caption="starts"),
     # The process was killed, or it exited because of an error, which `error` and `explanation`
-    # describe. `detail` is what happened to unsynced writes.
+    # describe. `detail` says what happened to unsynced writes.
     Kind(
         "node.killed",
         "{node} was killed: its memory is lost, its files are kept",
@@ -205,8 +205,8 @@ _KINDS = (
         causes=(("add.failed", Link.LISTED_BOOKIE),),
         caption="replaces {bookies}",
     ),
-    # Only a client that recovers the ledger does this. It updates the metadata when it closes the
-    # ledger.
+    # Only a client that recovers the ledger defers a change. It updates the metadata when it closes
+    # the ledger.
     Kind(
         "ensemble.deferred",
         "{node} stores ledger {ledger} on {ensemble}, starting at entry {entry}; the metadata"
@@ -408,7 +408,7 @@ _KINDS = (
         "{node} advanced LastLogMark[ to {file}][ at offset {offset}]",
         columns="file offset",
     ),
-    # A bookie does this when it starts. The position is the end of the journal.
+    # A bookie replays its journal when it starts. The position is the end of the journal.
     Kind(
         "journal.replayed",
         "{node} replayed its journal[, records: {size}]",

@@ -192,7 +192,9 @@ class Consumers:
             self._connection.send(reply)
 
     def _record_discarded(self, attached: AttachedConsumer, request: CommandAck) -> None:
-        """Record that the client discarded a corrupt message. Its application sees only a gap."""
+        """Record that the client discarded a corrupt message, which its application notices only as
+        a gap.
+        """
         recorder = self._broker.client.recorder
         fields = Fields(
             topic=attached.topic.name,

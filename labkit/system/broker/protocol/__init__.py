@@ -5,7 +5,7 @@
     connection        dispatches commands to handlers and batches the responses
     backpressure      stops reading from a client that has too many pending requests
     authentication    identities and their expiry
-    authorization     what a role is permitted to do
+    authorization     the permissions of roles
     refusals          responses to unsupported commands
 
 This package does not depend on topics. Read `connection_state` and `connection` first.

@@ -62,7 +62,7 @@ def parse_definition(data: bytes) -> Schema:
         )
     names = Names(validate_names=False)
     try:
-        # Only the underlying type of a logical type determines what can be read.
+        # Compatibility depends only on the underlying type of a logical type.
         document = json.loads(data, object_hook=_without_logical_type)
         if _depth(document) > _MAX_DEPTH:
             raise InvalidDefinitionError(f"it is nested more than {_MAX_DEPTH} levels deep")

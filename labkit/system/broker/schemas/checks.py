@@ -55,7 +55,7 @@ class Strategy(Enum):
 
     @property
     def for_consumers(self) -> "Strategy":
-        """The strategy for a consumer's schema, which must be able to read what producers write."""
+        """The strategy for a consumer's schema, which must be able to read producers' data."""
         compared_with_latest_only = (Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL)
         return Strategy.BACKWARD if self in compared_with_latest_only else self
 

@@ -23,7 +23,7 @@ class _Pushed(NamedTuple):
 
 
 class ContentCheck(Check):
-    """Base class that records what writers pushed, keyed by ledger and entry id."""
+    """Base class that records the content that writers pushed, keyed by ledger and entry id."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -36,8 +36,8 @@ class ContentCheck(Check):
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
     def check_payload(self, ledger: int, content: Content) -> Event | None:
-        """Compare the content with what a writer pushed as this entry. Return the event of the push
-        if they differ.
+        """Compare the content with the content that a writer pushed as this entry. If they differ,
+        return the event of the push.
 
         Report a doubt if the trace does not show the push.
         """

@@ -77,8 +77,8 @@ class _ChainCheck(Check):
 class AllNonEmptyLedgersInLedgerList(_ChainCheck):
     """Every ledger that contains a batch of a partition is in the partition's list of ledgers.
 
-    The check builds the list from `ledger.rolled` events, so it does not know ledgers from before
-    the trace started.
+    The check builds the list from `ledger.rolled` events, so the list lacks ledgers from before the
+    trace started.
     """
 
     @on("batch.stored")

@@ -37,7 +37,7 @@ _MAX_OVERDUE_RESPONSES = 10_000
 _Key = tuple[int, int, int]
 """Opcode, ledger and entry."""
 
-# Use plain integers: looking up an enum member takes as long as unpacking a response.
+# Use plain integers, because looking up an enum member takes as long as unpacking a response.
 _ADD: int = Opcode.ADD
 _OK: int = Code.OK
 
