@@ -3,14 +3,14 @@
     lessons/      the notebook sources, and the program that builds the notebooks
     exercises/    the exercises of each lesson
     checking/     judges an answer: `check`, its cards, hints and generated cases
-    predictions/  why a wrong prediction is wrong, for each lesson
+    predictions/  explains the likely wrong predictions of each lesson
     runs/         simulated runs shared by lessons and exercises
     workshop/     tracks in which learners build their own bookie and client
     grading/      grades a class's notebooks, each in a sandbox
     inventory/    questions about misconceptions, asked before and after the course
 
-Answers are not compared with stored ones. Instead, the real system runs with the learner's function
-in place of labkit's own.
+Answers are not compared with stored solutions. Instead, the real system runs with the learner's
+function in place of labkit's own.
 
 Read `checking/exercise.py` and `exercises/entry.py` first.
 """

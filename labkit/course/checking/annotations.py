@@ -8,7 +8,7 @@ def matches_annotation(value: Any, hint: Any) -> bool:
     """Return whether a value, including the items of a list, matches a type annotation.
 
     The items of a tuple are not checked here, because the trial checks them and can explain what
-    each of them means.
+    each one means.
     """
     if isinstance(hint, UnionType):
         return any(matches_annotation(value, each) for each in get_args(hint))

@@ -110,8 +110,8 @@ class Cases:
     seed: int = 1
 
     def wrong(self, learner: Function, name: str) -> tuple[str, WrongAnswer] | None:
-        """Return the broken rule and the smallest case with a wrong answer, or None if all are
-        right.
+        """Return the broken rule and the smallest case with a wrong answer, or None if all answers
+        are right.
 
         Raises whatever the learner's function raises.
         """
@@ -199,8 +199,7 @@ def shown(value: object) -> str:
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
-    """Return two values as text, shortened in such a way that their first difference remains
-    visible.
+    """Return two values as text, shortened so that their first difference remains visible.
 
     `shown`, in contrast, might truncate both to the same text.
     """

@@ -114,8 +114,8 @@ def _alarm() -> Iterator[None]:
 
 
 def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
-    """Return the card, or None if the trial itself raises; the parent process then runs the trial
-    again.
+    """Return the card, or None if the trial itself raises an exception; the parent process then
+    runs the trial again.
     """
     try:
         return card_of(exercise, learner)

@@ -57,8 +57,8 @@ class Reason(Enum):
 class Stopped:
     """The child returned no result: it took too long, needed too much memory, or exited.
 
-    `where` is the last line of the learner's code that ran, or "" if unknown. `is_killed` says that
-    the copy was killed from outside; the kernel does so if the machine runs out of memory.
+    `where` is the last line of the learner's code that ran, or "" if unknown. `is_killed` is true
+    if the copy was killed from outside, as the kernel does if the machine runs out of memory.
     """
 
     reason: Reason
@@ -242,7 +242,7 @@ def _answer_of(
         if not ended:
             os.kill(copy, signal.SIGKILL)
             os.waitpid(copy, 0)
-    # A copy that ended otherwise may have sent only a part of the result.
+    # A copy that exited in any other way may have sent only part of the result.
     if not received or not os.WIFEXITED(status) or os.WEXITSTATUS(status) != _DONE:
         return _without_answer(status)
     answer, output = pickle.loads(received)

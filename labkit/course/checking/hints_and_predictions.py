@@ -1,6 +1,6 @@
 """A learner's state, kept in the kernel: the hints taken and the predictions made.
 
-It is lost when the kernel stops, unless the learner has turned on recording (`record`).
+The state is lost when the kernel stops, unless the learner has turned on recording (`record`).
 """
 
 from labkit.course.checking.card import Note

@@ -1,4 +1,4 @@
-"""Turns what a learner's function returns into Python's own values."""
+"""Converts the results of a learner's function to Python's own types."""
 
 from typing import Any
 

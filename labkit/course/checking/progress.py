@@ -1,4 +1,4 @@
-"""A line below the cell that says how long a check has been running, once it has taken a second.
+"""A line below the cell that shows how long a check has been running, from one second on.
 
 It is shown only in a notebook that is open in Jupyter. When a notebook is executed without a
 reader, for example in a build or by nbval, the line would make the outputs depend on the machine's

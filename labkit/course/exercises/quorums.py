@@ -164,8 +164,8 @@ def _silent_stripes(case: Arguments, _: bool) -> Stripes:
     ),
 )
 def coverage(learner: Covered) -> str:
-    """Enough bookies have responded once fewer than Qa bookies of each write set have yet to
-    respond.
+    """Enough bookies have responded once every write set has fewer than Qa bookies that have not
+    responded.
     """
     if not learner(frozenset({0, 1, 2}), 3, 3, 2):
         raise Refused(_TOO_LATE)  # Otherwise no run would ever end.

@@ -25,7 +25,7 @@ that affects how the trial judges them.
     grade        grades one submission: a result for each exercise
     processes    runs a judge for each submission
     on_spark     the same, in Spark tasks
-    results      the result of an answer, as strings of limited length
+    results      the result of an answer, as strings short enough for any report
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in
     report       reports: a table, Parquet files, a page per student, a notebook for the class

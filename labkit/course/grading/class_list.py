@@ -7,8 +7,8 @@ The file contains one name per line, or is a CSV file whose first line names the
     Bob,4712,
 
 Only the column `student` is required. `id` is the student's number or address in a learning
-management system. `handed_in` replaces the time at which the notebooks were last changed, which is
-lost when files are copied.
+management system. `handed_in` replaces the modification time of the notebooks, which is lost when
+files are copied.
 """
 
 import csv

@@ -164,7 +164,7 @@ def _of_one_kind(
     limits: Limits,
     is_sandboxed: bool,
 ) -> Iterator[Result]:
-    """Yield the results of exercises. Either all of them need Spark, or none of them does.
+    """Yield the results of exercises, of which either all or none need Spark.
 
     Raises `MissingPart` if no process can be started.
     """

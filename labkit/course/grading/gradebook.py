@@ -86,7 +86,8 @@ class Gradebook:
 
     points: the points for each exercise
     outcomes: for each student, the outcome of each exercise
-    without_exercises: for each student who handed in something without results, its outcome
+    without_exercises: for each student whose submission has no results, the outcome of the
+        submission
     ids: for each student, the id in the class list
     late: the students who handed in after the deadline
     """

@@ -25,8 +25,8 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
     """Return a student's records as rows of the class report, and messages about ignored files and
     lines.
 
-    If a student has taken the inventory repeatedly, only the first sitting before the course and
-    the last one after it count.
+    If a student has taken the inventory more than once, only the first sitting before the course
+    and the last one after it count.
     """
     rows: list[dict[str, Any]] = []
     sittings: dict[str, dict[str, Any]] = {}

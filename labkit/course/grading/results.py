@@ -1,4 +1,4 @@
-"""The result of grading an answer, as strings of limited length that every report can store.
+"""The result of grading an answer, as strings short enough to be stored in any report.
 
 An answer is refused only if the answer itself is the cause: its trial broke a rule, or it exceeded
 a limit on processor time or memory. If the cause may be the machine (elapsed time, a process that

@@ -165,7 +165,7 @@ class _Known:
     """What is known about a notebook's names.
 
     values: names of values that can be changed in place
-    from_labkit: names of what labkit defines or returns
+    from_labkit: names of objects that labkit defines or returns
     by_function: for each function of the notebook, the names whose values it changes
     """
 

@@ -110,7 +110,7 @@ def grade_steps(
 
 
 def _problem_of(source: str) -> str:
-    """Return why the grader does not run this file, or ""."""
+    """Return the reason why the grader does not run this file, or "" if it does."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
@@ -148,7 +148,7 @@ def _judged(
         )
 
     if not connection.is_loaded:
-        # The cells are labkit's own, so the machine is the cause.
+        # The cells are labkit's own, so only the machine can have caused this.
         return {"outcome": NOT_GRADED, "message": "; ".join(connection.problems)}
     verdict = ask(_STEP)
     if isinstance(verdict, Stopped):
@@ -196,7 +196,7 @@ def safe_picture(picture: str, counterexample: str) -> str:
 
 
 def _response(arguments: tuple[str, int, str], judge: Any) -> Any:
-    """Call the function in the sandbox; return its result or, as text, why there is none."""
+    """Call the function in the sandbox; return its result or, if it fails, the reason as text."""
     try:
         return judge(*arguments)
     except RaisedThereError as error:

@@ -50,9 +50,9 @@ class Submission:
 def submissions_of(paths: list[Path]) -> list[Submission]:
     """Return the submission in each folder or notebook file, sorted by student.
 
-    A student's name is the name of the folder, or of the notebook without its suffix. A folder
-    may be empty. Raises `SubmissionsError` if a path does not exist, if two submissions have the
-    same name, or if there is nothing to grade in any of the paths.
+    A student's name is taken from the name of the folder, or from the notebook's file name without
+    its suffix. A folder may be empty. Raises `SubmissionsError` if a path does not exist, if two
+    submissions have the same name, or if there is nothing to grade in any of the paths.
     """
     found: dict[str, Submission] = {}
     for path in paths:

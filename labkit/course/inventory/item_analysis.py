@@ -1,6 +1,6 @@
 """Item analysis: what a class's answers say about each question, and about the course.
 
-difficulty      the share of right answers, before and after the course
+difficulty      the proportion of correct answers, before and after the course
 gain            Hake's normalised gain: the gain as a share of the largest possible gain
 discrimination  the correlation between this answer and the number of the other right answers:
                 below about 0.2, the question does not separate those who know more from the others
@@ -58,8 +58,8 @@ def item_statistics(rows: Iterable[Mapping[str, Any]]) -> list[ItemStatistics]:
 
 
 def class_gain(rows: Iterable[Mapping[str, Any]]) -> tuple[int, float, float, float | None]:
-    """Return the number of students with both sittings, their mean share of right answers before
-    and after the course, and their normalised gain.
+    """Return the number of students who took part in both sittings, their mean proportion of
+    correct answers before and after the course, and their normalised gain.
     """
     rows = list(rows)
     before, after = sittings_of(rows, BEFORE), sittings_of(rows, AFTER)

@@ -28,7 +28,7 @@ class Item:
 
 
 class Option(NamedTuple):
-    """belief: the belief of a student who chooses this option, or "" if it is the right one."""
+    """An answer to choose; `belief` is the belief that leads to it, or "" if it is right."""
 
     text: str
     belief: str
@@ -36,7 +36,7 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """lesson: the lesson about this misconception; draw: creates an item with random numbers."""
+    """A question about a misconception that `lesson` covers; `draw` draws its numbers."""
 
     name: str
     lesson: str

@@ -99,7 +99,7 @@ def hole(random: Random) -> Item:
 
 
 async def _rolled_over(node: ClientNode, entries: int, others: int) -> tuple[list[MessageId], int]:
-    """Send messages to a topic while other topics use up ledger ids, too."""
+    """Send messages to a topic while other topics also use up ledger ids."""
     config = ManagedLedgerConfig(max_entries_per_ledger=entries)
     topic = await Topic.create(node.client, "orders", partitions=0, config=config)
     producer = topic.producer()

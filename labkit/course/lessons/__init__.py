@@ -7,12 +7,12 @@
     notebook_cluster   starts a notebook's cluster, and stops the one that it started before
     slides             assigns each cell its slide type, so that a lesson can be shown as a talk
 
-A lesson imports all of labkit's names from here; `__init__.pyi` lists them. Code that a learner
-need not read is a function in `labkit.course.runs`, whose name says what it shows or measures.
+A lesson imports all of labkit's names from here; `__init__.pyi` lists them. Code that learners need
+not read is put into functions in `labkit.course.runs`, whose names say what they show or measure.
 
 An exercise never judges the learner's function in isolation: its trial puts the function in place
-of labkit's own and runs the real code, where possible with a crash at every disk operation. A
-refusal shows the smallest case in which a rule is broken.
+of labkit's own and runs the real code, where possible with a crash at every disk operation. The
+rejection message shows the smallest case that breaks a rule.
 
 To add a lesson:
   1. Write `labkit/course/exercises/<lesson>.py`, with a trial for each exercise. The learner's

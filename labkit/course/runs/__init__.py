@@ -7,8 +7,8 @@
     znodes                  the contents of the metadata store at given moments
     timeline, timeline_messages   shows a run in the timeline; finds the message to lose or delay
     play, game/             you choose which message arrives next; a game with ten levels
-    recorded                writes a run as Python that repeats it
-    open_run                opens the link to a run in the view and at the moment that it names
+    recorded                writes Python code that repeats a run
+    open_run                opens a link to a run, in the view and at the moment that the link names
     broken_runs             shows a run that broke a promise in other views
     written_entries         when entries were acknowledged and confirmed, and where a ledger ends
     tailing                 lesson 06: how long an entry takes to reach a reader

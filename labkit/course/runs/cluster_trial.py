@@ -126,7 +126,7 @@ def must_hold(
     run_one: Callable[[Scenario], Trace],
     rules: Mapping[str, str],
 ) -> list[Trace]:
-    """Run the scenarios and return the traces; refuse the answer at the first broken promise.
+    """Run the scenarios and return the traces; reject the answer at the first broken promise.
 
     `rules` maps a check's name to the lesson's explanation of that promise, most informative first.
     For a promise without a rule, the text of the promise is reported.

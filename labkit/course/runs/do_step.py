@@ -28,7 +28,7 @@ class Do:
     def result(self) -> Any:
         """Return the function's result, or None if its node died first.
 
-        Reraises the function's exception.
+        Re-raises any exception that the function raised.
         """
         ended = [task for task in self.tasks if task.done() and not task.cancelled()]
         return ended[0].result() if ended else None

@@ -57,7 +57,7 @@ def steps_of_a_micro_batch() -> Steps:
 class LiveFlights:
     """A topic with two partitions in a cluster of four bookies, and a producer of flights.
 
-    `published` are the ids in the producer's receipts, and `folder` is a new directory for
+    `published` contains the ids in the producer's receipts, and `folder` is a new directory for
     checkpoints and sinks. Bookies are chosen in alphabetical order, and batches are never closed by
     a timeout, so that every run is the same.
     """
@@ -256,9 +256,9 @@ class NotedQuery:
         return self.batches()
 
     async def crash_before_commit(self) -> list[tuple[int, int]]:
-        """Delete the newest commit, as a crash before it would have, and run the query again.
+        """Delete the newest commit, as if a crash had prevented it, and run the query again.
 
-        Return the batches that the sink received then.
+        Return the batches that the sink received in the second run.
         """
         before, newest = len(self.batches()), committed(self._checkpoint)[-1]
         (self._checkpoint / "commits" / str(newest)).unlink()

@@ -23,7 +23,7 @@ class Play(PlayView):
     back. `labkit.run(view.scenario)` repeats what you have played.
 
     metadata: whether you also deliver the messages to and from the metadata server; otherwise, they
-        arrive by themselves.
+        are delivered automatically.
     at: the `seq` of the event at which the view opens; by default, the last one.
     """
 

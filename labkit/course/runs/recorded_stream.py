@@ -232,7 +232,7 @@ def full_batches(stream: DataFrame) -> pd.DataFrame:
 
 
 def violations_in_pandas(messages: pd.DataFrame) -> int:
-    """Count the messages out of order as `streams.order_violations` does, but in pandas."""
+    """Count the out-of-order messages, like `streams.order_violations`, but in pandas."""
     position = messages.ledger * 2**40 + messages.entry * 2**12 + messages.batch_index + 1
     earlier = position.groupby([messages.topic, messages.partition]).shift()
     return int((position < earlier).sum())

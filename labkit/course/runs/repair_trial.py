@@ -1,6 +1,7 @@
 """Code shared by repair trials.
 
-In their runs, a bookie is lost, and workers perform the steps of the repair in the learner's order.
+In these trials, a bookie is lost, and workers perform the steps of the repair in the learner's
+order.
 """
 
 from collections.abc import Callable, Iterator, Sequence

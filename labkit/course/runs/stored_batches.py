@@ -38,10 +38,7 @@ def rows_in(folder: Path) -> list[Row]:
 
 
 def simulate_crash(folder: Path, rows: Collection[Row]) -> None:
-    """Leave the files of these rows in the state in which a crash during the write leaves them.
-
-    The last row and the success marker are missing.
-    """
+    """Remove the last row and the success marker, as if a crash had interrupted the write."""
     lost = max(rows)[-1]
     for file in _data_files(folder):
         table = _opened(file).read(use_threads=False)

@@ -1,6 +1,6 @@
 """Code shared by the trials of lessons 12 and 13.
 
-It creates small streams for a job to process, and rows that show where its result is wrong.
+It creates small streams for a job to process, and rows that show where the job's result is wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,8 +45,8 @@ class WrongRows:
 
 
 def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) -> pa.Table:
-    """Return a table of messages in order of arrival; without `senders`, producer `p` is taken to
-    have sent each message once.
+    """Return a table of messages in order of arrival; without `senders`, each message counts as
+    sent once by producer `p`.
     """
     rows = [
         dict(zip(("topic", "partition", "ledger", "entry", "batch_index"), place, strict=True))

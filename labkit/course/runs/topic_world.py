@@ -42,7 +42,9 @@ def in_a_cluster(action: Callable[[ClientNode], Coroutine[Any, Any, T]], bookies
 
 
 def lineage_of_order(chosen: int, batch_size: int, entries_per_ledger: int) -> Lineage:
-    """Send orders in batches to two partitions in turn, and return where one of them is stored."""
+    """Send batches of orders to two partitions alternately, and return where one of the orders is
+    stored.
+    """
 
     async def send(node: ClientNode) -> Lineage:
         config = ManagedLedgerConfig(5, 3, 2, max_entries_per_ledger=entries_per_ledger)

@@ -39,7 +39,7 @@ def must_survive(
 ) -> CrashMap:
     """Run the script with the learner's code and a crash at every point; return the crash map.
 
-    If anything acknowledged is lost, refuse the answer with `rule` and the smallest counterexample.
+    If anything acknowledged is lost, reject the answer with `rule` and the smallest counterexample.
     """
     crashes = crash_map(
         script,

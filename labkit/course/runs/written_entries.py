@@ -1,6 +1,4 @@
-"""Finds out from a run's events when each entry of a writer was sent, acknowledged and
-confirmed.
-"""
+"""Determines when each entry of a writer was sent, acknowledged and confirmed in a run."""
 
 from dataclasses import dataclass, field
 

@@ -20,7 +20,7 @@ _MAX_TEXT = 46
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Znodes:
-    """The data and the version of every znode below `/ledgers`, by path."""
+    """The data and the version of every znode below `/ledgers`, keyed by path."""
 
     nodes: dict[str, tuple[bytes, int]]
 

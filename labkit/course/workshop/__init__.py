@@ -1,33 +1,32 @@
 """The workshop: learners build a bookie and a client, each in a file that grows step by step.
 
     from labkit.course.workshop import begin, check, hint, play, step
-    begin("bookie")     creates mybookie.py, unless it exists
+    begin("bookie")     creates mybookie.py unless it exists
     step("bookie", 1)   describes step 1
     hint("bookie", 1)   gives the next of three hints
     check("bookie", 1)  tests the current mybookie.py; for "client", myclient.py
-    play("bookie")      lets the learner choose the order of messages around their own code
-    overview("bookie")  says which steps the learner has begun
+    play("bookie")      lets the learner choose the order in which messages arrive
+    overview("bookie")  shows which steps the learner has begun
     your_bookie()       returns a bookie's store with the learner's parts
 
-`begin`, or the first `check`, copies the skeleton into the learner's folder, unless the file
-exists. Learners write their code in the file, or in cells of lessons 02 to 04, whose `check` saves
-it in the file. After each step, the parts written so far run inside labkit, which uses its own
-parts for the later steps. The learner's parts are tested with every crash of a bookie's disk, with
-every order of a few messages, with hundreds of seeds of the simulated cluster and, in the last
-step, in processes of a live cluster. If a step is refused, the learner can step through the run
-that failed.
+`begin` or the first `check` copies the skeleton into the learner's folder unless the file exists.
+Learners write their code in the file, or in cells of lessons 02 to 04, whose `check` saves it in
+the file. After each step, the parts written so far run inside labkit, which uses its own parts for
+the later steps. The learner's parts are tested with every crash of a bookie's disk, with every
+order of a few messages, with hundreds of seeds of the simulated cluster and, in the last step, in
+processes of a live cluster. If a step is rejected, the learner can step through the failed run.
 
 Notebooks 02 to 04 and 16 teach the first track, and notebooks 06 to 08 and 17 teach the second. The
-second track extends the same classes step by step, so its learners write in the file and not in
-cells.
+second track extends the same classes step by step, so learners write its code in the file rather
+than in cells.
 
     tracks             defines tracks and their steps
     learner            calls the learner's parts and keeps their first error
     files              the learner's file: created once, loaded for each check
     definitions        copies what a notebook cell defines into the learner's file
-    generated_cases    hundreds of generated cases for a part; the smallest failing one is shown
+    generated_cases    tests a part with generated cases, and shows the smallest failing one
     simulated_cluster  the simulated cluster with the learner's parts
-    processes          trials that need processes, and the message where processes are unavailable
+    processes          trials that need processes, and the message shown if none can be started
     step_check         runs the trials of a step and returns a card
     working_parts      the parts that the learner has written
     playing            plays a scenario with the learner's parts, move by move
@@ -35,8 +34,8 @@ cells.
     bookie/            the track "build a bookie"; the learner's file starts as a copy of `skeleton`
     client/            the track "build a client", organized in the same way
 
-Each track has a module `track` with the value `TRACK`, a `skeleton`, and a `solution`, which only
-tests and the solutions notebook use.
+Each track has a module `track` that defines `TRACK`, a `skeleton`, and a `solution` that is used
+only by tests and the solutions notebook.
 
 Read in this order: `tracks`, `learner`, `files`, `definitions`, `step_check`, `generated_cases`,
 `simulated_cluster`, `working_parts`, `playing`, `processes`, and then one of the tracks.

@@ -2,9 +2,9 @@
 
 In lessons 02 to 04, a learner writes a part of the bookie in a cell. `save` copies the cell's
 functions, classes, constants and imports into the file, in place of those with the same names, so
-that the file grows from lesson to lesson. Nothing that the learner has written is lost: a
-definition without code is not copied, and before `save` replaces code that it has not written
-itself, it makes a backup copy of the file.
+that the file grows from lesson to lesson. Nothing that the learner has written is lost: `save` does
+not copy definitions that have no code, and it backs up the file before replacing any code that it
+did not write itself.
 """
 
 import ast

@@ -19,7 +19,7 @@ class NotLoadedError(Exception):
 
 
 def create_if_missing(skeleton: Path, file: Path) -> bool:
-    """Create the learner's file if it does not exist; return whether it is new. Raises
+    """Create the learner's file if it does not exist; return whether it was created. Raises
     `OSError`.
     """
     if file.exists():
@@ -54,7 +54,7 @@ def load(file: Path, seeds: int) -> Learner:
 
 
 def add_stand_ins(learner: Learner, found: Track, step: Step) -> None:
-    """Add the solution's functions that later parts call instead of this unwritten step's."""
+    """Add the solution's functions in place of this unwritten step's, for later parts to call."""
     if step.stand_ins:
         solution = load(found.solution, seeds=0).module
         for name in step.stand_ins:

@@ -3,8 +3,8 @@
     play("bookie")                       one add to a bookie with the parts of mybookie.py
     play("client", scenario, my_file)    any scenario, with the parts of the client in my_file
 
-A part takes part in the play as soon as the first test of its step passes; for all other parts,
-labkit uses its own. Every move runs the whole scenario again. As in a check, the learner's code is
+The learner's part is used as soon as the first test of its step passes; labkit uses its own code
+for all other parts. Every move runs the whole scenario again. As in a check, the learner's code is
 stopped if it executes too many bytecode instructions, and its first exception is shown.
 """
 
@@ -62,7 +62,7 @@ def play(
 
 
 class LearnersPlay(Play):
-    """A play in which the learner's parts run."""
+    """A play that runs the learner's parts."""
 
     def __init__(self, found: Track, learner: Learner, scenario: Scenario) -> None:
         self._track, self._learner = found.name, learner

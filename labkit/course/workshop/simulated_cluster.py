@@ -2,7 +2,7 @@
 storms.
 
 `parts` contains fields of `labkit.worlds.sim.variants.variants.Variant`: a store or a client. If a
-run breaks a promise, the step is refused, and the timeline shows the run at the event that broke
+run breaks a promise, the step is rejected, and the timeline shows the run at the event that broke
 the promise.
 """
 
@@ -30,9 +30,9 @@ PATIENCE_S = 10.0
 
 
 def check_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
-    """Run the scenarios; refuse the step at the first run that breaks a promise.
+    """Run the scenarios; reject the step at the first run that breaks a promise.
 
-    The refusal shows a smaller run that breaks the same promise.
+    The rejection message shows a smaller run that breaks the same promise.
     """
     count = events = 0
     for scenario in scenarios:
@@ -55,7 +55,7 @@ def _smaller(learner: Learner, trace: Trace, promise: str, parts: dict[str, Any]
 def check_every_order(
     learner: Learner, scenario: Scenario, *, crashes: int = 0, losses: int = 0, **parts: Any
 ) -> str:
-    """Refuse the step if some order of the scenario's messages breaks a promise.
+    """Reject the step if any order of the scenario's messages breaks a promise.
 
     `crashes` and `losses` have the same meaning as in `every_order`.
     """
@@ -109,7 +109,7 @@ def check_promises(
     parts: dict[str, Any],
     checks: Sequence[type[Check]] = CHECKS,
 ) -> None:
-    """Refuse the step if the run breaks a promise, and show the run at the event that breaks it."""
+    """Reject the step if the run breaks a promise, and show the run at the event that breaks it."""
     for verdict in broken(check_all(trace, checks)):
 
         def again(scenario: Scenario) -> Trace:

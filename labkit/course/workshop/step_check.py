@@ -148,8 +148,8 @@ def _run_step(found: Track, step: Step, path: Path, seeds: int) -> Card:
 
 
 def _card_or_none(found: Track, step: Step, path: Path, seeds: int) -> Card | None:
-    """Return the step's card, or None if a trial itself raises; the parent process then runs the
-    trials again.
+    """Return the step's card, or None if a trial itself raises an exception; the parent process
+    then runs the trials again.
     """
     try:
         return card_of(found, step, path, seeds)
@@ -162,7 +162,7 @@ def _card_or_none(found: Track, step: Step, path: Path, seeds: int) -> Card | No
 def card_of(
     found: Track, step: Step, path: Path, seeds: int = SEEDS, *, is_alone: bool = False
 ) -> Card:
-    """Test the step in this process, in which nothing can stop code that sleeps.
+    """Test the step in this process, where nothing can stop sleeping code.
 
     is_alone: whether to use labkit's own parts even for the steps before this one
     """
@@ -258,7 +258,7 @@ def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]
 def _run_in_order(
     learner: Learner, step: Step, number: int, run: Callable[[Learner], object]
 ) -> None:
-    """Run one test of a long step: the first test (number 0) or a milestone. If it is refused, the
+    """Run one test of a long step: the first test (number 0) or a milestone. If it fails, the
     message lists all these tests and says which one to start with.
     """
     try:

@@ -83,7 +83,7 @@ class Step:
     milestones: the first tests of a long step, easiest first
     generated: quick tests with generated cases, each of which breaks exactly one line; if the first
         test or a milestone fails, they say which line is broken
-    trials: quick tests, in which the instructions of the learner's code are counted
+    trials: quick tests, during which the learner's code's instructions are counted
     slow_trials: tests that take seconds; the first one that fails ends the check
     challenges: open-ended tasks that are not checked
     stand_ins: parts that later parts call; until they are written, the solution's are used

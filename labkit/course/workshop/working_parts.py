@@ -85,7 +85,7 @@ def _count_lines(file: Path, found: Track) -> int:
 
 
 def _line_of(step: Step, is_begun: bool, yours: tuple[str, ...]) -> str:
-    # The first test is not the whole check, so this is not the sign of a passed step.
+    # The first test is not the whole check, so do not show the symbol of a passed step.
     if is_begun:
         return f"● {step.number} {step.name}: yours"
     shared = [f"`{part}`" for part in step.parts if part in yours]
@@ -98,7 +98,7 @@ def _line_of(step: Step, is_begun: bool, yours: tuple[str, ...]) -> str:
 
 
 def _is_begun(found: Track, step: Step, learner: Learner) -> bool:
-    """Return whether the step is begun. If not, add the functions that later parts call."""
+    """Return whether the step has begun. If not, add the functions that later parts call."""
     is_begun = _has_begun(step, learner)
     if not is_begun:
         add_stand_ins(learner, found, step)
@@ -106,9 +106,9 @@ def _is_begun(found: Track, step: Step, learner: Learner) -> bool:
 
 
 def _has_begun(step: Step, learner: Learner) -> bool:
-    """Return whether the step's first test passes; errors of the learner's code count as a no."""
+    """Return whether the step's first test passes; errors in the learner's code are failures."""
     learner.parts = step.parts
-    learner.error = None  # The parts keep the first error of an earlier step.
+    learner.error = None  # Clear the error, which may come from an earlier step.
     try:
         with instruction_limit(learner.module.__name__):
             step.first_test.run(learner)

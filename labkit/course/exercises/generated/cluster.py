@@ -57,7 +57,7 @@ def reports(draw: Draw) -> tuple[list[int], int]:
 
 
 def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
-    """The time at which each missing bookie went missing, the delay, and the current time."""
+    """The time at which each bookie went missing, the delay, and the current time."""
     now = draw.one_of((20.0, 100.0, 90_000.0))
     names = draw.shuffled([f"b{number}" for number in range(5)])[: draw.number(0, 5)]
     if len(names) > 1 and draw.number(0, 1):

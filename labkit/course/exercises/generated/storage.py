@@ -41,7 +41,7 @@ def entry(draw: Draw) -> tuple[Entry, Digest]:
 
 
 def payload_sizes(draw: Draw) -> tuple[list[int]]:
-    """The payload sizes of the entries of a ledger. Some payloads are empty, and some are huge."""
+    """The payload sizes of a ledger's entries. Some payloads are empty, and some are huge."""
     return ([draw.one_of((0, 1, 7, 300, 2**20, 2**31)) for _ in range(draw.number(1, 12))],)
 
 
@@ -94,7 +94,7 @@ def journal_and_start(draw: Draw) -> tuple[bytes, int]:
 
 
 def _records(draw: Draw, offset: int) -> bytes:
-    """Records from this offset on, and what a crash or an older file may have left after them.
+    """Records from this offset on, followed by anything left over from a crash or an older file.
 
     Some records are equal, and some are followed by padding.
     """
@@ -161,8 +161,8 @@ def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
 
 
 def changing_ledgers(draw: Draw) -> tuple[list[int], list[int], list[int]]:
-    """The ledgers that a bookie stores, the ones among them that have been deleted, and the ledgers
-    that a client creates between two queries.
+    """The ledgers that a bookie stores, which of them have been deleted, and the ledgers that a
+    client creates between two queries.
     """
     stored = draw.ids(6)
     deleted = draw.some(stored)

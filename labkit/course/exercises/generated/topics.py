@@ -18,7 +18,9 @@ def _position(draw: Draw, ledgers: list[int]) -> Position:
 
 
 def _message(draw: Draw, ledgers: list[int]) -> MessageId:
-    """A message id; ledgers with only batches alternate with ledgers with only single messages."""
+    """A message id; ledgers that contain only batches alternate with ledgers that contain only
+    single messages.
+    """
     ledger, entry = _position(draw, ledgers)
     batch_index = draw.one_of((0, 1, 2, 9, 10, 11)) if ledgers.index(ledger) % 2 else -1
     return MessageId(ledger, entry, ledgers.index(ledger) // 2 % 2, batch_index)
@@ -43,7 +45,7 @@ def stored_acknowledgements(
     draw: Draw,
 ) -> tuple[Position, int, Position, list[tuple[Position, Position]], int | None]:
     """The position and batch index of a message, and the state of a cursor: the mark-delete
-    position, the acknowledged ranges, and which messages of the same batch are left.
+    position, the acknowledged ranges, and which messages of the same batch are unacknowledged.
     """
     ledgers = draw.ids(3) or [5]
     positions = sorted({_position(draw, ledgers) for _ in range(draw.number(2, 9))})

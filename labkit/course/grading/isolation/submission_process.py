@@ -47,7 +47,7 @@ class CellTooLongError(BaseException):
 
 
 class CellUnfinishedError(BaseException):
-    """A cell did not end in time: it sleeps, or the machine is busy."""
+    """A cell did not finish in time: it sleeps, or the machine is busy."""
 
 
 class SubmissionProcess:

@@ -57,7 +57,7 @@ def shorter_plays(
 
 
 class _StoppedWorld(DirectedWorld):
-    """Stops after the last delivery of its path."""
+    """A world that stops after the last delivery of its path."""
 
     def choose(self, possible: list[Parcel]) -> int:  # type: ignore[override]
         if len(self.choices) == len(self.path):

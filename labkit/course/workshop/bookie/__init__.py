@@ -11,7 +11,7 @@
     trial_disks    disks for the trials of single parts: they record every access, or fail
     solution       passes every step; only tests and the solutions notebook use it
 
-A part is first tested alone with hundreds of generated cases, and then in a store in which the
+Each part is first tested on its own with hundreds of generated cases, and then in a store whose
 other parts are labkit's own. The cost of a part is counted on the simulated disk.
 
 Read the modules in the order of this list.

@@ -60,7 +60,7 @@ LOSSES = ("lost", "AcknowledgedIsDurable", "EveryCopyIsDurable")
 
 
 def crashes(learner: Learner) -> str:
-    """Check that no crash loses anything that was acknowledged."""
+    """Check that no crash loses acknowledged data."""
     points = 0
     for script in SCRIPTS:
         found = must_survive(

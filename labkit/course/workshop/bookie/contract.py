@@ -1,4 +1,4 @@
-"""The contract of step 8, which the live tests quote when they refuse a bookie.
+"""The contract of step 8, which the live tests quote when they reject a bookie.
 
 This is a separate module because a browser can load the steps but not the live tests.
 """

@@ -36,7 +36,7 @@ _STARTS = {".txn": b"BKLG\0\0\0\6", ".log": b"BKLO\0\0\0\1", ".idx": b"BKLE\0\0\
 
 
 class LearnersCluster(LocalCluster):
-    """A cluster whose only bookie is the learner's, so every response comes from it."""
+    """A cluster whose only bookie is the learner's, so every response comes from that bookie."""
 
     def __init__(self, file: Path, folder: Path, zookeeper: str = "") -> None:
         super().__init__(1, zookeeper=zookeeper, folder=folder, traced=False)
@@ -103,7 +103,7 @@ async def _serve(file: Path, folder: Path, zookeeper: str) -> str:
 
 
 def _format_errors(folders: BookieFolders) -> Iterator[str]:
-    """Describe errors in the formats of files from which labkit can read the entries."""
+    """Describe format errors in files whose entries labkit can nevertheless read."""
     [journal], [ledgers] = folders.journals, folders.ledgers
     for path in sorted(
         path for each in (journal, ledgers) for path in Path(each.name).rglob("*.*")

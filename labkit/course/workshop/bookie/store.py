@@ -91,7 +91,7 @@ class LearnersJournal(Journal):
 
 
 class LearnersMemtable(Memtable):
-    """Entries waiting for a flush. Single entries cannot be dropped, only the whole memtable."""
+    """Entries waiting for a flush. Entries cannot be dropped individually."""
 
     learner: Learner
 
@@ -126,7 +126,7 @@ class LearnersMemtable(Memtable):
 
 
 class LearnersLog(OpenLog):
-    """A log that is being written. It has no ledgers map at the end, so readers must scan it."""
+    """An entry log that is being written. It has no ledgers map, so readers must scan it."""
 
     def __init__(self, learner: Learner, log_id: int, file: File) -> None:
         self.log_id = log_id
@@ -268,7 +268,7 @@ class CheckpointView:
         self._written: list[WrittenEntry] = []
 
     def synced(self) -> tuple[int, int]:
-        """Return the journal file id and offset up to which records are durable now."""
+        """Return the journal file id and offset up to which records are durable."""
         file_id, offset = self._store.journals[0].synced
         return file_id, offset
 
@@ -307,7 +307,7 @@ class CheckpointView:
 
     def remove_journals(self, file_id: int) -> None:
         """Delete the journal files before the given one, except for the configured number of
-        backups, as the learner's `removable_journals` says.
+        backups, as decided by the learner's `removable_journals`.
         """
         journal = self._store.journals[0]
         existing = journal_ids(journal.disk)

@@ -12,7 +12,7 @@ from labkit.worlds.sim.machine.disk_operation import Operation
 
 
 class RecordedAccess:
-    """A disk or a file that appends the name of each method that is used to `calls`."""
+    """A disk or file that records the name of every called method in `calls`."""
 
     def __init__(self, wrapped: SimDisk | SimFile, calls: list[str]) -> None:
         self._wrapped, self._calls = wrapped, calls
@@ -39,7 +39,7 @@ class UnopenableDisk(SimDisk):
 def failing_operation(
     controller: DiskController, number: int, error: type[OSError] = SimDiskError
 ) -> Iterator[list[Operation]]:
-    """Let the disk operation with this number fail, counted from now on.
+    """Make the disk operation with this number fail, counting from now.
 
     Yields a list that contains the operation once it has failed. If a sync fails with
     `SimDiskError`, its data is lost; after any other `OSError`, another sync can succeed.
@@ -60,7 +60,7 @@ def failing_operation(
 
 @contextmanager
 def unreadable_files(controller: DiskController) -> Iterator[None]:
-    """Let every read of a file fail."""
+    """Make every file read fail."""
 
     def fail(path: str) -> None:
         raise SimDiskError(errno.EIO, f"{path} cannot be read")
@@ -78,7 +78,7 @@ def errors_are_raised(
     """Check that an action raises the error of a failing disk operation, or repairs the damage.
 
     prepare: prepares an empty disk and returns the action
-    lost_on: describes what a power cut after the action takes away, or returns ""
+    lost_on: describes the data lost in a power cut after the action, or returns ""
     """
     for number in count():
         disk = SimDisk()

@@ -5,7 +5,7 @@
     contract          the lines of the contracts of all steps
     adapter           replaces labkit's client with the learner's on the nodes that a trial names
     runs              small clusters with faults, and storms from seeds
-    trials            shared by the steps: runs that must end well, every message order, counts
+    trials            shared by the steps: runs that must succeed, every message order, costs
     track             the steps in order
     steps/            the seven steps
     scripted_cluster  the base class of the clusters for generated cases: metadata, spawned tasks

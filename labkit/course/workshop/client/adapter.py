@@ -1,6 +1,6 @@
 """An adapter that runs the learner's client in place of labkit's.
 
-The simulated nodes in `nodes` write, read and recover with the learner's parts. All other nodes,
+The simulated nodes in `nodes` use the learner's code to write, read and recover. All other nodes,
 including the epilogue, use labkit's own client, so a different client reads back and checks what
 the learner's client stored.
 

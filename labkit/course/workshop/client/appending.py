@@ -83,7 +83,7 @@ class _Play:
         self._reported: list[object] = []
 
     async def run(self, append_all: Any, writer: Any) -> None:
-        """Make all moves, and acknowledge what still waits. Raises `Refused`."""
+        """Make all moves, and then acknowledge the remaining adds. Raises `Refused`."""
         appending = asyncio.create_task(self._append(append_all, writer))
         try:
             for move, number in self._case.moves:
@@ -110,7 +110,7 @@ class _Play:
             yield payload
 
     def _make(self, move: _Move, number: int) -> str:
-        """Return what happens, or "" if the move is impossible now."""
+        """Make a move; return a description of it, or "" if the move is impossible now."""
         if move is _Move.ARRIVE:
             self._arrived += 1
             self._queue.put_nowait(_payload(self._arrived - 1))
@@ -140,7 +140,7 @@ class _Play:
 
     @property
     def _confirmed(self) -> int:
-        """The number of entries that are acknowledged, as are all entries before them."""
+        """The number of entries that have been acknowledged along with all earlier entries."""
         acknowledged = {entry_id for _, entry_id in self._cluster.acknowledged}
         return next(number for number in count() if number not in acknowledged)
 

@@ -23,7 +23,7 @@ Response = tuple[int, int] | type[BKException]
 
 
 class _Change(Enum):
-    """What has happened to the metadata since the last call."""
+    """How the metadata has changed since the last call."""
 
     NOTHING = auto()
     ENSEMBLE = auto()
@@ -36,7 +36,7 @@ class _Call:
     """A call of `read_last_add_confirmed`.
 
     responses: by ensemble index, in the order in which they arrive
-    beyond: how many entries after LastAddConfirmed the ledger is closed, if it is
+    beyond: if the ledger is closed, how many entries it has after LastAddConfirmed
     """
 
     change: _Change
@@ -78,7 +78,7 @@ def _response(draw: Draw, errors: tuple[type[BKException], ...]) -> Response:
 
 
 class _Bookies(ScriptedCluster):
-    """Bookies that respond when the test says so.
+    """Bookies that respond when the test tells them to.
 
     asked, was_read: the bookies that were asked in this call, and whether the metadata were read
     """
@@ -114,7 +114,7 @@ class _Bookies(ScriptedCluster):
 
 
 def readers_learn_lac(learner: Learner) -> str:
-    """Check after each response whether the reader has returned, and what."""
+    """Check after each response whether the reader has returned, and what it returned."""
     try_generated(_recipe, _COUNT, partial(_problem, learner), lambda _case, how: how)
     return f"Right for {_COUNT} generated orders of responses."
 
@@ -219,7 +219,7 @@ class _Play:
 
 
 def _result(reading: "asyncio.Task[int]") -> object:
-    """Return the result of a call, or its `BKException`, or None while it waits.
+    """Return the result of a call, or its `BKException`, or None if it is still waiting.
 
     Raises any other exception, because it is a bug in the learner's code.
     """

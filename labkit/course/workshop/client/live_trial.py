@@ -44,10 +44,10 @@ _COST_ENTRIES, _COST_WINDOW, _COST_ROUNDS = 1000, 100, 3
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """The result of the trial for a program that passed it.
+    """The trial's result, for a program that passed.
 
-    your_ms, our_ms: the processor time that the learner's program and labkit's client used to write
-        the same entries; for each, the minimum of three rounds
+    your_ms, our_ms: the processor time that the learner's program and labkit's client took to write
+        the same entries (the minimum of three rounds each)
     """
 
     report: str
@@ -56,7 +56,7 @@ class LiveResult:
 
 
 def serves_a_cluster(learner: Learner) -> LiveResult:
-    """Check the program in a live cluster, and measure how much processor time it uses.
+    """Test the program in a live cluster, and measure how much processor time it uses.
 
     As a process, the program takes over a stopped writer's ledger, and survives the SIGKILL of a
     bookie; labkit's client and shell then read everything that it confirmed.
@@ -78,7 +78,8 @@ def serves_a_cluster(learner: Learner) -> LiveResult:
 
 async def _serve(learner: Learner, folder: Path) -> LiveResult:
     async with asyncio.timeout(_LIMIT_S), LocalCluster(4, folder=folder, traced=False) as cluster:
-        # Measure before tracing starts, because this process would also spend time on the events.
+        # Measure before tracing starts, because handling the events would also take this process
+        # time.
         your_ms, our_ms = await _processor_times(learner, cluster)
         await cluster.start_tracing()
         client = await cluster.connect("reader", config=PATIENT)
@@ -94,7 +95,7 @@ async def _serve(learner: Learner, folder: Path) -> LiveResult:
 
 
 async def _processor_times(learner: Learner, cluster: LocalCluster) -> tuple[float, float]:
-    """Measure both clients, which take turns so that the results are comparable."""
+    """Measure both clients in alternating rounds, so that the results are comparable."""
     client = await cluster.connect(config=PATIENT)
     yours, ours = [], []
     for _ in range(_COST_ROUNDS):
@@ -157,7 +158,9 @@ class _Live:
         return await run_to_end(await self._start("r", "take", str(self.ledger_id)))
 
     async def kill_all(self) -> None:
-        """Kill the programs, and the bookies, which would flush entries that nobody reads."""
+        """Kill the programs and the bookies. If stopped normally, the bookies would flush entries
+        that nobody reads.
+        """
         for program in self._programs:
             await program.kill()
         for name in filter(self.cluster.is_up, self.cluster.bookie_names):

@@ -22,14 +22,14 @@ Request = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """A call that reads or writes metadata, and waits until the test lets it take place."""
+    """A call that reads or writes metadata, and waits until the test lets it proceed."""
 
     call: str
     allowed: "asyncio.Future[None]"
 
 
 class ManualCluster(ScriptedCluster):
-    """Bookies that keep each add waiting, and metadata that keep each access waiting.
+    """A cluster that holds back every add and every metadata access until the test releases it.
 
     acknowledged: the requests that were acknowledged
     storing: the metadata that are being written now
@@ -64,7 +64,7 @@ class ManualCluster(ScriptedCluster):
 
     @property
     def is_accessed(self) -> bool:
-        """Whether an access to the metadata waits."""
+        """Whether a metadata access is waiting."""
         return bool(self._accesses)
 
     def take_sent(self) -> list[tuple[str, Entry]]:
@@ -88,7 +88,7 @@ class ManualCluster(ScriptedCluster):
             responded.set_exception(error(request[0]))
 
     def fail_all(self, bookie: str, error: type[BKException] = BKTimeoutException) -> None:
-        """Let this bookie respond to all adds, also to later ones, with an error."""
+        """Make this bookie respond to all adds, including later ones, with an error."""
         self._errors[bookie] = error
         for request in self.waiting:
             if request[0] == bookie:
@@ -98,7 +98,7 @@ class ManualCluster(ScriptedCluster):
         self.fail_all(bookie, BKLedgerFencedException)
 
     def continue_access(self) -> str:
-        """Let the access that has waited longest take place, and return what it is."""
+        """Let the longest-waiting access proceed; return its call as text."""
         access = self._accesses.pop(0)
         access.allowed.set_result(None)
         return access.call

@@ -138,7 +138,7 @@ def _shown(case: _NewLedger, how: str) -> str:
 
 
 class _LostLedgers:
-    """Opens a ledger whose writer is lost."""
+    """Opens a ledger whose writer has died."""
 
     def __init__(self, cluster: LedgerToRecover) -> None:
         self._cluster = cluster

@@ -47,7 +47,7 @@ class ProgramError(Exception):
 
 
 class InputError(ProgramError):
-    """The input, whose lines are to be written as entries, cannot be read."""
+    """The input, whose lines should be written as entries, cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def _response(draw: Draw) -> Response:
 
 
 class _Bookies(ScriptedCluster):
-    """Bookies that respond at once. `asked` are the bookies that were asked for an entry."""
+    """Bookies that respond immediately. `asked` lists the bookies asked for an entry."""
 
     def __init__(self, metadata: LedgerMetadata) -> None:
         super().__init__(metadata)
@@ -116,7 +116,7 @@ def _problem(learner: Learner, case: _Reads) -> Problem | None:
 
 
 async def _result(reader: Any, entry_id: int) -> object:
-    """Return the entry, or the error that the read raises: `TimeoutError` if it waits for ever."""
+    """Return the entry, or the error that the read raises (`TimeoutError` if it never returns)."""
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await reader.read_entry(entry_id)

@@ -36,7 +36,7 @@ _PAYLOADS = (b"four", b"", b" seven\n", b"xy")
 
 
 class _Fails(Enum):
-    """Which requests to a bookie fail."""
+    """The requests to a bookie that fail."""
 
     NONE = "none"
     ALL = "all"
@@ -69,8 +69,8 @@ class _Bookie:
 class LostLedger:
     """A ledger to recover.
 
-    confirmed: the last entry that was confirmed; copies: by bookie, the entries that it has
-    others: what another client does before each access of `recover` to the metadata
+    confirmed: the last entry that was confirmed; copies: the entries on each bookie
+    others: what another client does before each of `recover`'s metadata accesses
     """
 
     metadata: LedgerMetadata
@@ -97,7 +97,7 @@ def lost_ledger(draw: Draw, *, may_fail: bool = True) -> LostLedger:
     packed = _entries(draw, confirmed, draw.number(0, 3))
     copies = _copies(draw, metadata, new, confirmed, len(packed))
     names = [name for each in (*segments, new) for name in each.ensemble]
-    # Each bookie has a delay of its own, so a recovery decides after each response.
+    # The bookies respond at different times, so a recovery has to decide after each response.
     order = draw.shuffled(names)
     bookies = {name: _Bookie(_Fails.NONE, _ERRORS[0], 1 + order.index(name)) for name in names}
     # Most requests are sent to the last ensemble.
@@ -147,8 +147,8 @@ def _copies(
 
 
 class LedgerToRecover(ScriptedCluster):
-    """The generated ledger. `problem` is the first violation of the contract; `log` says what has
-    happened.
+    """The generated ledger. `problem` is the first violation of the contract; `log` describes what
+    has happened.
     """
 
     def __init__(self, case: LostLedger) -> None:
@@ -265,7 +265,7 @@ class LedgerToRecover(ScriptedCluster):
             self.problem = self.problem or refused
 
     def may_fail(self) -> bool:
-        """Return whether the bookies that surely respond do not determine the last entry."""
+        """Return whether too few bookies are certain to respond to determine the last entry."""
         metadata, quorum = self.metadata, self.metadata.ack_quorum
         fencing = [
             index
@@ -288,7 +288,7 @@ class LedgerToRecover(ScriptedCluster):
 
 
 def recovery_follows_the_contract(learner: Learner) -> str:
-    """Check each request of a recovery, and its result."""
+    """Check each request that a recovery sends, and the recovery's result."""
     try_generated(lost_ledger, _COUNT, partial(_problem, learner), shown)
     return f"Right for {_COUNT} generated ledgers."
 

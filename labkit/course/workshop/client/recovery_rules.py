@@ -1,7 +1,8 @@
 """The rules for `recover`: the contract of step 6, line by line.
 
 A cluster reports each request, each response and each write of the metadata. A violation raises
-`Refused` where the cluster was called, so the cluster must keep it.
+`Refused` inside the learner's call to the cluster, which might catch it, so the cluster must store
+the exception.
 """
 
 from labkit.course.checking.refused import Refused
@@ -13,7 +14,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
 class RecoveryRules:
-    """Checks a recovery of a ledger in which the writer has packed these entries."""
+    """Checks the recovery of a ledger whose writer packed these entries."""
 
     def __init__(self, packed: list[Entry]) -> None:
         self._packed = packed
@@ -63,7 +64,7 @@ class RecoveryRules:
             self._fenced.add(bookie)
 
     def _deny_after(self, bookie: str, newest: int, *, fence: bool) -> None:
-        """A fenced bookie whose newest entry is this one has none of the later entries."""
+        """If the bookie is fenced, record that it has no entry after its newest one."""
         if fence or bookie in self._fenced:
             later = range(newest + 1, len(self._packed) + 1)
             self._denied.update((bookie, entry_id) for entry_id in later)
@@ -99,7 +100,7 @@ class RecoveryRules:
         self._known_versions.add(version)
 
     def writes(self, stored: LedgerMetadata, wanted: LedgerMetadata, version: int) -> None:
-        """Check metadata that will replace the stored ones, because the version is the newest."""
+        """Check metadata that will replace the stored metadata, because the version is current."""
         if version not in self._known_versions:
             raise Refused(contract.RETRIES, f"nobody has read version {version}")
         if stored.state is LedgerState.CLOSED:

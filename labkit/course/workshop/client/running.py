@@ -53,7 +53,7 @@ class ProgramProcess:
                 f"Your program {self.name} prints {line!r} while it is imported; the first line of"
                 " the output must be labkit's line with the port."
             ) from None
-        with suppress(ConnectionError):  # A short program may have ended by now.
+        with suppress(ConnectionError):  # A short program may already have exited.
             stream = TraceStream(LOOPBACK, port, sink)
             await stream.start()
             self._stream = stream

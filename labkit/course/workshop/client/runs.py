@@ -1,4 +1,4 @@
-"""Scenarios of the track: small clusters for every order of messages, and storms from seeds.
+"""Scenarios of the track: small clusters for trying every message order, and storms from seeds.
 
 Node names are the same in all of them: w writes, q reads while w is writing, r and s recover.
 """
@@ -150,7 +150,7 @@ def confirmed_late() -> Scenario:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CloseAtOnce(Value):
-    """A step that creates a ledger, adds entries, and closes it without waiting for them."""
+    """A step that creates a ledger, adds entries, and closes it without waiting for the adds."""
 
     entries: int = 4
     client: str = "w"

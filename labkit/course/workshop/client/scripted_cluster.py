@@ -70,7 +70,7 @@ class ScriptedCluster:
     async def settle(self, patience_s: float = 0.01) -> None:
         """Let the learner's code run until it waits, for at most this simulated time.
 
-        Raises an error that the code did not catch.
+        Raises any exception that the code did not catch.
         """
         await asyncio.sleep(patience_s)
         self.raise_task_error()
@@ -92,7 +92,7 @@ class ScriptedCluster:
     def run(self, test: Coroutine[Any, Any, T]) -> T:
         """Run a test, and return its result.
 
-        If the test waits for ever or exceeds its own timeout, raises the first error that a spawned
+        If the test never returns or exceeds its own timeout, raises the first error that a spawned
         task did not catch, or else `DeadlockError` or `TimeoutError`.
         """
         try:
@@ -107,7 +107,7 @@ class ScriptedCluster:
     ) -> Problem | None:
         """Run a test that raises `Refused` for a broken line, and return this line.
 
-        The test appends what happens to the list that it is given.
+        The test appends a description of each event to the list passed to it.
         """
         log: list[str] = []
 

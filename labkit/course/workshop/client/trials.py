@@ -57,7 +57,7 @@ def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: boo
 
 
 def every_order_of(scenario: Scenario, nodes: Nodes, reads: bool = True, **mishaps: int) -> Trial:
-    """Return a trial in which no order of the messages is allowed to break a promise."""
+    """Return a trial in which no order of the messages may break a promise."""
 
     def trial(learner: Learner) -> str:
         client = client_of(learner, nodes, reads)

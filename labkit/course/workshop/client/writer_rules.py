@@ -40,10 +40,10 @@ class _Add:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Why the writer must have ended.
+    """The reason why the writer must have failed or closed the ledger.
 
-    error: what its adds must raise, otherwise they violate `line`; no_more: the line that a later
-    confirmation violates
+    error: the error that its adds must raise, or else they violate `line`; no_more: the line that a
+    later confirmation violates
     """
 
     line: str
@@ -82,16 +82,16 @@ class WriterRules:
         self._problem: Refused | None = None
         cluster.before_write = self._before_write
 
-    # What the test does
+    # The test's moves
 
     def added(self, payload: bytes, result: "asyncio.Task[int]") -> int:
-        """Record a call of `add`; return the id that its entry must get."""
+        """Record a call of `add`; return the id that its entry must have."""
         length = sum(len(each.payload) for each in self._adds) + len(payload)
         self._adds.append(_Add(payload, self.last_add_confirmed, length, result))
         return len(self._adds) - 1
 
     def can_do_without(self, bookie: str) -> bool:
-        """Return whether all entries can still be confirmed if this bookie fails, too."""
+        """Return whether all entries can still be confirmed if this bookie also fails."""
         return all(
             len({*self._write_set(entry_id)} - self._failed - {bookie}) >= self._first.ack_quorum
             for entry_id in range(self._first.ensemble_size)
@@ -128,7 +128,7 @@ class WriterRules:
         failed = self._replaces and self._failed & {*self._metadata.segments[-1].ensemble}
         return bool(failed) and self.end is None and not self._cluster.is_accessed
 
-    # What must hold
+    # Checks
 
     def check(self) -> None:
         """Check what the writer has done since the last check. Raises `Refused`."""
@@ -144,12 +144,12 @@ class WriterRules:
         self._was_storing = self._cluster.storing
 
     def check_result(self) -> None:
-        """Check what the writer has never sent, and the result of `close`.
+        """Check for entries that the writer never sent, and check the result of `close`.
 
-        Call this when nothing waits any more. Raises `Refused`.
+        Call this when nothing is waiting any more. Raises `Refused`.
         """
         for bookie, entry_id in sorted(self._late):
-            if bookie in self._write_set(entry_id):  # It may have been replaced since.
+            if bookie in self._write_set(entry_id):  # The bookie may have been replaced since.
                 line = contract.RESENT if self._is_new(bookie) else contract.WRITE_SET
                 raise Refused(line, f"entry {entry_id} is never sent to {bookie}")
         if self.end is None:
@@ -257,12 +257,12 @@ class WriterRules:
         return new
 
     def _check_progress(self) -> None:
-        """Check what the writer must have done by now, because it waits for bookies only."""
+        """Check what a writer that is waiting only for bookies must have done by now."""
         if self._others_change and self._cluster.conflicts:
             self._has_ended(contract.OTHERS_CHANGE, BKException, no_more=contract.OTHERS_CHANGE)
             return
         if self._unstored:
-            return  # A bookie is used before it is stored; the writer may confirm too early.
+            return  # The writer uses a bookie that is not stored yet; it may confirm too early.
         self._check_replaced()
         self._late |= {
             (bookie, entry_id)
@@ -283,7 +283,7 @@ class WriterRules:
 
     @property
     def _held_up(self) -> str:
-        """The line that a writer violates if it delays an add, or lets it fail without need."""
+        """The line that a writer violates if it delays an add, or lets it fail needlessly."""
         has_failed = self._replaces and self._failed
         return contract.CONTINUES if has_failed else contract.NOT_HELD_UP
 

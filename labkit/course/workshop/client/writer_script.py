@@ -71,7 +71,7 @@ def new_metadata(draw: Draw) -> LedgerMetadata:
 
 
 def moves_of(draw: Draw, first: Move, others: Sequence[Move], most: int) -> list[tuple[Move, int]]:
-    """Return moves, at most `most`. A kind that is listed twice is twice as likely."""
+    """Return at most `most` moves. A kind that is listed twice is twice as likely."""
     moves = [(first, draw.number(0, 19))]
     while len(moves) < most and draw.number(0, most // 2):
         moves.append((draw.one_of(others), draw.number(0, 19)))
@@ -122,7 +122,7 @@ class _Play:
         }
 
     async def run(self) -> None:
-        """Make all moves; then let everything that waits take place. Raises `Refused`."""
+        """Make all moves; then let every waiting request proceed. Raises `Refused`."""
         for move, number in self._script.moves:
             await self._make(move, number)
             if not self._script.replaces:
@@ -152,7 +152,7 @@ class _Play:
                 await self._cluster.settle(_PATIENCE_S)
             self._rules.check()
 
-    # Each move returns what happens, or "" if it is impossible now.
+    # Each move returns a description of what happens, or "" if the move is impossible now.
 
     def _add(self, number: int) -> str:
         calls = []

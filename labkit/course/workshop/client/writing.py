@@ -23,17 +23,17 @@ def adds_are_confirmed_in_order(learner: Learner) -> str:
 
 
 def entries_carry_lac_and_length(learner: Learner) -> str:
-    """Check, too, the LastAddConfirmed and the length that each entry carries."""
+    """Also check the LastAddConfirmed and the length that each entry carries."""
     return play_scripts(learner, lambda draw: _appends(draw, announces=True), _COUNT)
 
 
 def failed_bookies_are_replaced(learner: Learner) -> str:
-    """Check the new segments, the entries that are sent again, and which adds return then."""
+    """Check the new segments, the entries that are resent, and the adds that return afterwards."""
     return play_scripts(learner, _changes, _COUNT)
 
 
 def writers_end(learner: Learner) -> str:
-    """Check the end of a writer that is closed or fenced."""
+    """Check how a writer ends after it has been closed or fenced."""
     return play_scripts(learner, _ends, _COUNT)
 
 
@@ -64,7 +64,7 @@ def _ends(draw: Draw) -> Script:
 
 
 def _writable(draw: Draw, metadata: LedgerMetadata) -> tuple[str, ...]:
-    """Return spare bookies and those of the ensemble that are still registered, in any order."""
+    """Return the spare bookies and the registered bookies of the ensemble, in random order."""
     spare = [f"s{number}" for number in range(2 * draw.number(0, 4))]
     registered = [each for each in metadata.segments[0].ensemble if draw.number(0, 3)]
     return tuple(draw.shuffled([*registered, *spare]))

@@ -72,7 +72,7 @@ def mark_is_old_or_new(learner: Learner) -> str:
 
 
 def disk_errors_are_raised(learner: Learner) -> str:
-    """Check that `write_last_mark` raises every error of the disk, and damages no mark."""
+    """Check that `write_last_mark` raises every disk error, and corrupts no mark."""
     old, new = _MARKS[:2]
     for number in count():
         disk, returned = SimDisk(), True
@@ -110,7 +110,7 @@ def corrupt_marks_count_as_missing(learner: Learner) -> str:
     }
     for case, data in cases.items():
         disk = SimDisk()
-        disk.create(f"{PATH}.new").write(0, whole)  # a crash may have left it there
+        disk.create(f"{PATH}.new").write(0, whole)  # may be left over from a crash
         if data is not None:
             disk.create(PATH).write(0, data)
         if (found := learner.call("read_last_mark", tuple, disk)) != (0, 0):
@@ -122,11 +122,11 @@ def corrupt_marks_count_as_missing(learner: Learner) -> str:
 
 
 class _OrderJudge:
-    """A bookie that checks each call of a checkpoint.
+    """A bookie that checks each call that a checkpoint makes.
 
-    The bookie has these entries in its memtable, and a fence that no index on disk contains. Before
-    each call that `flush` makes, it acknowledges another add, which advances the journal. The call
-    with the number `fails_at` raises OSError, counting the calls of `flush`.
+    The bookie has these entries in its memtable, and a fence that is not in any index on disk yet.
+    Before each call made by `flush`, the bookie acknowledges another add, which advances the
+    journal. Of the calls made by `flush`, the one with the number `fails_at` raises OSError.
     """
 
     START = (10, 1024)
@@ -259,8 +259,8 @@ def each_call_is_in_order(learner: Learner) -> str:
 
 
 def failed_checkpoints_raise(learner: Learner) -> str:
-    """Check that a checkpoint ends with the error of a call that fails, and makes no call that
-    depends on it.
+    """Check that a checkpoint raises the error of a failed call, and makes no call that depends on
+    the failed one.
     """
     for number in count():
         bookie = _OrderJudge(_ENTRIES_OF_TWO, number)

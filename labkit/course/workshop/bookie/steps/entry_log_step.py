@@ -31,7 +31,7 @@ Syncs = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class LogCase:
-    """Entries that are synced in groups, given by their sizes, and the problem found."""
+    """Entries, given by their sizes and synced in groups, and the problem found."""
 
     syncs: Syncs
     problem: str
@@ -138,7 +138,7 @@ def _lost_data(disk: SimDisk, data: bytes) -> str:
 
 
 def disk_errors_are_raised(learner: Learner) -> str:
-    """Check that neither `sync` nor `read_entry` hides an error of the disk."""
+    """Check that neither `sync` nor `read_entry` hides a disk error."""
     entry = _entry(0, 36)
     data = HEADER + struct.pack(">i", len(entry)) + entry
 
@@ -179,7 +179,7 @@ class _CountedFile(SimFile):
 
 
 def missing_entries_are_none(learner: Learner) -> str:
-    """Check that `read_entry` returns None if the requested entry is not there or is incomplete."""
+    """Check that `read_entry` returns None if the requested entry is missing or incomplete."""
     entry_ids = 5, 7
     entry = entry_bytes(*entry_ids, 100)
     whole = HEADER + struct.pack(">i", len(entry)) + entry
@@ -237,7 +237,7 @@ def _bytes(learner: Learner | None) -> float:
 
 
 def _written_by(learner: Learner | None) -> list[Operation]:
-    """Return the disk operations on the log for entries that are flushed in two halves."""
+    """Return the disk operations on the log when entries are flushed in two halves."""
     disk = SimDisk()
     kind = EntryLogger if learner is None else bound(LearnersEntryLogger, learner)
     logger = kind([disk], CONFIG)

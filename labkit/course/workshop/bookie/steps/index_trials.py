@@ -38,7 +38,7 @@ SET, FLUSH, FENCE, LAC, LOAD = "set location", "flush", "fence", "explicit LAC",
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that is done with an index; `number` varies the location and the explicit LAC."""
+    """An operation on an index; `number` varies the location and the explicit LAC."""
 
     what: str
     entry_id: int
@@ -65,7 +65,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class IndexCase:
-    """The size of the master key, what is done with the index, and the problem found."""
+    """The size of the master key, the operations on the index, and the problem found."""
 
     key_size: int
     changes: tuple[Change, ...]
@@ -104,7 +104,7 @@ class _Content:
         return "" if found == right else f"expected {right}, got {found}"
 
     def wrong_location(self, index: LedgerIndex) -> str:
-        """Describe an entry for which the index returns another location."""
+        """Describe an entry for which the index returns a wrong location."""
         for entry_id in sorted({e + more for e in (*self.locations, 0) for more in (0, 1)}):
             found, right = index.location(entry_id), self.locations.get(entry_id, 0)
             if found != right:
@@ -210,7 +210,7 @@ class _IndexOnDisk:
 
 
 def _lost_data(disk: SimDisk) -> str:
-    """Describe what a power cut takes from the index file."""
+    """Describe what the index file loses in a power cut."""
     after = disk.after_crash(disk_operation.lost)
     if not after.exists(PATH):
         return f"after a power cut, {PATH} does not exist"
@@ -264,7 +264,7 @@ def _must_load_long_headers(learner: Learner) -> None:
 
 
 def _invalid_headers(head: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield descriptions of invalid files, with their bytes; `head` is a valid header."""
+    """Yield the description and the bytes of each invalid file; `head` is a valid header."""
     for size in (0, 11, 512, DATA_OFFSET - 1):
         yield f"has only {size} bytes", head[:size]
     yield "starts with BKLX", b"BKLX" + head[4:]
@@ -296,7 +296,7 @@ def _must_reject(learner: Learner, what: str, data: bytes) -> None:
 
 
 def every_header_is_complete(learner: Learner) -> str:
-    """Check that a crash during a flush leaves no file, or one with a complete header."""
+    """Check that a crash during a flush leaves either no file or a file with a complete header."""
     left: list[tuple[str, SimDisk]] = []
 
     def watch(operation: Operation) -> None:
@@ -323,7 +323,7 @@ def every_header_is_complete(learner: Learner) -> str:
 
 
 def disk_errors_are_raised(learner: Learner) -> str:
-    """Check that an error of the disk is raised, and that the flush after it is complete."""
+    """Check that every disk error is raised, and that the next flush is complete."""
     kind, header = bound(LearnersIndex, learner), IndexHeader(MASTER_KEY)
     first, later = Change(SET, 0, 1), (Change(SET, 1, 2), Change(FENCE, 0, 1))
 

@@ -47,8 +47,8 @@ def _puts(draw: Draw) -> Puts:
 
 
 def results_equal_labkits(learner: Learner) -> str:
-    """Check that every method returns the same result as labkit's, no matter in which order entries
-    are put.
+    """Check that every method returns the same result as labkit's, regardless of the order in which
+    entries are put.
     """
     try_generated(_puts, _CASES, partial(_problem, learner), PutsCase)
     return f"Right for {_CASES} drawn sequences of entries."
@@ -61,7 +61,7 @@ def _problem(learner: Learner, puts: Puts) -> Problem | None:
         is_first = ours.get(ledger_id, entry_id) is None
         ours.put(ledger_id, entry_id, data)
         rule = _FOUND if is_first else _FIRST
-        # Ask for the entry repeatedly, because neither `get` nor `entries` may remove it.
+        # Request the entry repeatedly, because neither `get` nor `entries` may remove it.
         wrong = (
             _wrong_entry(yours, ours, ledger_id, entry_id, rule)
             or _wrong_entry(yours, ours, ledger_id, entry_id, rule)

@@ -29,7 +29,7 @@ def _run_earlier_first_tests(learner: Learner) -> None:
 
 
 def earlier_steps_are_right(learner: Learner) -> str:
-    """Check all parts once more, because a process dies only at a few of the possible moments."""
+    """Check all parts once more, because the process is killed at only a few moments."""
     for step in BEFORE:
         for trial in step.trials:
             try:

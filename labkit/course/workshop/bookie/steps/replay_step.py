@@ -121,7 +121,7 @@ class _Record(NamedTuple):
 
 
 class _Effect(NamedTuple):
-    """Something that replay applies to a bookie."""
+    """A change that replay applies to a bookie."""
 
     kind: str
     ledger_id: int
@@ -135,9 +135,9 @@ class _Effect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayCase:
-    """Journal records, those before LastLogMark first, and the problem found.
+    """Journal records, beginning with the ones before LastLogMark, and the problem found.
 
-    has_mark: whether a mark was stored; if not, LastLogMark is (0, 0), and nothing is before it
+    has_mark: whether a mark was stored; if not, LastLogMark is (0, 0), and no record precedes it
     """
 
     first_file_id: int
@@ -317,7 +317,7 @@ _END = "`replay` returns the id of the last journal file and the offset where it
 
 
 def _replayed(learner: Learner | None) -> float:
-    """Return the number of records replayed for each entry that is only in the journal."""
+    """Return the number of replayed records per entry that is only in the journal."""
     machine = new_machine(DiskController())
     kind = LedgerStore if learner is None else store_of(learner)
     store = machine.open(LedgerStore, CONFIG)

@@ -37,7 +37,7 @@ class _LiveTrial:
         return str(result.report)
 
     def cost(self, learner: Learner | None) -> float:
-        """Return what the last run has measured."""
+        """Return the processor time measured in the last run."""
         return self._our_ms if learner is None else self._your_ms
 
 
