@@ -115,7 +115,7 @@ class Card:
         return view if isinstance(view, View) else None
 
     def still_counterexample(self) -> str:
-        """Return the counterexample as HTML that works without a kernel, or "" if there is none."""
+        """Return the counterexample as HTML that needs no kernel, or "" if there is none."""
         if self.counterexample is None:
             return ""
         view = self._view()

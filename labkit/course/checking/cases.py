@@ -113,7 +113,7 @@ class Cases:
         """Return the broken rule and the smallest case with a wrong answer, or None if all answers
         are right.
 
-        Raises whatever the learner's function raises.
+        Exceptions raised by the learner's function are propagated.
         """
 
         def is_wrong(arguments: Arguments) -> bool:

@@ -126,8 +126,8 @@ def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
 
 
 def card_of(exercise: Exercise, learner: Any) -> Card:
-    """Judge the answer in this process, and return its card. Raises whatever exception the trial
-    itself raises.
+    """Judge the answer in this process, and return its card. Any exception raised by the trial
+    itself is propagated.
     """
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:

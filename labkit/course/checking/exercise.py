@@ -184,8 +184,8 @@ def with_type_checks(
 ) -> Callable[..., Any]:
     """Check the learner's function's parameters, and wrap it so that its return values are checked.
 
-    Raises `Refused` if the parameters do not match those of `like`. The wrapper raises it if a
-    return value does not match the return type of `like`. `listen` receives the arguments and the
+    Raises `Refused` if the parameters do not match those of `like`. The wrapper raises `Refused` if
+    a return value does not match the return type of `like`. `listen` receives the arguments and the
     result of each call. Messages refer to the function as `name`.
     """
     wanted = signature(like)

@@ -151,7 +151,7 @@ def _work_and_exit(
     handlers.
     """
     status = _DONE
-    # Never destroy what this process had created before the fork. For example, the destructor of a
+    # Never destroy objects that were created before the fork. For example, the destructor of a
     # Pulsar producer would wait forever for threads that the copy does not have.
     gc.freeze()
     try:

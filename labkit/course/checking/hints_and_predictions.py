@@ -39,7 +39,7 @@ def predict(name: str, value: object) -> Note:
 
 
 def compare(name: str, truth: object) -> Note:
-    """Return the prediction next to the true value and, if the prediction is wrong, the reason."""
+    """Show the prediction next to the true value and, if it is wrong, explain why."""
     if name not in _predictions:
         return Note(f"Not predicted: {name}", (f"it is {truth!r}",))
     predicted = _predictions[name]

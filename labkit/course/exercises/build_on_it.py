@@ -49,7 +49,7 @@ _NO_LOSS = "The next active name node must find every acknowledged edit."
     ),
 )
 def take_over(learner: object) -> str:
-    """No acknowledged edit is lost, no matter at which step of the takeover a name node dies."""
+    """No acknowledged edit is lost, regardless of the takeover step at which a name node dies."""
     order = require_permutation(TAKE_OVER, learner)
     at = {step: number for number, step in enumerate(order)}
     broken = [rule for first, second, rule in _ORDER_RULES if at[first] > at[second]]
@@ -131,7 +131,7 @@ _COMMITS: tuple[Record, ...] = (
     cases=Cases(generated.records, newest, _offsets_rule_of),
 )
 def newest_offsets(learner: Newest) -> str:
-    """After a crash, each group continues from its newest offset."""
+    """After a crash, each group resumes from its newest offset."""
 
     def judged(records: list[Record]) -> dict[str, int]:
         answer = learner(records)

@@ -124,7 +124,9 @@ def _describe_race(case: Arguments) -> str:
     ),
 )
 def dropped(learner: Dropped) -> str:
-    """Deleted ledgers are dropped, and existing ones are kept no matter when they were created."""
+    """Deleted ledgers are dropped, and existing ledgers are kept regardless of when they were
+    created.
+    """
     moments = [(created, added) for created in range(3) for added in range(created, 3)]
     for created, added in moments[::-1]:
         race = LedgerRace(created, added)

@@ -78,8 +78,8 @@ _AUDIT_RULES = (
     ),
 )
 def lost_bookies(learner: Function) -> str:
-    """A missing bookie has until the end of the delay to return, unless another bookie is missing
-    too.
+    """A missing bookie has until the end of the delay to return, unless another bookie is also
+    missing.
     """
     trial = ClusterTrial(learner)
     rules = Rules(when_to_audit=trial)
@@ -339,7 +339,7 @@ _DEATHS = ("replication.started", "add.sent", "entry.copied", "ensemble.set", "r
     ),
 )
 def order(learner: object) -> str:
-    """The metadata and the marks are correct, no matter when a worker dies."""
+    """The metadata and the marks are correct regardless of when a worker dies."""
     steps = require_permutation(STEPS, learner)
     at = {step: number for number, step in enumerate(steps)}
     wrong = next((rule for a, b, rule in _ORDER_RULES if at[a] > at[b]), None)

@@ -217,7 +217,7 @@ def _arrival_words(case: Arguments) -> str:
     ),
 )
 def gaps(learner: Step) -> str:
-    """The count is correct, no matter how the stream is split or which entries are redelivered."""
+    """The count is correct however the stream is split, and whichever entries are redelivered."""
     for arrivals in STREAMS:
         _judge(learner, arrivals.entries, arrivals.missing, arrivals.rule)
     return f"Your function counted the missing entries of {len(STREAMS)} streams correctly."

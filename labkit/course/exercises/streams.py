@@ -146,8 +146,8 @@ ORDER = [
     needs_spark=True,
 )
 def order(learner: Job) -> str:
-    """A job finds exactly those messages that arrived right after a message of the same stream with
-    a greater id.
+    """A job finds exactly the messages that arrived right after a message of the same stream with a
+    greater id.
     """
     recorded = _recorded("Find every message that arrives right after one with a greater id.")
     return _run(learner, ORDER + recorded, _judge_order)

@@ -26,7 +26,7 @@ from labkit.worlds.sim.nodes.nodes import ClientNode
 
 
 def comes_before(a: MessageId, b: MessageId) -> bool | None:
-    """Return whether `a` was stored before `b`, or None if the ids do not show this."""
+    """Return whether `a` was stored before `b`, or None if the ids do not determine this."""
     if a.partition != b.partition:
         return None
     return (a.ledger_id, a.entry_id, a.batch_index) < (b.ledger_id, b.entry_id, b.batch_index)

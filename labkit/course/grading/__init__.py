@@ -31,13 +31,13 @@ that affects how the trial judges them.
     report       reports: a table, Parquet files, a page per student, a notebook for the class
     class_list   the students, their ids, and when they handed in
     gradebook    points per exercise and student, as CSV
-    class_page   the page about the class: totals, what was hard, and who passed what
+    class_page   the page about the class: totals, the hardest exercises, and who passed which
     blocked_answers  labkit's own answers, which a submission must not call
     variants     derives a lesson's parameters and the seed of its generated cases from a seed
     nbgrader_cells, handout   the notebooks that a teacher hands out
     arguments, command   `labkit grade` and `labkit handout`
 
-The steps of the workshop are the exception: their trials run in the sandbox, too (see `steps`).
+The steps of the workshop are the exception: their trials also run in the sandbox (see `steps`).
 
 A Spark job runs in the sandbox, in a Spark session of its own: it receives tables and returns rows
 or files. Only functions and the values listed in `values` can be sent through the pipe.

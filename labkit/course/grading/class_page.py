@@ -71,7 +71,7 @@ def _section(title: str, table: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Row]) -> str:
-    """Return a table with the row headers in the first column; numbers are right-aligned."""
+    """Return a table whose first column contains the row headers; numbers are right-aligned."""
     body = ""
     for first, *others in rows:
         cells = "".join(

@@ -115,7 +115,7 @@ def stored_rows(files: Files) -> list[Row]:
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder as a crash while writing these rows would leave it."""
+    """Return the folder as it would be after a crash while writing these rows."""
     with files.written_out() as folder:
         simulate_crash(folder, rows)
         return Files.read_from(folder)
@@ -142,7 +142,7 @@ class RemoteFolder:
         self._files = Files({})
 
     def store(self, learner: Callable[..., Any], rows: RemoteFrame, batch: int) -> None:
-        """Let the submission's function store the rows in addition to what it has stored before."""
+        """Let the submission's function store the rows in addition to the rows already stored."""
         files = learner(rows, batch, self._files)
         if not isinstance(files, Files):
             raise RaisedThereError("the process did not send the folder back", "")
@@ -163,7 +163,7 @@ class RemoteFolder:
 class RemoteSession:
     """A proxy for the Spark session of the submission's process.
 
-    `reader` starts a process that reads what the submission stored: see `RemoteFolder`.
+    `reader` starts a process that reads the submission's stored files: see `RemoteFolder`.
     """
 
     def __init__(self, reader: Callable[[], AbstractContextManager[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Reads what students saved and handed in: predictions, hints (`checking.record`), and answers to
+"""Reads the records that students handed in: predictions, hints (`checking.record`), and answers to
 the concept inventory (`inventory.sitting`).
 """
 

@@ -162,7 +162,7 @@ def _described(trees: list[ast.Module]) -> list[list[_Statement]]:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known about a notebook's names.
+    """Facts about a notebook's names.
 
     values: names of values that can be changed in place
     from_labkit: names of objects that labkit defines or returns
@@ -211,8 +211,8 @@ def _changed_in_place(nodes: Iterable[ast.AST], known: _Known) -> set[str]:
     or by passing them to a function.
 
     This assumes that functions of labkit and of Python itself do not change their arguments, and
-    that an object from labkit is changed only by methods with the names of those of Python's
-    collections. Otherwise, almost every cell of a lesson would be needed.
+    that an object from labkit is changed only by methods that have the same names as methods of
+    Python's collections. Otherwise, almost every cell of a lesson would be needed.
     """
     changed = set[str]()
     for node in nodes:

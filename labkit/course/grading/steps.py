@@ -120,7 +120,7 @@ def _problem_of(source: str) -> str:
         if isinstance(node, ast.Import):
             imported = [each.name for each in node.names]
         elif isinstance(node, ast.ImportFrom):
-            # A submodule can be imported as a name, too.
+            # A submodule can also be imported as a name.
             imported = [node.module or "."]
         for name in imported:
             if not any(f"{name}.".startswith(f"{allowed}.") for allowed in ALLOWED_IMPORTS):

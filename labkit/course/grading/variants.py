@@ -1,8 +1,8 @@
 """Variants: different numbers, names and faults for each student, at the same level of difficulty.
 
 A variant is a seed. It selects the lesson's parameters from the choices below, whose ranges are
-narrower than what a lesson allows, and it seeds the generated cases. Both are set in a cell after
-the lesson's own parameters, where papermill would insert them, so each notebook records its own
+narrower than the lesson's own, and it seeds the generated cases. Both are set in a cell after the
+lesson's own parameters, where papermill would insert them, so each notebook records its own
 variant. A student can edit that cell to get another variant; `results.parquet` records the graded
 variant.
 """

@@ -3,7 +3,7 @@
 difficulty      the proportion of correct answers, before and after the course
 gain            Hake's normalised gain: the gain as a share of the largest possible gain
 discrimination  the correlation between this answer and the number of the other right answers:
-                below about 0.2, the question does not separate those who know more from the others
+                below about 0.2, the question does not distinguish between strong and weak students
 belief          the most frequent wrong answer, after the course if anybody answered then
 """
 

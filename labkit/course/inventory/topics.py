@@ -49,7 +49,7 @@ def newer(random: Random) -> Item:
         in_a_cluster(partial(_last_of_each, counts=counts, order=order)) for order in (1, -1)
     )
     smaller, larger = sorted(first)
-    # The messages have the same IDs, no matter which one was sent first.
+    # The messages have the same IDs, regardless of which one was sent first.
     unknown = "The IDs do not say."
     return Item(
         f"A topic has two partitions. One message has the ID {larger}, another one has the ID"
@@ -64,7 +64,7 @@ def newer(random: Random) -> Item:
 
 
 async def _last_of_each(node: ClientNode, counts: list[int], order: int) -> set[str]:
-    """Fill one partition after the other, and return the ID of the last message in each."""
+    """Fill the partitions one after the other, and return the ID of the last message in each."""
     topic = await Topic.create(node.client, "orders", partitions=2)
     producer = topic.producer()
     ids = set()

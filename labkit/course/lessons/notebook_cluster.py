@@ -11,7 +11,7 @@ _started: "LocalCluster | None" = None
 
 
 async def start(cluster: "LocalCluster") -> "LocalCluster":
-    """Stop the cluster that this kernel started earlier, if any, and start a new one.
+    """Stop any cluster that this kernel started earlier, and start a new one.
 
     Raises the same errors as `LocalCluster.start`.
     """

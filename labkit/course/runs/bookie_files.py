@@ -120,7 +120,7 @@ def flush_two_ledgers(entry_log_per_ledger: bool) -> OneBookie:
 
 
 def entry_log_syncs(bookie: OneBookie) -> int:
-    """Return how often the bookie has synced an entry log."""
+    """Return how many times the bookie has synced an entry log."""
     operations = bookie.machine.ledgers[0].controller.operations
     return sum(each.kind == "sync" and each.path.endswith(".log") for each in operations)
 
@@ -185,7 +185,7 @@ def add_and_flush(bookie: OneBookie, ledger_id: int) -> XRay:
 def read_with_changed_byte(bookie: OneBookie, ledger_id: int, at: int) -> bytes | Exception:
     """Change byte `at` of the first entry in the entry log, restart the bookie and read the entry.
 
-    Return what the bookie returns, or its error; then restore the byte.
+    Return the bookie's result or error, and restore the byte.
     """
     log = bookie.machine.ledgers[0].open(f"current/{log_name(0)}")
     at += LOG_HEADER.size + LENGTH_SIZE

@@ -100,7 +100,7 @@ def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
 
 
 def first_loss(storms: Iterable[Scenario], variant: str) -> Finding | None:
-    """Run the storms in order until one loses a confirmed entry, and return what was found."""
+    """Run the storms in order until one loses a confirmed entry, and return the finding."""
     durable = [AcknowledgedIsDurable]
     found = search(storms, variant=variant, checks=durable, jobs=1, on_progress=lambda *_: None)
     return found.first

@@ -123,7 +123,7 @@ class LiveFlights:
         return {"missing": len(missing), "duplicates": len(ids) - len(set(ids)), "rows": len(ids)}
 
     def offsets_and_last_messages(self, checkpoint: Path) -> dict[str, str]:
-        """Describe, for each partition, the newest offset and the id of the last message."""
+        """Describe each partition's newest offset and the id of its last message."""
         return {
             partition: f"offset {offset}, last message {last}"
             for partition, (offset, last) in self._ends(checkpoint).items()

@@ -70,7 +70,7 @@ class OneBookie:
         self._waiting.append(_position(ledger_id, mark))
 
     def commit(self) -> None:
-        """Write and sync the journal once for everything added since the last commit."""
+        """Write all records added since the last commit to the journal, and sync it once."""
         self.store.commit()
         group, self._waiting = self._waiting, []
         for position in group:

@@ -135,7 +135,7 @@ def _crash_map(link: CrashMapLink) -> CrashMapView:
     return view
 
 
-# The views. A link may come from a stranger, so check that whatever it selects exists in the run.
+# The views. A link may come from a stranger, so check that everything it selects exists in the run.
 
 
 def _within(link: RunLink, trace: Trace) -> RunLink:

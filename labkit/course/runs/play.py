@@ -20,7 +20,7 @@ class Play(PlayView):
 
     Click a message to deliver it, lose it or copy it, or cut a bookie's power. Each move runs the
     real code again. When no message is left, all bookies lose power once, and every entry is read
-    back. `labkit.run(view.scenario)` repeats what you have played.
+    back. `labkit.run(view.scenario)` repeats your play.
 
     metadata: whether you also deliver the messages to and from the metadata server; otherwise, they
         are delivered automatically.
@@ -40,9 +40,8 @@ class Play(PlayView):
         return self.played.scenario
 
     def recorded(self) -> str:
-        """Return what you have played as Python code: a scenario whose run has the same digest.
-        After the last move, the run continues to its end, and always delivers the oldest message
-        next.
+        """Return your play as Python code: a scenario whose run has the same digest. After the last
+        move, the run continues to its end, and always delivers the oldest message next.
         """
         broken = "; ".join(failure_of(each.name) for each in self.played.broken)
         moves = counted(len(self.played.moves), "move")

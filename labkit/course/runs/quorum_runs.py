@@ -25,7 +25,7 @@ def sent_to(trace: Trace) -> dict[int, list[str]]:
 
 
 def failures_survived(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
-    """Return how many bookies can fail, no matter which, without endangering a confirmed entry."""
+    """Return how many bookies, whichever they are, can fail without losing a confirmed entry."""
     sizes = ensemble_size, write_quorum, ack_quorum
     indices = set(range(ensemble_size))
     return max(

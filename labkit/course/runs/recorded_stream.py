@@ -1,6 +1,6 @@
-"""The recorded run of lesson 12, and what its messages and its trace show.
+"""The recorded run of lesson 12, and functions that analyse its messages and its trace.
 
-The functions return what a cell shows, or the true value for a prediction. The Spark jobs that a
+The functions return the output of a cell, or the true value for a prediction. The Spark jobs that a
 learner should read are in `labkit.views.spark`.
 """
 
@@ -239,7 +239,7 @@ def violations_in_pandas(messages: pd.DataFrame) -> int:
 
 
 def timed(count_violations: Callable[[], int]) -> str:
-    """Return the number of violations, and how long it took to count them."""
+    """Return the number of violations, and the time taken to count them."""
     start = time.perf_counter()
     count = count_violations()
     return f"{count} violations in {time.perf_counter() - start:.2f} s"

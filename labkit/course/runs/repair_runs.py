@@ -1,4 +1,4 @@
-"""The runs of lesson 09, in which copies are lost and repaired, and what they show."""
+"""Runs of lesson 09, in which copies are lost and repaired, and functions that summarize them."""
 
 from collections.abc import Iterator
 

@@ -52,7 +52,7 @@ def lineage_of_order(chosen: int, batch_size: int, entries_per_ledger: int) -> L
         producer = topic.producer("shop", batching=Batching(max_messages=batch_size))
         count = 2 * (batch_size * entries_per_ledger + 2)
         ids = await asyncio.gather(*(producer.send(b"order %d" % n) for n in range(count)))
-        await asyncio.sleep(1)  # Let the bookies flush.
+        await asyncio.sleep(1)  # Give the bookies time to flush.
         return await lineage_of(node, ids[chosen])
 
     return in_a_cluster(send, bookies=5)

@@ -12,9 +12,9 @@
 `begin` or the first `check` copies the skeleton into the learner's folder unless the file exists.
 Learners write their code in the file, or in cells of lessons 02 to 04, whose `check` saves it in
 the file. After each step, the parts written so far run inside labkit, which uses its own parts for
-the later steps. The learner's parts are tested with every crash of a bookie's disk, with every
-order of a few messages, with hundreds of seeds of the simulated cluster and, in the last step, in
-processes of a live cluster. If a step is rejected, the learner can step through the failed run.
+the later steps. The learner's parts are tested with a crash before every disk operation, with every
+order of a few messages, with hundreds of seeds in the simulated cluster and, in the last step, as
+processes in a live cluster. If a step is rejected, the learner can step through the failed run.
 
 Notebooks 02 to 04 and 16 teach the first track, and notebooks 06 to 08 and 17 teach the second. The
 second track extends the same classes step by step, so learners write its code in the file rather

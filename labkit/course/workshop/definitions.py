@@ -1,10 +1,10 @@
-"""Copies what a notebook cell defines into the learner's file.
+"""Copies the definitions in a notebook cell into the learner's file.
 
 In lessons 02 to 04, a learner writes a part of the bookie in a cell. `save` copies the cell's
-functions, classes, constants and imports into the file, in place of those with the same names, so
-that the file grows from lesson to lesson. Nothing that the learner has written is lost: `save` does
-not copy definitions that have no code, and it backs up the file before replacing any code that it
-did not write itself.
+functions, classes, constants and imports into the file, replacing any with the same names, so that
+the file grows from lesson to lesson. Nothing that the learner has written is lost: `save` does not
+copy definitions that have no code, and it backs up the file before replacing any code that it did
+not write itself.
 """
 
 import ast
@@ -95,7 +95,7 @@ def save(file: Path, parts: Sequence[Any]) -> str:
 
 
 def _with_definitions(source: str, new: Sequence[Definition]) -> tuple[str, list[Definition]]:
-    """Return the source with the new definitions, and the definitions that they replace."""
+    """Return the source with the new definitions, and the definitions that they replaced."""
     replaced = []
     for definition in new:
         lines = source.splitlines()
@@ -110,7 +110,7 @@ def _with_definitions(source: str, new: Sequence[Definition]) -> tuple[str, list
 
 
 def _with_imports(source: str, imports: Sequence[str]) -> str:
-    """Return the source with the imports that it lacks, before its first import."""
+    """Return the source with the missing imports inserted before its first import."""
     missing = [each for each in imports if each not in source.splitlines()]
     nodes = [e for e in ast.parse(source).body if isinstance(e, ast.Import | ast.ImportFrom)]
     at = nodes[0].lineno - 1 if nodes else 0

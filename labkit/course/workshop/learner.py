@@ -38,7 +38,9 @@ class Learner:
         self.error: BaseException | None = None
 
     def part(self, name: str) -> Any:
-        """Return the object with this name in the file. Raises `Refused` if there is none."""
+        """Return the object that the file defines under this name. Raises `Refused` if there is
+        none.
+        """
         part = getattr(self.module, name, None)
         if part is None:
             raise Refused(
@@ -74,7 +76,7 @@ class Learner:
 
     @contextmanager
     def recording_errors(self, may_raise: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Keep the first exception that the learner's code raises; later calls raise it again.
+        """Record the first exception that the learner's code raises; later calls re-raise it.
 
         may_raise: exceptions that the part's contract allows.
         """

@@ -84,7 +84,7 @@ class LearnersPlay(Play):
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
-        """Let scenarios with the variant `LEARNERS_VARIANT` run the learner's code."""
+        """Make scenarios with the variant `LEARNERS_VARIANT` run the learner's code."""
         self._learner.error = None
         limit = instruction_limit(self._learner.module.__name__)
         with patch.dict(VARIANTS, {LEARNERS_VARIANT: self._variant}), limit:
@@ -101,7 +101,7 @@ class LearnersPlay(Play):
             self._show_error()
 
     def continued(self) -> Trace:
-        """Return the run continued to its end, but keep the error of the play so far."""
+        """Continue the run to its end, but keep the error of the play so far."""
         before, self._learner.error = self._learner.error, None
         try:
             continued: Trace = super().continued()

@@ -12,7 +12,7 @@ def run_live_trial(name: str, number: int, learner: Learner) -> Any:
 
     name, number: the track, and the step that the trial belongs to
 
-    Raises `Refused` if processes are not available; the message says what is needed.
+    Raises `Refused` if processes cannot be started; the message says what is needed.
     """
     try:
         trial = import_module(f"labkit.course.workshop.{name}.live_trial")

@@ -1,4 +1,4 @@
-"""Runs the learner's parts in the simulated cluster, with every order of a few messages and in
+"""Runs the learner's parts in the simulated cluster: in every order of a few messages, and in
 storms.
 
 `parts` contains fields of `labkit.worlds.sim.variants.variants.Variant`: a store or a client. If a

@@ -185,7 +185,8 @@ def broken_lines(found: Track, step: Step, path: Path, seeds: int = SEEDS) -> li
     quick = (step.first_test.run, *step.quick_trials)
     broken = set()
     for trial in (*quick, *step.slow_trials):
-        # Load the file again, because a learner keeps the first error of its parts.
+        # Load the file again, because the learner object keeps the first error that its parts
+        # raised.
         learner = load(path, seeds)
         learner.parts = step.parts
         try:
@@ -314,7 +315,7 @@ def _with_broken_line(step: Step, refused: Refused) -> str:
 
 
 def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
-    """Unless all seeds were run, return a note about the command that runs them."""
+    """Return a note about the command that runs all seeds, unless they have been run."""
     if not step.has_storms or seeds >= SEEDS:
         return []
     command = f"labkit workshop {found.name} {step.number}"

@@ -64,9 +64,7 @@ class ContractLine:
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """A named test on the way through a long step; the learner passes these tests one after
-    another.
-    """
+    """A named test of a part of a long step; the learner passes a step's milestones in order."""
 
     name: str
     trial: Trial

@@ -59,7 +59,7 @@ class Limits:
 
     @property
     def elapsed_s(self) -> float:
-        """Elapsed time after which one exercise is aborted, no matter how busy the machine is."""
+        """Elapsed time after which one exercise is aborted, however busy the machine is."""
         return MAX_SLOWDOWN * self.exercise_s
 
     @property

@@ -205,7 +205,7 @@ class SubmissionConnection:
         return processor_s_of(self._process.pid)
 
     def was_killed(self) -> bool:
-        """Return whether the process was killed, which the kernel does if memory runs out."""
+        """Return whether the process was killed, as the kernel does if memory runs out."""
         if self.is_responsive():
             return False
         with suppress(TimeoutExpired):

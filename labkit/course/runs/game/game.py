@@ -61,8 +61,8 @@ class Game(Play):
         return any(each.name == self.level.promise for each in self.played.broken)
 
     def broken_promises(self) -> Sequence[Verdict]:
-        """Return the verdict about the level's promise or, as long as that holds, about the first
-        broken promise. The game explains no other promises.
+        """Return the verdict on the level's promise if it is broken, or else on the first broken
+        promise. The game explains only one broken promise.
         """
         broken = sorted(self.played.broken, key=lambda each: each.name != self.level.promise)
         return broken[:1]

@@ -1,6 +1,6 @@
 """Finds par and proves it, by a breadth-first search of all plays, ordered by the number of moves.
 
-`levels` stores what this search has found, and a test repeats the search.
+`levels` stores the results of this search, and a test repeats the search.
 
 The states are those of `every_order`, and the real code runs only for reactions that are not known
 yet (`labkit.worlds.sim.explore.orders`). Here, however, every message in flight is tried in every

@@ -1,4 +1,4 @@
-"""A write-ahead log of file system edits, like the one that HDFS's name node keeps.
+"""A write-ahead log of file system edits, like the edit log of HDFS's name node.
 
 The directory names are kept in memory. An edit is acknowledged once it is in the log, so a name
 node that replays the log has every acknowledged edit. Two name nodes share the log, but only the

@@ -1,9 +1,8 @@
-"""An offset store records how far each consumer group has read, in the same way as Pulsar's
-cursors.
+"""An offset store: records how far each consumer group has read, as Pulsar's cursors do.
 
 Each commit is an entry. When a ledger is full, the store creates a new one that starts with the
-latest offset of every group, and deletes the old one. The store therefore stays small no matter how
-many commits it receives.
+latest offset of every group, and deletes the old one. The store therefore stays small however many
+commits it receives.
 """
 
 import json

@@ -5,7 +5,7 @@
     steps/         the eight steps
     contract       the contract of step 8, shared with the tests that start processes
     process        the learner's store as a process: `labkit bookie --store mybookie.py`
-    live_trial     tests of step 8: SIGKILL, a restart, and the files on disk
+    live_trial     tests step 8: SIGKILL, a restart, and the files on disk
     store          the learner's parts as labkit sees them, and a store built with them
     common_trials  crashes, message orders and storms, the same for every step
     trial_disks    disks for the trials of single parts: they record every access, or fail

@@ -23,11 +23,11 @@
     program_runs      runs that program in small simulated clusters
     process           the program as a process: `labkit client`
     running           controls such a process: its output, SIGSTOP, its exit
-    live_trial        tests step 7 in a live cluster: SIGKILL, a take-over, other readers
+    live_trial        tests step 7 in a live cluster: SIGKILL, a takeover, other readers
     solution          passes every step; only tests and the solutions notebook use it
 
-The learner's client does not see labkit's internals. All other nodes use labkit's own client,
-which reads back what the learner's client stored.
+The learner's client does not see labkit's internals. All other nodes use labkit's own client, which
+reads back the data stored by the learner's client.
 
 Read the modules in the order of this list.
 """

@@ -1,8 +1,8 @@
 """An adapter that runs the learner's client in place of labkit's.
 
 The simulated nodes in `nodes` use the learner's code to write, read and recover. All other nodes,
-including the epilogue, use labkit's own client, so a different client reads back and checks what
-the learner's client stored.
+including the epilogue, use labkit's own client, so the data stored by the learner's client is read
+back and checked by a different client.
 
 The trace records what the caller observes: an entry is confirmed when `add` returns its id, and
 LastAddConfirmed is known when `read_last_add_confirmed` returns it.

@@ -109,7 +109,7 @@ class Cluster:
     # Metadata
 
     async def read_metadata(self) -> tuple[LedgerMetadata, int]:
-        """Return the ledger's stored metadata and their version."""
+        """Return the ledger's stored metadata and its version."""
         metadata, version = await self._context.manager.read(self.ledger_id)
         self._record_segments(metadata)
         self.is_closed = metadata.state is LedgerState.CLOSED

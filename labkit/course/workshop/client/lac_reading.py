@@ -80,7 +80,7 @@ def _response(draw: Draw, errors: tuple[type[BKException], ...]) -> Response:
 class _Bookies(ScriptedCluster):
     """Bookies that respond when the test tells them to.
 
-    asked, was_read: the bookies that were asked in this call, and whether the metadata were read
+    asked, was_read: the bookies that were asked in this call, and whether the metadata was read
     """
 
     def __init__(self, metadata: LedgerMetadata) -> None:
@@ -90,7 +90,7 @@ class _Bookies(ScriptedCluster):
         self._responses: dict[str, asyncio.Future[Response]] = {}
 
     def begin(self, metadata: LedgerMetadata) -> None:
-        """Forget the last call's requests and responses."""
+        """Discard the requests and responses of the previous call."""
         self.metadata, self.version = metadata, self.version + 1
         self.asked, self.was_read, self._responses = set(), False, {}
 

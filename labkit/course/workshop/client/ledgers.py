@@ -1,7 +1,7 @@
 """Lets a learner's program create and open the ledgers of a cluster.
 
 Only step 7 needs this. The learner's code decides which bookies store a new ledger, what the
-ledger's metadata contain, and what happens afterwards.
+ledger's metadata contains, and what happens afterwards.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Ledgers:
         return await self._context.manager.new_ledger_id()
 
     async def create_metadata(self, ledger_id: int, metadata: LedgerMetadata) -> int:
-        """Store a new ledger's metadata and return their version.
+        """Store a new ledger's metadata and return its version.
 
         Raises `BKLedgerExistException` if the ledger already exists.
         """
@@ -44,7 +44,7 @@ class Ledgers:
         return version
 
     async def read_metadata(self, ledger_id: int) -> tuple[LedgerMetadata, int]:
-        """Return a ledger's stored metadata and their version.
+        """Return a ledger's stored metadata and its version.
 
         Raises `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist.
         """

@@ -59,7 +59,7 @@ def serves_a_cluster(learner: Learner) -> LiveResult:
     """Test the program in a live cluster, and measure how much processor time it uses.
 
     As a process, the program takes over a stopped writer's ledger, and survives the SIGKILL of a
-    bookie; labkit's client and shell then read everything that it confirmed.
+    bookie; labkit's client and shell then read every entry that it confirmed.
     """
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         try:

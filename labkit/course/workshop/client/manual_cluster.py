@@ -32,7 +32,7 @@ class ManualCluster(ScriptedCluster):
     """A cluster that holds back every add and every metadata access until the test releases it.
 
     acknowledged: the requests that were acknowledged
-    storing: the metadata that are being written now
+    storing: the metadata that is being written now
     conflicts: how often a write failed because another client had changed the metadata
     known_versions: the versions that the learner's code has read or written
     before_write: called with the metadata and the version that the learner's code wants to write
@@ -73,7 +73,7 @@ class ManualCluster(ScriptedCluster):
         return sent
 
     def take_stored(self) -> list[LedgerMetadata]:
-        """Return the metadata that the learner's code has stored since the last call."""
+        """Return all metadata that the learner's code has stored since the last call."""
         stored = self.changes[self._stored_count :]
         self._stored_count = len(self.changes)
         return stored

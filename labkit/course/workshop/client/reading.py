@@ -88,7 +88,7 @@ def _expected_entry(entry_id: int) -> Entry:
 
 def responses_determine_the_result(learner: Learner) -> str:
     """Check that a read returns the entry if any bookie of its write set returns it, and otherwise
-    raises an error that reflects what is known.
+    raises the error that describes what is known about the entry.
     """
     try_generated(_recipe, _COUNT, partial(_problem, learner), _shown)
     return f"Right for {_COUNT} generated reads."

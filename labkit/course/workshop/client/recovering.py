@@ -36,7 +36,7 @@ _PAYLOADS = (b"four", b"", b" seven\n", b"xy")
 
 
 class _Fails(Enum):
-    """The requests to a bookie that fail."""
+    """The requests that fail on a bookie."""
 
     NONE = "none"
     ALL = "all"

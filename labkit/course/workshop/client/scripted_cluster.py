@@ -68,7 +68,7 @@ class ScriptedCluster:
         self.metadata, self.version = metadata, self.version + _OTHERS_VERSIONS
 
     async def settle(self, patience_s: float = 0.01) -> None:
-        """Let the learner's code run until it waits, for at most this simulated time.
+        """Let the learner's code run until it waits, for at most `patience_s` (simulated time).
 
         Raises any exception that the code did not catch.
         """

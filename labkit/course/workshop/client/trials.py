@@ -1,4 +1,4 @@
-"""Code shared by the steps: runs that must succeed, reads that must fail, and costs."""
+"""Code shared by the steps: runs that must succeed, reads that must fail, and cost functions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -20,7 +20,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 @dataclass(frozen=True, slots=True)
 class _Add:
-    """A call of `add`, LastAddConfirmed at that moment, and the total size of the payloads."""
+    """A call of `add`, LastAddConfirmed at that time, and the total size of the payloads so far."""
 
     payload: bytes
     last_add_confirmed: int
@@ -237,7 +237,7 @@ class WriterRules:
         self.last_add_confirmed = new[-1]
 
     def _line_of_early(self, entry_id: int) -> str:
-        """Return the line that is broken because the entry was confirmed too early."""
+        """Return the line that was broken by confirming the entry too early."""
         names = [bookie for bookie, each in self._cluster.acknowledged if each == entry_id]
         if len(names) < self._metadata.ack_quorum:
             return contract.AFTER_QA

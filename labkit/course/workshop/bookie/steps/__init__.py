@@ -1,4 +1,4 @@
-"""The eight steps of the track: the description and the tests of each.
+"""The eight steps of the track, each with its description and its tests.
 
 journal_step     step 1: the journal; also shows how a step is tested
 records_step     step 2: reading the journal

@@ -221,7 +221,7 @@ _LOCATIONS = Cases(generated.log_and_offset, location_of, _LOCATION)
 
 
 def a_location_names_log_and_offset(learner: Learner) -> str:
-    """Check that `location_of` packs both numbers, so that a read finds the log and the offset."""
+    """Check that `location_of` packs the log id and the offset so that a read can find both."""
     wrong = _LOCATIONS.wrong(partial(learner.call, "location_of", int), "location_of")
     if wrong is not None:
         raise Refused(*wrong)

@@ -82,13 +82,13 @@ class IndexCase:
 
 @dataclass
 class _Content:
-    """What an index must contain."""
+    """The expected contents of an index."""
 
     header: IndexHeader
     locations: dict[int, int] = field(default_factory=dict)
 
     def apply(self, change: Change, index: LedgerIndex) -> None:
-        """Change this content and the index in the same way."""
+        """Apply the change to both this content and the index."""
         if change.what == SET:
             self.locations[change.entry_id] = change.location
             index.set_locations([change.entry_id], [change.location])
@@ -143,7 +143,7 @@ def _problem(learner: Learner, case: IndexCase) -> Problem | None:
 
 
 class _IndexOnDisk:
-    """The learner's index, its disk, and what it must contain.
+    """The learner's index, its disk, and its expected contents.
 
     durable_rule: the rule that the next flush breaks if its changes are not durable
     """
@@ -224,7 +224,7 @@ def _lost_data(disk: SimDisk) -> str:
 
 
 def truncated_slots_and_invalid_headers(learner: Learner) -> str:
-    """Check that a truncated slot counts as 0, and an invalid header is rejected."""
+    """Check that a truncated slot counts as 0, and that an invalid header is rejected."""
     disk, kind = SimDisk(), bound(LearnersIndex, learner)
     index = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     index.set_locations((0, 1), (1028, 2056))

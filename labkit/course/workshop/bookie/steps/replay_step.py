@@ -160,7 +160,7 @@ class ReplayCase:
 
 
 class _Applied:
-    """A bookie that records what a replay applies to it."""
+    """A bookie that records all changes that replay applies to it."""
 
     def __init__(self) -> None:
         self.effects: list[_Effect] = []

@@ -1,4 +1,4 @@
-"""The seven steps of the track: the description and the tests of each.
+"""The seven steps of the track, each with its description and its tests.
 
 append_step   step 1: write sets, quorums, the order of confirmations
 lac_step      step 2: LastAddConfirmed in entries, and reading it from enough bookies

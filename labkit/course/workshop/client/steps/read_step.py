@@ -1,6 +1,4 @@
-"""Step 3: read an entry, from another copy if the first one fails, and know what a response
-proves.
-"""
+"""Step 3: read an entry, falling back to other copies, and know what a response proves."""
 
 from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.contract import (
