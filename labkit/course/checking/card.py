@@ -99,8 +99,8 @@ class Card:
         return "\n".join(str(part) for part in parts if part is not None)
 
     def _ipython_display_(self) -> None:
-        """Display the card, and below it an interactive view if there is one, because views do not
-        work inside cards.
+        """Display the card and, below it, the interactive view if there is one: views do not work
+        inside cards.
         """
         view = self._view()
         if view is None:

@@ -135,7 +135,7 @@ def exercise(
 
     hints: three hints, from a nudge to almost the answer
     like: a function with the parameters and the annotated return type that the learner's function
-        must have; the trial then receives the learner's function with both checked
+        must have; labkit checks both
     cases: generated cases with which the function is tested after the trial
     needs_spark: whether the trial uses the Spark session of this process
     """
@@ -182,7 +182,8 @@ def with_type_checks(
     name: str,
     listen: Listener | None = None,
 ) -> Callable[..., Any]:
-    """Check the learner's function's parameters, and wrap it so that its return values are checked.
+    """Check the parameters of the learner's function, and wrap the function so that its return
+    values are checked.
 
     Raises `Refused` if the parameters do not match those of `like`. The wrapper raises `Refused` if
     a return value does not match the return type of `like`. `listen` receives the arguments and the

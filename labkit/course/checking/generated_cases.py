@@ -127,7 +127,7 @@ class _Shrinking(Generic[T]):
         self._steps_left = _SHRINK_STEPS
 
     def cut_off_end(self) -> None:
-        """Find a short beginning that still fails, by bisection."""
+        """Find a short prefix that still fails, by bisection."""
         passes = 0
         while len(self.best) - passes > 1:
             length = (passes + len(self.best)) // 2

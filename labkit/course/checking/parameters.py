@@ -1,7 +1,7 @@
 """parameters: check that a lesson's parameters are in range, even if papermill sets them.
 
 Papermill only warns about a parameter that a notebook does not have, and it accepts any value. A
-wrong value would make a lesson fail in a later cell or, worse, show something false. So the cell
+wrong value would make a lesson fail in a later cell or, worse, show a wrong result. So the cell
 after the parameters calls `parameters`.
 """
 

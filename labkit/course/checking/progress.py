@@ -1,8 +1,8 @@
-"""A line below the cell that shows how long a check has been running, from one second on.
+"""A line below the cell that shows how long a check has been running, after the first second.
 
-It is shown only in a notebook that is open in Jupyter. When a notebook is executed without a
-reader, for example in a build or by nbval, the line would make the outputs depend on the machine's
-speed.
+It is shown only in a notebook that is open in Jupyter. When a notebook is executed
+non-interactively, for example in a build or by nbval, the line would make the outputs depend on the
+machine's speed.
 """
 
 import os

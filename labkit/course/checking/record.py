@@ -43,9 +43,7 @@ class Switch(Checkbox):  # type: ignore[misc]
 
 
 def record() -> Switch:
-    """Return a switch with which the learner can turn the saving of predictions and hints on and
-    off.
-    """
+    """Return a switch that turns the saving of predictions and hints on or off."""
     return Switch()
 
 

@@ -1,6 +1,7 @@
 """The exception for a wrong answer.
 
-A process that runs a learner's client imports this module without the views that a card needs.
+This is a separate module, so that a process that runs a learner's client need not import the views
+that a card needs.
 """
 
 from typing import TYPE_CHECKING

@@ -73,7 +73,7 @@ def _packed_picture(case: Arguments, packed: bytes) -> XRay | None:
     ),
 )
 def pack(learner: Pack) -> str:
-    """With every digest type, a reader finds every field as the client packed it."""
+    """With every digest type, a reader reads every field as the client packed it."""
     with patch.object(script, "encode_entry", learner):
         crashes = must_survive(
             "After every crash, the bookie must find each entry by its ids.",
@@ -137,7 +137,7 @@ def lengths_of(payload_sizes: list[int]) -> list[int]:
     ),
 )
 def length(learner: Lengths) -> str:
-    """No matter which entry is the last one to survive, it contains the length of the ledger."""
+    """Whichever entry is the last to survive, it contains the length of the ledger."""
     runs = [[5], [5, 0], [5, 7], [0, 3, 3], [700, 1, 40, 0, 12]]
     for sizes in runs:
         lengths = learner(list(sizes))

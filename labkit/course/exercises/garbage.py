@@ -66,7 +66,9 @@ def ledgers_to_drop(list_stored: ListStored, ask_existing: AskExisting) -> list[
 def _drop_during_creation(
     learner: Dropped, stored: list[int], deleted: list[int], created: list[int]
 ) -> set[int]:
-    """Call the learner's function while a client creates ledgers between its two queries."""
+    """Call the learner's function while a client creates ledgers between the function's two
+    queries.
+    """
     query_count = 0
 
     def list_stored() -> list[int]:

@@ -1,6 +1,6 @@
 """Grading: judge students' answers to the exercises without trusting their code.
 
-Four processes take part. The names in this picture are used in the whole package:
+Four processes are involved. The names in this diagram are used throughout the package:
 
     main  ── starts one per submission ──>  judge  ── starts ──>  sandbox
                                               │ forks one            ^
@@ -24,7 +24,7 @@ that affects how the trial judges them.
     steps        grades `mybookie.py` and `myclient.py`: a result for each step
     grade        grades one submission: a result for each exercise
     processes    runs a judge for each submission
-    on_spark     the same, in Spark tasks
+    on_spark     the same, but in Spark tasks
     results      the result of an answer, as strings short enough for any report
     unfinished   results of an interrupted run
     records      predictions and hints that students saved and handed in

@@ -60,7 +60,7 @@ class RemoteRows:
         return DataFrame
 
     def select(self, *names: str) -> "RemoteRows":
-        """Return only these columns. Raises `Refused` if a column contains neither numbers nor
+        """Return only the given columns. Raises `Refused` if a column contains neither numbers nor
         strings.
         """
         for name in names:
@@ -79,7 +79,8 @@ class RemoteRows:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of a folder, in a form that can be sent: each file's contents by relative path.
+    """The files of a folder, in a form that can be sent: each file's contents, keyed by relative
+    path.
 
     Raises ValueError for a path outside the folder.
     """

@@ -132,7 +132,7 @@ class Gradebook:
 
     def outcome(self, student: str, exercise: str) -> str:
         """Return the outcome of an exercise. If the grader could not read a student's files, a
-        missing exercise is not graded, because the files may contain it.
+        missing exercise counts as not graded, because the files may contain it.
         """
         is_unread = self.without_exercises.get(student) == NOT_GRADED
         missing = NOT_GRADED if is_unread else NOT_HANDED_IN

@@ -59,7 +59,7 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
 
 
 def _noted(line: str) -> dict[str, Any] | None:
-    """Return the event on the line, {} if it is of a kind that is not counted, or None if it is
+    """Return the event on the line, {} if events of its kind are not counted, or None if it is
     invalid.
     """
     try:

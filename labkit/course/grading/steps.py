@@ -2,8 +2,8 @@
 
 The parts in such a file are objects that a simulation calls many thousands of times, so they cannot
 be called through a pipe. Instead, labkit's trials run in the sandbox, in the same process as the
-file, and the verdict comes from there. A student could therefore manipulate the verdict. To keep
-shortcuts out, a file may import only `ALLOWED_IMPORTS`, which contain no answers and no trials.
+file, and the sandbox returns the verdict. A student could therefore manipulate the verdict. To
+prevent this, a file may import only `ALLOWED_IMPORTS`, which contain no answers and no trials.
 
 The sandbox allows no new processes, so the last step of a track is not graded. Each step is tested
 with labkit's own parts for the other steps, so that a mistake costs only the points of its step.

@@ -97,7 +97,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
 
 
 def _compact(long_import: re.Match[str]) -> str:
-    """Fill the lines of an import that has one name per line, so that the picture moves up."""
+    """Put the names of an import on as few lines as possible, so that the picture moves up."""
     start, names = long_import.groups()
     filled = textwrap.fill(
         " ".join(names.split()), 100, initial_indent="    ", subsequent_indent="    "

@@ -27,7 +27,7 @@ of items for a dictionary.
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The explanations for a prediction's wrong values.
+    """Explanations of the wrong values of one prediction.
 
     look: the explanation for any other wrong value, which says where the learner can see the answer
     likely: the likely wrong values, or a function that returns them for the lesson's parameters

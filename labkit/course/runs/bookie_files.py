@@ -32,7 +32,7 @@ def journal_bytes(bookie: OneBookie, start: int = 0) -> Piece:
 
 
 def journal_fields(bookie: OneBookie, *names: str) -> str:
-    """Return a line for each field with one of these names in the first journal file."""
+    """Return a line for each field of the first journal file that has one of the given names."""
     return "\n".join(
         f"{span.offset:>6}  {span.name:<14}{span.value:>6}  {span.meaning}"
         for span in journal_spans(bookie.machine.journals[0], 1)

@@ -1,7 +1,7 @@
 """Code shared by cluster trials: runs the learner's code inside the simulated cluster.
 
     trial = ClusterTrial(learner)
-    with replacing(striping.write_set, trial):      replace labkit's function by the learner's
+    with replacing(striping.write_set, trial):      replace labkit's function with the learner's
         trace = trial.run(scenario)
     trace = trial.run(scenario, client=...)           use the learner's classes, as a variant
 
@@ -41,7 +41,9 @@ _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
 
 class ClusterTrial:
-    """Calls the learner's function. After its first exception, every call raises that exception."""
+    """Calls the learner's function. Once the function has raised an exception, every later call
+    re-raises it.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -103,7 +105,7 @@ def client_with(**classes: type) -> type[BookKeeper]:
 
 @contextmanager
 def replacing(function: Callable[..., Any], trial: ClusterTrial) -> Iterator[None]:
-    """Replace the function by the trial wherever labkit's clients and topics use it."""
+    """Replace the function with the trial wherever labkit's clients and topics use it."""
     name = function.__name__
     with ExitStack() as stack:
         for module_name, module in sorted(sys.modules.items()):

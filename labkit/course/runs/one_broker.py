@@ -42,7 +42,8 @@ def first_and_last(message_ids: Sequence[Any]) -> tuple[int, int]:
 
 
 class OneBroker:
-    """The cluster's broker. `client` is Pulsar's client, and `admin` does what `pulsar-admin` does.
+    """The cluster's broker. `client` is Pulsar's client, and `admin` sends requests as
+    `pulsar-admin` does.
 
     All methods that send or receive raise Pulsar's exceptions.
     """

@@ -11,8 +11,8 @@ from labkit.worlds.sim.workload.steps import Recover, Write
 
 
 def rejected_adds() -> list[str]:
-    """Return which adds a bookie rejects: A and B before a fence, C and D after it. Recovery sends
-    B and D.
+    """Return which adds a bookie rejects: A and B arrive before a fence, C and D after it. Recovery
+    sends B and D.
     """
     bookie = OneBookie()
     rejected = []

@@ -38,7 +38,7 @@ def bookie_lost(lost: str, delay_s: int, entry_count: int) -> Scenario:
 
 
 def worker_dies(delay_s: int, verified_percent: int = 0) -> Scenario:
-    """A worker dies after its last copy and starts again, while a bookie that it needs is slow."""
+    """A worker dies after its last copy and restarts while a bookie that it needs is slow."""
     faults = (
         Crash("b1", when=At(1000)),
         Delay("b2", "*", 50, when=At(2000)),
@@ -127,7 +127,7 @@ def reads_before_first_copy(trace: Trace, ledger_id: int) -> list[str]:
 
 
 def repair_of(trace: Trace, ledger_id: int, *kinds: str) -> str:
-    """Describe each event of these kinds since the first mark in a sentence that gives its time."""
+    """Describe each event of these kinds since the first mark in a sentence with its time."""
     start = next(_marks(trace)).seq
     return "\n".join(
         f"{event.time_us / 1e6:7.3f} s  {describe(event)}"

@@ -59,8 +59,8 @@ TRIMS = (
 
 @dataclass(frozen=True, slots=True)
 class TrimmedTopic:
-    """A topic's chain before trimming, the ledgers that labkit would delete, and those that were
-    deleted.
+    """A topic's chain before trimming, the ledgers that labkit would delete, and the ledgers that
+    were deleted.
     """
 
     trim: Trim

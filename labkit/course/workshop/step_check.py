@@ -239,7 +239,7 @@ def title_of(found: Track, step: Step) -> str:
 
 def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
     """Return the parts of this step, and those of the earlier steps that the learner has started.
-    For the others, add the functions that later parts call.
+    For the other steps, add the functions that later parts call.
     """
     parts: tuple[str, ...] = step.parts
     for earlier in found.steps:

@@ -38,7 +38,7 @@ class FirstTest:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a part, which is counted rather than timed if possible, and the limit.
+    """The cost of a part, which is counted rather than timed if possible, and its limit.
 
     The limit is relative to labkit's cost.
 

@@ -14,8 +14,8 @@ from labkit.system.storage.store import LedgerStore
 
 
 def working_parts(found: Track, learner: Learner) -> tuple[str, ...]:
-    """Return the parts of each step whose first test passes. For the others, add the functions that
-    later parts call.
+    """Return the parts of each step whose first test passes. For the other steps, add the functions
+    that later parts call.
     """
     parts = dict[str, None]()
     for step in found.steps:

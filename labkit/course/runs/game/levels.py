@@ -1,4 +1,4 @@
-"""The rules and the levels of the game, from two moves to thirteen."""
+"""The rules and the levels of the game, which take between two and thirteen moves."""
 
 from dataclasses import KW_ONLY, dataclass, replace
 
@@ -47,7 +47,7 @@ class Level:
     losses      the number of messages that the player can lose
     solution    a shortest play, as moves
     states      how many states of the correct protocol `every_order` tried
-    tried       how many states `par` tried in search of a shorter play
+    tried       how many states `par` searched for a shorter play
     explanation what the bug is, and how the correct protocol avoids it; shown after a win
     """
 

@@ -33,7 +33,7 @@ class ManualCluster(ScriptedCluster):
 
     acknowledged: the requests that were acknowledged
     storing: the metadata that is being written now
-    conflicts: how often a write failed because another client had changed the metadata
+    conflicts: how many writes failed because another client had changed the metadata
     known_versions: the versions that the learner's code has read or written
     before_write: called with the metadata and the version that the learner's code wants to write
     """
@@ -128,7 +128,7 @@ class ManualCluster(ScriptedCluster):
         return await super().read_metadata()
 
     async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
-        await asyncio.sleep(0.001)  # Adds that are confirmed by now return before the write.
+        await asyncio.sleep(0.001)  # Let adds that are already confirmed return first.
         self.before_write(metadata, version)
         self.storing = metadata
         try:

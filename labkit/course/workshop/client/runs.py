@@ -28,7 +28,7 @@ def write(entries: int, sizes: tuple[int, int, int] = (3, 3, 2), **fields: float
 
 
 def quiet(*steps: Step, bookies: int = 3, faults: tuple[Fault, ...] = ()) -> Scenario:
-    """Return a scenario with only these faults, and without a power cut at the end."""
+    """Return a scenario with only the given faults, and without a power cut at the end."""
     return Scenario(Cluster(bookies), steps, faults, ends_in_power_cut=False, limit_s=20.0)
 
 
