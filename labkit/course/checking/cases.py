@@ -160,11 +160,11 @@ class WrongCalls:
             self._first[rule] = earlier or cases.shown(self._name, arguments, answer)
 
     def breaking(self, rule: str) -> tuple[str, WrongAnswer] | None:
-        """Return this rule and the first call that broke it.
+        """Return the given rule and the first call that broke it.
 
-        If no call broke this rule, return the most recently broken rule and the first call that
-        broke it, because the run on the card ends with that rule. Rules in `preferred_rules` take
-        precedence.
+        If no call broke the given rule, return the most recently broken rule and the first call
+        that broke it, because the run on the card ends with that rule. Rules in `preferred_rules`
+        take precedence.
         """
         if rule in self._first:
             return rule, self._first[rule]

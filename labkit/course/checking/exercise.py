@@ -72,7 +72,9 @@ class Exercise:
         return self if self.cases is None else replace(self, cases=replace(self.cases, seed=seed))
 
     def run(self, learner: Any) -> str:
-        """Test the learner's object and return what was tested. Raises `Refused`."""
+        """Test the learner's object and return a sentence that says what was tested. Raises
+        `Refused`.
+        """
         if self.cases is None or self.like is None:
             return self.trial(self.with_type_checks(learner))
         if self.cases.run_first:

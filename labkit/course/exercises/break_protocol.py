@@ -42,7 +42,7 @@ _DECISIONS = '"delay w>b0 1" or "lose w>b0 1"'
 
 @dataclass(frozen=True, slots=True)
 class UnbrokenRun:
-    """A run in which no promise was broken, and an explanation of what the run shows."""
+    """A run that broke no promise, and an explanation of what the run shows."""
 
     trace: Trace
     message: str

@@ -125,7 +125,7 @@ class _Judge:
             self._end(NOT_GRADED, f"Grading this submission took more than {most}.")
 
     def _end(self, outcome: str, why: str) -> None:
-        """Report `why` for each exercise without a result, or once if there are none.
+        """Report `why` for each exercise without a result, or else for the whole submission.
 
         If several notebooks contain an exercise, the best of its results counts.
         """

@@ -71,7 +71,7 @@ def submissions_of(paths: list[Path]) -> list[Submission]:
 
 
 def handed_in_at(submission: Submission) -> datetime:
-    """Return the time at which an answer was last changed, or 1970 if there are no answers."""
+    """Return the latest modification time of the answers, or 1970 if there are none."""
     changed_s = [each.lstat().st_mtime for each in submission.answers if os.path.lexists(each)]
     return datetime.fromtimestamp(max(changed_s, default=0), UTC)
 

@@ -92,7 +92,7 @@ def lines_of(cell: NotebookNode) -> float:
 
 
 def _lines_of_text(source: str) -> float:
-    """Count one line for each folded answer."""
+    """Estimate the number of lines; a folded answer counts as one line."""
     folded = re.sub(r"(?s)</summary>.*?</details>", "", source)
     headings = len(re.findall(r"(?m)^#+ ", folded))
     rows = len(re.findall(r"(?m)^\|", folded))

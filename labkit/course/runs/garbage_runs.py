@@ -56,8 +56,8 @@ def garbage_bytes(bookie: OneBookie, existing: Collection[int]) -> int:
 
 
 def collect_garbage(bookie: OneBookie, existing: Collection[int]) -> list[str]:
-    """Drop the deleted ledgers, delete all logs that no longer have entries, and return their
-    names.
+    """Drop the deleted ledgers, delete all logs that no longer have entries, and return the names
+    of these logs.
     """
     store = bookie.store
     empty = store.garbage.collect(deleted_ledgers(store.ledger_ids(), existing))

@@ -114,7 +114,7 @@ class OneBookie:
         self._start()
 
     def places(self, ledger_id: int, entry_id: int, payload_size: int = 20) -> tuple[Piece, ...]:
-        """Return where the entry's bytes are stored now, for the byte X-ray."""
+        """Return where the entry's bytes are currently stored, for the byte X-ray."""
         after = self.machine.after_crash(lost)
         return locate_entry(
             self.machine.journals[0],

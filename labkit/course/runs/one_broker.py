@@ -182,7 +182,7 @@ class OneBroker:
 
 
 def receive_all(consumer: Any) -> list[Any]:
-    """Return all messages received until none has arrived for two seconds."""
+    """Receive messages until none has arrived for two seconds, and return all of them."""
     found = []
     try:
         while True:

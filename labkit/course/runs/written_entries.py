@@ -13,7 +13,7 @@ class WrittenEntry:
 
     last_add_confirmed: the writer's LastAddConfirmed when it pushed the entry, which the entry
         carries
-    push_count: how often the id was assigned
+    push_count: how many times the id was assigned
     acked_ms: when each acknowledgement arrived
     confirmed_ms: when the entry was confirmed to the caller, or None
     """

@@ -24,8 +24,8 @@ def responses(draw: Draw) -> tuple[frozenset[int], int, int, int]:
 
 
 def denials(draw: Draw) -> tuple[int, int, int, int]:
-    """How many bookies of a write set denied having an entry, how many did not respond, and Qw and
-    Qa.
+    """The number of bookies in a write set that denied having an entry, the number that did not
+    respond, and Qw and Qa.
     """
     write_quorum = draw.number(1, 12)
     ack_quorum, denied = draw.number(1, write_quorum), draw.number(0, write_quorum)

@@ -38,7 +38,7 @@ RULES = "\n\n".join(
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level.
+    """A level of the game.
 
     scenario    with the correct protocol
     variant     the bug

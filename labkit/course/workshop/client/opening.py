@@ -64,7 +64,7 @@ class _Ledgers:
 
 
 def ledgers_are_created(learner: Learner) -> str:
-    """Check the metadata of new ledgers, and that their writers use them."""
+    """Check the metadata of new ledgers, and that the writers use this metadata."""
     try_generated(_new_ledger, _COUNT, partial(_creation_problem, learner), _shown)
     return f"Right for {_COUNT} generated new ledgers."
 

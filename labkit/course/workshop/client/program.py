@@ -41,8 +41,8 @@ class Program:
         created: Callable[[int], None],
         confirmed: Callable[[int], None],
     ) -> int:
-        """Create a ledger, add the payloads, and close it; return the maximum number of adds in
-        flight.
+        """Create a ledger, add the payloads, and close the ledger; return the maximum number of
+        adds in flight.
 
         Calls `created` with the ledger's id, and `confirmed` with the id of each entry once it is
         confirmed.

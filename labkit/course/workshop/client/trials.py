@@ -114,7 +114,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
 def count_of(
     scenario: Scenario, nodes: Nodes, *kinds: str, per: int = 1, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """Return a function that counts these nodes' events of these kinds, divided by `per`."""
+    """Return a function that counts the given nodes' events of these kinds, divided by `per`."""
 
     def measure(learner: Learner | None) -> float:
         trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
