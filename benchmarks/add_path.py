@@ -98,7 +98,7 @@ def _against(
 
 
 def _quickest(over: Sequence[float], under: Sequence[float]) -> str:
-    """Return the ratio of the fastest repeats, which other programs have slowed down least."""
+    """Return the ratio of the fastest repeats, which were slowed down least by other programs."""
     return f"quickest repeat of each: {min(over) / min(under):.2f}"
 
 
@@ -153,8 +153,8 @@ def cpu_us_of_an_add(folder: Path, client_count: int) -> float:
 async def _serve(
     folder: Path, groups: Groups, recorder: Recorder, client_count: int = 1
 ) -> tuple[float, float]:
-    """Return the elapsed time and the processor time in seconds, excluding the time that it takes
-    to open and close the store.
+    """Return the elapsed time and the processor time in seconds, excluding the time spent opening
+    and closing the store.
 
     `client_count` connections take turns sending.
     """

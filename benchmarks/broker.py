@@ -41,7 +41,7 @@ _STORED, _MEMORY = "stored", "memory"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The settings of the producer, and the goal for the throughput ratio of the two brokers."""
+    """The producer's settings, with the goal for the throughput ratio of the two brokers."""
 
     name: str
     size_bytes: int

@@ -16,7 +16,7 @@ _SCALE = _WIDTH - _LEFT - _RIGHT
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A row of the chart: the results of all repeats, for each of the systems.
+    """A row of the chart: the results of all repeats, for each system.
 
     Higher is better for rates, and lower for times.
     """

@@ -71,8 +71,7 @@ def main() -> None:
 
 
 def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], Measured]]]:
-    """Yield the name of each point and a function that measures it; the shortest measurements come
-    first.
+    """Yield the name of each point with a function that measures it, shortest measurements first.
     """
     for count in _SIMULATED_BOOKIES[:most]:
         yield f"{count} simulated bookies", partial(_simulated, count)
@@ -98,8 +97,8 @@ def _ledgers(folder: Path, count: int, with_one: dict[str, float]) -> Iterator[F
     """Measure the cost per entry, including a share of the cost of its ledger, and the cost per
     ledger.
 
-    The cost of the ledgers is the additional cost, compared to storing the same entries in a single
-    ledger. The first point measures a single ledger, and stores its costs in `with_one`.
+    The cost of the ledgers is the extra cost compared to storing the same entries in a single
+    ledger. The first point measures a single ledger and stores its costs in `with_one`.
     """
     entries, where = max(20_000, count), {"ledgers": count}
     for name, (value, unit) in _costs(folder, Shape(count, entries, payload_size=100)).items():

@@ -1,8 +1,8 @@
 """Measurement and reporting functions that all benchmarks share.
 
 Absolute speed depends on the machine and its other load, but the ratio of two consecutive runs
-hardly does. The systems to compare therefore take turns, several times. A figure is the median of
-the ratios, and is reported together with the smallest and the largest ratio.
+hardly varies. Therefore, the systems being compared take turns several times. A figure is the
+median of the ratios, and is reported together with the smallest and the largest ratio.
 """
 
 import gc
@@ -85,7 +85,9 @@ class Machine:
 def in_turn(
     runs: Mapping[str, Callable[[], float]], repeat_count: int
 ) -> dict[str, tuple[float, ...]]:
-    """Run all functions in turn, `repeat_count` times; return the seconds that each run took."""
+    """Run all functions one after another, `repeat_count` times; return how many seconds each run
+    took.
+    """
     rounds = []
     for _ in range(repeat_count):
         seconds = {}

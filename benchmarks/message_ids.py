@@ -64,13 +64,13 @@ def write_messages(
     streams = [_stream(rng, partition, count) for partition, count in enumerate(counts)]
     lengths = [len(stream) for stream in streams]
     turns = rng.permutation(np.repeat(np.arange(PARTITIONS, dtype=np.int8), lengths))
-    # The n-th message that arrives from a stream is the n-th message in that stream.
+    # Interleave the streams without reordering the messages within a stream.
     seq = np.argsort(turns, kind="stable")
     ids = np.empty((len(turns), len(PARTS)), dtype=np.int32)
     ids[seq] = np.concatenate(streams)
     schema = pa.schema({"seq": pa.int32(), "topic": pa.string(), "message_id": pa.string()})
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        # Tens of millions of ids would take several times as much memory as text.
+        # As Python strings, tens of millions of ids would take several times as much memory.
         for start in range(0, len(ids), _ROW_GROUP):
             rows = ids[start : start + _ROW_GROUP]
             text = [pc.cast(pa.array(column), pa.string()) for column in rows.T]

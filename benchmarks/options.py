@@ -6,10 +6,11 @@ import argparse
 def benchmark_parser(
     docstring: str, *, quick: str, minutes: float | None = None, what: str = "points"
 ) -> argparse.ArgumentParser:
-    """Return a parser with the option `--quick`, and `--minutes` if `minutes` is its default.
+    """Return a parser with the option `--quick`, and with `--minutes` if `minutes` sets its
+    default.
 
     quick: how a quick run differs; its results are printed but not stored.
-    what: the units of work that are no longer started after N minutes.
+    what: the units of work, none of which are started after N minutes.
     """
     parser = argparse.ArgumentParser(description=docstring.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{quick}, only printed")

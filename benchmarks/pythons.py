@@ -101,7 +101,7 @@ def _measure() -> tuple[float, ...]:
 
 
 def _two_of_one(work: Callable[[int], float]) -> float:
-    """Return how much work two threads do in the time that one thread needs."""
+    """Return the throughput of two threads relative to that of one thread."""
     work(0)  # The first call includes one-time costs.
     began = time.perf_counter()
     work(0)

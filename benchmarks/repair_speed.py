@@ -62,8 +62,8 @@ async def _write(client: BookKeeper, count: int) -> float:
 
 
 async def _until_repaired(client: BookKeeper, lost: str) -> float:
-    """Return how many seconds pass from the first mark until no ledger is marked or refers to
-    `lost` any longer.
+    """Return how many seconds pass from the first mark until no ledger is marked and none refers to
+    `lost`.
     """
     manager = LedgerUnderreplicationManager(client.store, "benchmark", lambda _: 0, lambda: 0)
     while not await manager.ledgers():  # noqa: ASYNC110 - another process marks them

@@ -294,9 +294,8 @@ def _picture(axis: str) -> str:
 
 
 def _growth_figures(runs: Sequence[Run]) -> list[Figure]:
-    """Return, for each series, the cost of a unit of work at its end relative to its beginning.
-
-    The beginning is the first point with a positive cost.
+    """Return, for each series, the cost of a unit of work at its last point, relative to its first
+    point with a positive cost.
     """
     return [
         Figure(

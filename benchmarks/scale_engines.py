@@ -5,8 +5,8 @@
     missing      ranges of entries that did not arrive although a later entry of the ledger did
 
 Spark runs labkit's jobs from `labkit.views.spark.streams`. The other two engines run the same jobs,
-written as their users would write them. All of them read ids as text from one Parquet file, and
-each of the three jobs parses the text again.
+written the way their users would write them. All engines read ids as text from one Parquet file,
+and each of the three jobs parses the text again.
 """
 
 import importlib

@@ -10,8 +10,8 @@ nor their entries.
 - First plan: connect, find the offset of the newest entries, and divide all entries into tasks, as
   in the first micro-batch of a stream that starts at the earliest message. A batch query does the
   same.
-- Later trigger: the same for one new entry in each partition, with the connection of the first
-  trigger.
+- Later trigger: the same for one new entry in each partition, reusing the first trigger's
+  connection.
 
 Spark calls these methods in a Python process, so this program calls them without Spark.
 """

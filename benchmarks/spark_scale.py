@@ -4,13 +4,13 @@
 
 The files contain 5 and 50 million MessageIDs; in the two skewed files, one of the eight partitions
 has 90 % of them. The engines take turns, each time in a new process with two threads. Spark and
-DuckDB are set to use less than 4 GB; Polars has no such setting. The time includes everything
-between opening the file and having the rows of all three jobs, but not the start of the engine.
-All engines must return the same rows.
+DuckDB are set to use less than 4 GB; Polars has no such setting. The time covers everything from
+opening the file to obtaining the rows of all three jobs, but not the start of the engine. All
+engines must return the same rows.
 
-Temporary files are all bytes that the engine writes while it runs the jobs. Spark always writes
-shuffled rows to disk; DuckDB and Polars write only what does not fit into memory. Memory is the
-largest resident set of each process of the engine.
+"Temporary files" counts all bytes that the engine writes while running the jobs. Spark always
+writes shuffled rows to disk; DuckDB and Polars write only what does not fit into memory. "Memory"
+is the largest resident set of each of the engine's processes.
 """
 
 import multiprocessing

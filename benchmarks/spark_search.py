@@ -3,7 +3,7 @@
     python -m benchmarks.spark_search [--quick]
 
 Both run the same seeds on two processors, in turn. Neither is measured until its processes have
-made some runs.
+completed some runs.
 
 - Local: `labkit search`, which runs the scenarios and checks the promises.
 - Spark: a round of `labkit search --spark`. It also lists the situations that each run reached,
@@ -95,7 +95,8 @@ def _local(seeds: range) -> Cost:
         if tried in ends:
             times[tried] = Cost.until_now()
 
-    # Keep both processes busy at either end, because runs are made before they are reported.
+    # Add scenarios before and after the measured ones, so that both processes are busy throughout
+    # the measurement.
     scenarios = [scenario_of_seed(each) for each in (*range(_WARM_UP), *seeds, *range(_WARM_UP))]
     search(scenarios, stop_at=0, jobs=_JOBS, on_progress=record_time)
     return times[ends[1]].since(times[ends[0]])

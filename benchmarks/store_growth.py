@@ -51,7 +51,7 @@ class Shape:
 
 
 def store_costs(folder: Path, shape: Shape) -> dict[str, tuple[float, str]]:
-    """Return the name of each cost, mapped to its value and its unit.
+    """Return a mapping from the name of each cost to its value and unit.
 
     Call this in a new process for each shape, because it measures the memory of the process.
     """

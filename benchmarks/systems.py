@@ -65,7 +65,7 @@ def get_apache(classes: Path) -> Apache:
 
 
 class ClientEnded(Exception):
-    """A client exited under load; the message contains the last exception in its log."""
+    """Raised if a client exits under load; the message contains the last exception in its log."""
 
 
 @dataclass(slots=True)
@@ -137,8 +137,8 @@ async def start_system(folder: Path, apache: Apache | None) -> System:
     else:
         command = [sys.executable, str(_HERE / "load.py"), zookeeper.address]
     with (folder / "client.log").open("ab") as log:
-        # The client exits when its standard input is closed. This happens when this process exits,
-        # if not earlier.
+        # The client exits when its standard input is closed, which happens at the latest when this
+        # process exits.
         client = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=log)
     return System(name, folder, zookeeper, metadata, folders, apache, bookies, client)
 

@@ -39,7 +39,9 @@ NewStore = Callable[[], Awaitable[ZooKeeperStore]]
 
 @pytest.fixture(scope="session", autouse=True)
 def interrupts_reach_commands() -> Iterator[None]:
-    """Enable SIGINT, which child processes would ignore if this process runs in the background."""
+    """Enable SIGINT, which child processes would otherwise ignore if this process runs in the
+    background.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -80,7 +82,7 @@ async def five_bookies() -> AsyncIterator[LocalCluster]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
-    """Return a cluster of five bookies, and bring back stopped or paused ones after the test.
+    """Return a cluster of five bookies; restart or resume its bookies after the test, if necessary.
 
     All clients are disconnected at the end of the test.
     """

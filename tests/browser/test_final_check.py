@@ -1,4 +1,4 @@
-"""The epilogue of a simulated run on a page: hidden at first, shown on request."""
+"""The epilogue of a simulated run is hidden on a page until the reader asks for it."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,6 @@
-"""In a browser, the animated picture shows what its film shows, and all of its marks in turn."""
+"""In a browser, the animated picture shows the texts of its film, and every mark is visible at some
+time.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,8 +32,8 @@ _AT = """([milliseconds, what]) => {
 
 @pytest.fixture
 def visible(browser: Browser, tmp_path: Path) -> Iterator[Callable[[float, str], dict[int, str]]]:
-    """Return a function that returns the visible marks at a position of the film, by their number,
-    with their text.
+    """Yield a function that maps a position of the film to the visible marks, given as their
+    numbers and texts.
     """
     file = tmp_path / "moving.svg"
     file.write_text(VIEW.moving_svg(), encoding="utf-8")

@@ -195,7 +195,7 @@ def test_a_level_is_played_compared_and_recorded_by_touch(
     button(card("add entry 0", "w to b1")).tap()
     button("Record this").tap()
     expect(button("Copied")).to_be_visible()
-    exec(page.evaluate("navigator.clipboard.readText()"), {})  # It asserts the digest.
+    exec(page.evaluate("navigator.clipboard.readText()"), {})  # The code asserts the digest.
     page.get_by_label("Compare with").select_option(
         label="1: 3 moves, ✘ an entry was confirmed with too few acks"
     )

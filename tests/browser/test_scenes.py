@@ -1,4 +1,4 @@
-"""Every view on a page of its own, in both themes and two widths.
+"""Every view on a page of its own, in both themes and at two widths.
 
 At every moment, the view must look like the corresponding still picture. The clock, the pointer and
 the keys must work.
@@ -180,7 +180,7 @@ def answer(page: Page, view: SceneView) -> None:
 
 
 LOOKS = [(900, "light"), (1400, "dark"), (900, "dark"), (1400, "light")]
-# `make test` shows each view in only one of these looks, taking the looks in turn.
+# `make test` shows each view in only one of these looks, cycling through the looks.
 LOOKED_AT = [
     pytest.param(name, *look, marks=pytest.mark.long if (turn - at) % len(LOOKS) else ())
     for at, name in enumerate(VIEWS)

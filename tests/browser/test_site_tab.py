@@ -76,7 +76,9 @@ def test_a_lesson_that_needs_a_cluster_says_where_it_runs(site: Site, name: str)
 
 
 def test_a_lesson_that_was_opened_before_runs_without_its_host(site: Site) -> None:
-    """The first visit registers the service worker, which handles every request of the second."""
+    """The first visit registers the service worker, which handles every request of the second
+    visit.
+    """
     with Site(site.browser, site.folder) as own:
         notebook = own.reload(own.open_lesson("04-last-log-mark.ipynb"))
         own.stop()

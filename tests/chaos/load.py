@@ -50,7 +50,7 @@ class Load:
         self._is_over = True
 
     async def write(self, client: BookKeeper, name: str) -> None:
-        """Write one ledger after another; close it, abandon it, or lose it to a recovery."""
+        """Write one ledger after another; close each one, abandon it, or lose it to a recovery."""
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             page: Page | None = None

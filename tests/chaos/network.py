@@ -109,8 +109,8 @@ class Cable:
         made: list[socket.socket] = []
 
         def visit() -> None:
-            # A thread can enter another namespace than the rest of its process; a socket stays in
-            # the namespace in which it was created.
+            # A thread can enter a different namespace from the rest of its process; a socket stays
+            # in the namespace in which it was created.
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(self._namespace).open("rb") as namespace:
                 if libc.setns(namespace.fileno(), CLONE_NEWNET):

@@ -1,4 +1,4 @@
-"""The schedule of faults, a value that is reproducible from its seed."""
+"""The schedule of faults, which is reproducible from its seed."""
 
 import random
 from collections.abc import Sequence

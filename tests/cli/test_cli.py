@@ -48,7 +48,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Under nohup, SIGHUP is ignored, and servers would keep it that way.
+        # Under nohup, SIGHUP is ignored, and the servers would inherit this.
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509
     ) as process:
         deadline = Timer(DEADLINE_S, process.kill)

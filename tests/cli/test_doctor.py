@@ -23,7 +23,7 @@ OPTIONAL = CheckResult("Optional part", False, "not there", "get it", required=F
 
 
 def refusal(result: CheckResult) -> str:
-    """Return the error message of `require`, which every failed check must have."""
+    """Return the error message that `require` raises for a failed check."""
     assert not result.ok
     assert result.remedy
     with pytest.raises(MissingPart) as caught:

@@ -29,8 +29,8 @@ SHRINKING_S = 5.0
 class Target:
     """A decoder with valid sample inputs.
 
-    If the decoder returns an iterator, it is exhausted. `refusals` are the exceptions with which
-    the decoder may reject its input.
+    If the decoder returns an iterator, the iterator is exhausted. `refusals` are the exceptions
+    with which the decoder may reject its input.
     """
 
     name: str
@@ -60,7 +60,9 @@ class Case:
 
 
 class TookTooLong(BaseException):
-    """A `BaseException`, so that no decoder catches it with its own errors."""
+    """Derives from `BaseException`, so that a decoder that catches its own errors does not catch
+    this one.
+    """
 
 
 def try_input(target: Target, data: bytes, limit_s: float = LIMIT_S) -> Finding | None:

@@ -119,7 +119,7 @@ def each(*calls: Callable[[], object]) -> None:
 
 
 def _alone(path: str, *decoders: Callable[[SimDisk], object]) -> Callable[[bytes], object]:
-    """Return a decoder that runs each of these on a disk with only that file."""
+    """Return a decoder that runs each of these functions on a disk that contains only that file."""
     return lambda data: each(*(partial(decoder, disk_with(path, data)) for decoder in decoders))
 
 

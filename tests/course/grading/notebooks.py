@@ -1,4 +1,4 @@
-"""Made-up submissions."""
+"""Creates fictitious submissions."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Submissions that try to end, delay or fool the grading of a class."""
+"""Tests submissions that try to abort, delay or fool the grading of a class."""
 
 import json
 import os
@@ -246,7 +246,7 @@ def test_where_the_sandbox_cannot_start_nothing_is_graded(
     ]
     assert [each.outcome for each in results] == [NOT_GRADED] * 3
     assert results[0].message == "bubblewrap: there is none; install it"
-    # The limit also applies where the check above reports nothing.
+    # The limit also applies if the check above finds no problem.
     monkeypatch.setattr(grade, "require_sandbox", lambda: None)
     monkeypatch.setattr(sandbox, "_MODULE", "labkit.nothing")
     results = [

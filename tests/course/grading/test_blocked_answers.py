@@ -24,7 +24,7 @@ def test_what_is_withheld_is_a_function_of_labkit_that_raises(
     module, _, place = name.partition(":")
     owner: Any = importlib.import_module(module)
     function = reduce(getattr, place.split("."), owner)
-    monkeypatch.setattr(function, "__code__", function.__code__)  # so that it is restored
+    monkeypatch.setattr(function, "__code__", function.__code__)  # so that monkeypatch restores it
     file = function.__code__.co_filename
     block_answers([name])
     with pytest.raises(RuntimeError, match="labkit's own answer"):

@@ -109,7 +109,7 @@ def test_a_class_gets_its_grades_and_feedback_in_one_command(tmp_path: Path) -> 
     for name, source in (("ada", RIGHT), ("bob", WRONG)):
         write_notebook(tmp_path / name / "05.ipynb", source)
         os.utime(tmp_path / name / "05.ipynb", (NOW.timestamp(), NOW.timestamp()))
-    # The list contains the time at which Ada handed in, so the time of her file is ignored.
+    # The list says when Ada submitted, so the modification time of her file is ignored.
     in_time = (NOW - timedelta(hours=2)).isoformat()
     (tmp_path / "students.csv").write_text(f"student,handed_in\nada,{in_time}\nbob,\neve,\n")
     arguments = Namespace(

@@ -20,8 +20,8 @@ NAME = "09-re-replication"
 
 def nbgrader(folder: Path, *arguments: str) -> str:
     # The kernels of nbgrader's notebooks import the labkit under test, no matter which labkit is
-    # installed.  nbgrader starts the program `alembic`, so the environment's programs must be on
-    # the PATH.
+    # installed. nbgrader starts the program `alembic`, so the environment's programs must be on the
+    # PATH.
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     labkit = str(Path(__file__).parents[3])
     environment = os.environ | {"PYTHONPATH": labkit, "PATH": programs}
@@ -92,5 +92,5 @@ def test_an_assignment_is_generated_and_graded(tmp_path: Path) -> None:
     graded = tmp_path / "autograded" / "ada" / NAME / f"{NAME}.ipynb"
     views = [each for each in nbformat.read(graded, as_version=4).cells if shows_view(each)]
     assert len(views) == 7
-    # The views are still pictures, without the code and the film that would make them larger.
+    # The views are static pictures, without the code and the film that would make them larger.
     assert graded.stat().st_size < 300_000

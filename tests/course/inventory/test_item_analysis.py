@@ -45,9 +45,10 @@ def test_a_question_that_the_better_students_answer_discriminates() -> None:
         *sat("eve", "after", [19]),
     ]
     items = item_statistics(rows)
-    # The right answers are (1, 1, 0), and those to the other questions (19, 9, 1).
+    # The students' scores on this question are (1, 1, 0), and on all other questions (19, 9, 1).
     assert items[0].discrimination == pytest.approx(0.8322, abs=1e-4)
-    # Only the weakest student and the best one know the last one: (1, 0, 1) and (19, 10, 0).
+    # Only the best and the weakest student answer the last question correctly: (1, 0, 1) and (19,
+    # 10, 0).
     assert items[19].discrimination == pytest.approx(-0.0304, abs=1e-4)
 
 

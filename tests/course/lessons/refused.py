@@ -1,4 +1,4 @@
-"""Checks an exercise with a wrong answer, which is given by its title or directly."""
+"""Checks an exercise with a wrong answer, given either by its title or as a function."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,9 @@ WRONG = STORAGE | CLUSTER | TOPICS | USES
 
 
 def refused(exercise: str, wrong: Wrong, reason: str, shown: str = "") -> Any:
-    """Check that the answer is rejected with this reason and shows this; return the card."""
+    """Check that the answer is rejected for this reason, with a card that contains `shown`; return
+    the card.
+    """
     card = check(exercise, WRONG[exercise][wrong] if isinstance(wrong, str) else wrong)
     assert not card.passed
     assert reason in card.message

@@ -10,7 +10,7 @@ Answer = Callable[..., Any]
 
 
 def kept(records: Any, keep: Callable[[list[Any]], Any]) -> dict[str, Any]:
-    """Return the offset that `keep` chooses for each group, without groups where it is None."""
+    """Return the offset that `keep` chooses for each group, omitting groups with offset None."""
     of: dict[str, list[Any]] = {}
     for group, offset in records:
         of.setdefault(group, []).append(offset)

@@ -75,7 +75,7 @@ def shown_at(view: PlayingView, position: float) -> object:
 
 
 def at_moment(link: str, seq: int) -> str:
-    """Return the link with another moment, as pages do."""
+    """Return the link for another moment, as pages do."""
     return f"{link.rpartition('.')[0]}.{seq}"
 
 

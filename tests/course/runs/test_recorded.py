@@ -1,4 +1,4 @@
-"""Tests of runs written as Python: the code runs, and repeats the run exactly."""
+"""Tests runs that are written as Python code: the code runs and reproduces the run exactly."""
 
 from dataclasses import replace
 

@@ -33,7 +33,9 @@ def within_reach(trace: Trace) -> list[int]:
 
 
 def parting(trace: Trace, other: Scenario) -> tuple[int, str]:
-    """Return the number of common events, and the kind of the first event only in `other`."""
+    """Return the number of events before the first difference, and the kind of the first event that
+    occurs only in `other`.
+    """
     future = run(other)
     steps = steps_of(trace.events, future.events)
     same = first_difference(steps)

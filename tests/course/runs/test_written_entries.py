@@ -1,4 +1,4 @@
-"""Tests what is read from a run about each entry of a writer."""
+"""Tests the values that are extracted from a run for each entry of a writer."""
 
 from labkit import Cluster, Crash, On, Scenario, Write, run
 from labkit.course.runs.written_entries import written_entries

@@ -1,5 +1,5 @@
-"""Tests that wrong answers to a step are refused with the line of the contract that they break, and
-that unusual answers pass.
+"""Tests that wrong answers to a step are rejected with the line of the contract that they break,
+and that unusual answers pass.
 """
 
 from dataclasses import replace
@@ -43,7 +43,7 @@ def quoted(step: Step, message: str) -> list[str]:
 def test_generated_cases_refuse_a_wrong_answer_with_the_line_that_it_breaks(
     answer: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Shrinking a case takes longer than finding it, and never changes the line.
+    # Skip shrinking, which takes longer than finding the case and never changes the line.
     monkeypatch.setattr("labkit.course.checking.generated_cases._SHRINK_STEPS", 0)
     step = track("client").step(answer.step)
     learner = load(with_changes(tmp_path, "client", *answer.changes), seeds=0)

@@ -1,4 +1,4 @@
-"""Tests steps 3 to 7 of the bookie: plausible wrong parts are refused, each for its own reason."""
+"""Tests steps 3 to 7 of the bookie: plausible wrong parts are rejected, each for its own reason."""
 
 from pathlib import Path
 
@@ -162,7 +162,9 @@ def keys(*reasons: str) -> list[tuple[int, str]]:
 
 
 def wrong(folder: Path, key: tuple[int, str]) -> Learner:
-    """Return a learner who has written all steps up to the given one, which is wrong."""
+    """Return a learner whose code for all steps up to this one is written; this step's code is
+    wrong.
+    """
     learner = load(with_changes(folder, "bookie", *WRONG[key][1]), seeds=0)
     steps = [step for step in track("bookie").steps if step.number <= key[0]]
     learner.parts = tuple(part for step in steps for part in step.parts)

@@ -1,4 +1,4 @@
-"""Tests the track "build a client": the solution passes each step, and a refusal shows what
+"""Tests the track "build a client": the solution passes each step, and a rejection shows what
 happened.
 """
 
@@ -56,7 +56,7 @@ def test_a_storm_that_breaks_a_promise_is_shown_without_what_it_does_not_need(
         track("client").step(1).slow_trials[-1](learner)
     found = refusal.value.counterexample
     assert isinstance(found, RunCounterexample)
-    # The storm has a seed, whereas a smaller run lists the decisions that it needs.
+    # A storm has a seed; the smaller run lists the decisions that it needs instead.
     assert found.trace.scenario.seed is None
     assert found.verdict.name == "AckQuorumIsReached"
     # A fork of this run uses the learner's current code.

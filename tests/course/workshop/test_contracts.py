@@ -1,5 +1,5 @@
-"""Tests that each line of a contract can be broken alone, and that the refusal then quotes that
-line and no other.
+"""Tests that each line of a contract can be broken alone, and that the rejection then quotes only
+that line.
 """
 
 # ruff: noqa: E501 - a change of the solution is easier to read in one line

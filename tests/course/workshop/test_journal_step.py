@@ -1,4 +1,4 @@
-"""Tests step 1 of the bookie: the solution passes, and plausible wrong journals are refused."""
+"""Tests step 1 of the bookie: the solution passes, and plausible wrong journals are rejected."""
 
 from pathlib import Path
 

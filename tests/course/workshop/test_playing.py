@@ -1,4 +1,4 @@
-"""Tests of plays with the learner's code: it runs, is named, and cannot break the view."""
+"""Tests playing with the learner's code: it runs, is named, and cannot break the view."""
 
 from pathlib import Path
 

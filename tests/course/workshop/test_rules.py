@@ -1,4 +1,6 @@
-"""Tests that a step refuses a part in which one small rule is wrong, with a case that shows it."""
+"""Tests that a step rejects a part in which one small rule is wrong, with a case that shows the
+error.
+"""
 
 import struct
 from pathlib import Path

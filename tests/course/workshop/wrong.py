@@ -66,7 +66,7 @@ def with_changes(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
 
 
 def refused(folder: Path, name: str, number: int, *changes: tuple[str, str]) -> Card:
-    """Return the card for the solution with these changes, which must be refused."""
+    """Return the card for the solution with these changes, which must be rejected."""
     card = check(name, number, with_changes(folder, name, *changes), seeds=6, must_pass=False)
     assert not card.passed, card
     return card

@@ -109,7 +109,7 @@ def test_trying_all_moves_in_the_game_itself_wins_no_earlier_than_par(number: in
         plays = following
 
 
-# The search judges a lost copy only when it is read back, after par.
+# The search judges a lost copy only when it is read back, which happens after par.
 FOUND_AT_PAR = [level for level in LEVELS[:7] if level.promise != "EveryCopyIsDurable"]
 
 
