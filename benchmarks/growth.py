@@ -71,7 +71,8 @@ def main() -> None:
 
 
 def _points(folder: Path, most: int | None) -> Iterator[tuple[str, Callable[[], Measured]]]:
-    """Yield the name of each point with a function that measures it, shortest measurements first.
+    """Yield the name of each point with a function that measures it, the shortest measurements
+    first.
     """
     for count in _SIMULATED_BOOKIES[:most]:
         yield f"{count} simulated bookies", partial(_simulated, count)

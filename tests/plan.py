@@ -65,12 +65,12 @@ class Scheduler(LoadFileScheduling):
         return unit_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Assign another unit, and more if needed for the worker to know its next test.
+        """Assign another unit, and keep assigning units until the worker knows its next test.
 
         A worker does not start a test until it knows the one after that.
         """
         if not self.workqueue:
-            return  # The workers before this one have taken all units, two each.
+            return  # The workers before this one took all units, two each.
         # A crashed worker cannot accept the unit; `remove_node` reassigns it.
         with suppress(OSError):
             super()._assign_work_unit(node)

@@ -4,7 +4,9 @@ from labkit.system.model.net import OnClose, OnWritable
 
 
 class ReadyConnection:
-    """A connection whose peer accepts every frame at once and sends nothing that needs pausing."""
+    """A connection whose peer accepts every frame immediately and sends no data that could be
+    paused.
+    """
 
     is_writable = True
 

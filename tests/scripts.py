@@ -36,8 +36,8 @@ class Commands:
     """Runs commands; each method without an underscore is a command.
 
     The words of a command are the arguments of the method; those that look like numbers are passed
-    as numbers. The output consists of the events of the kinds that `show` has named, followed by
-    the lines that the commands have printed.
+    as numbers. The output consists of the events whose kinds were selected by `show`, followed by
+    the lines that the commands printed.
     """
 
     def __init__(self, rows: list[Event]) -> None:
@@ -61,7 +61,7 @@ class Commands:
                 self.print_line(f"{type(error).__name__}: {error}")
 
     def output(self) -> list[str]:
-        """Return the events and the lines that are new."""
+        """Return the new events and lines."""
         printed, self._printed = self._printed, []
         return [*self._events(), *printed]
 
@@ -140,7 +140,7 @@ def _value(word: str) -> str | int | float:
 
 
 def _group(event: Event) -> tuple[str, ...]:
-    """Return what the events have in common that share a line of output."""
+    """Return the key by which consecutive events are grouped into one line of output."""
     if event.kind not in _ENTRIES:
         return (event.kind, event.node)
     return event.kind, event.node, str(event.ledger), str(event.entry == NO_ENTRY_ID)

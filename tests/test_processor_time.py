@@ -1,4 +1,4 @@
-"""Code that does not advance virtual time is stopped nevertheless."""
+"""Tests that code that never advances virtual time is stopped by its processor time limit."""
 
 import asyncio
 

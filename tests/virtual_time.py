@@ -30,7 +30,9 @@ def in_virtual_time(rule: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 def in_world(
     run: Callable[[Callable[[T], Awaitable[None]]], object],
 ) -> Callable[[Callable[Concatenate[T, P], Awaitable[None]]], Callable[P, None]]:
-    """Return a decorator for async tests that `run` runs, and whose first parameter it provides."""
+    """Return a decorator for async tests, which `run` runs and for which it provides the first
+    argument.
+    """
 
     def decorate(rule: Callable[Concatenate[T, P], Awaitable[None]]) -> Callable[P, None]:
         @wraps(rule)

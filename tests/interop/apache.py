@@ -158,7 +158,9 @@ class JavaClient:
         return int(await self._ask(f"create {ensemble} {write} {ack} {digest}"))
 
     async def add(self, ledger_id: int, payloads: Sequence[bytes]) -> int:
-        """Add all payloads at once, wait until all are confirmed, and return the last entry id."""
+        """Add all payloads concurrently, wait until all are confirmed, and return the last entry
+        id.
+        """
         words = " ".join(b64encode(payload).decode() for payload in payloads)
         return int(await self._ask(f"add {ledger_id} {words}"))
 

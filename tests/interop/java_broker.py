@@ -105,7 +105,7 @@ def _listens(port: int) -> bool:
 
 
 async def _know_the_cluster(store: MetadataStore) -> None:
-    """Create the metadata without which Pulsar's broker does not serve a namespace."""
+    """Create the metadata that Pulsar's broker needs in order to serve a namespace."""
     quarters = [f"0x{at:08x}" for at in (0, 1 << 30, 2 << 30, 3 << 30, (1 << 32) - 1)]
     default = {
         "bundles": {"boundaries": quarters, "numBundles": 4},

@@ -1,4 +1,4 @@
-"""Pulsar's broker and labkit's broker use one cluster in turn and read each other's schemas."""
+"""Pulsar's broker and labkit's broker take turns using a cluster and read each other's schemas."""
 
 import asyncio
 import json

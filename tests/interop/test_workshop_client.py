@@ -1,6 +1,6 @@
 """BookKeeper's shell reads and recovers the ledgers of the workshop's client program.
 
-The program, in turn, takes over ledgers of the official client.
+Conversely, the program takes over ledgers of the official client.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

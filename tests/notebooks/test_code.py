@@ -1,4 +1,4 @@
-"""Tests that the code of a lesson which a learner has to read is short and comes from one place."""
+"""Tests that the lesson code that a learner has to read is short and imported from one place."""
 
 import ast
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def code_cells(source: Path, version: str = "learner") -> list[NotebookNode]:
 
 
 def labs_cells(source: Path) -> list[NotebookNode]:
-    """Return the cells that a learner reads but does not write."""
+    """Return the cells that contain labkit's code, which a learner reads but does not write."""
     own = code_cells(source)
     return [
         cell

@@ -11,7 +11,7 @@ from types import ModuleType
 
 
 def load(names: str) -> None:
-    """Import these modules, skipping those that are missing."""
+    """Import these modules, skipping missing ones."""
     for name in names.split():
         with suppress(ImportError):
             importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Tests that every mistake of `make mutants` can be planted in the current code."""
+"""Tests that every bug of `make mutants` can be planted in the current code."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
 """Tests that no code uses a private name of a class in another module.
 
-Planted mistakes and lessons change the real code by overriding its methods. The methods that they
+Planted bugs and lessons change the real code by overriding its methods. The methods that they
 override have no leading underscore, so that a reader can see where this may happen.
 """
 

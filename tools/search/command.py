@@ -56,7 +56,7 @@ def _keep_counterexamples(arguments: Namespace, print_line: Callable[[str], None
         raise BKIncorrectParameterException(
             "--counterexamples can be combined with --seeds, but not with --minutes or --folder"
         )
-    # Create the folder before the search, so that errors are reported at once.
+    # Create the folder before the search, so that errors are reported immediately.
     arguments.counterexamples.mkdir(parents=True, exist_ok=True)
     missing = []
     for variant in [arguments.variant] if arguments.variant else VARIANTS:

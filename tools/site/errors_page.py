@@ -153,7 +153,7 @@ class Message:
 
 
 class Errors:
-    """The error classes of labkit and their messages."""
+    """labkit's error classes and their messages."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = sources

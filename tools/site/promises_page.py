@@ -1,4 +1,4 @@
-"""Generates the page that lists all promises, which tests and test scripts show to be true."""
+"""Generates the page that lists all promises, each of which is verified by a test or script."""
 
 import ast
 from collections import defaultdict

@@ -45,11 +45,11 @@ _NOT_IN_A_TAB = (
 
 
 class CannotBuildError(LabkitError):
-    """The site cannot be built on this machine."""
+    """Raised if the site cannot be built on this machine."""
 
 
 class CannotDownloadError(CannotBuildError):
-    """A package registry did not respond, or does not have the package."""
+    """Raised if a package registry does not respond or does not have the package."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ class Sample:
             self.tests[told["mutant"]] = told["test"]
 
     def add(self, trial: Trial) -> None:
-        """Write an outcome to the file at once, so that it is not lost if the run is stopped."""
+        """Write an outcome to the file immediately, so that it is not lost if the run is aborted.
+        """
         name = trial.mutant.name
         self.outcomes[name], self.tests[name] = trial.outcome, trial.test
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -212,7 +212,7 @@ class Trials:
             changed.write(ast.unparse(code))
             changed.flush()
             command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.generated.planted"]
-            # Not `subprocess.run`, because the whole process group must be killed.
+            # `subprocess.run` would not kill the whole process group.
             run = subprocess.Popen(
                 [*command, *ARGUMENTS, "-x", *tests],
                 cwd=ROOT,

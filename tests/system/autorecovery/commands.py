@@ -25,7 +25,8 @@
     show read.sent       show events of these kinds only
     state, checks, auditor
 
-The output of a line of commands consists of the recorded events, then of what the commands print.
+The output of a line of commands consists of the recorded events, followed by the text that the
+commands print.
 """
 
 import asyncio
@@ -64,7 +65,7 @@ class AutoRecoveryCommands(Commands):
         return [*await super().play(line), *self._ends()]
 
     def _ends(self) -> Iterator[str]:
-        """Say which instances have ended, and forget them."""
+        """Report which instances have ended, and forget them."""
         instances = self._world.instances
         for name in [name for name, instance in instances.items() if instance.done()]:
             instance = instances.pop(name)
@@ -230,7 +231,7 @@ class AutoRecoveryCommands(Commands):
     async def repaired(self) -> None:
         await self._world.until_replicated()
 
-    # Parts of autorecovery
+    # Components of autorecovery
 
     async def check(self, ledger_id: int, percentage: int = 0) -> None:
         """Print the fragments with missing copies that the ledger checker finds."""

@@ -12,7 +12,7 @@ WALL_CLOCK_MS = 1_000_000
 
 
 async def begun(interval_s: int, last_ms: int | None) -> PeriodicCheck:
-    """Return a check as it is immediately after its auditor was elected."""
+    """Return a check in the state right after its auditor has been elected."""
 
     async def last() -> int:
         assert last_ms is not None

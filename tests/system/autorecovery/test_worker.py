@@ -37,7 +37,7 @@ async def test_the_metadata_is_true_if_the_worker_dies_while_copying(
 
 
 class FailsOnce(LedgerFragmentReplicator):
-    """Reports an error once, after all copies that a check reads were stored."""
+    """Reports an error once, after all copies that a check reads have been stored."""
 
     failed = False
 
@@ -78,5 +78,5 @@ async def test_the_rate_limits_all_fragments_together(world: World) -> None:
     await world.until_replicated()
     copied = [row.time_us for row in world.events("entry.copied")]
     # Without a limit, or with one per fragment, this takes milliseconds. The last fragment's
-    # entries are stored at once.
+    # entries are stored immediately.
     assert 15 <= (copied[-1] - copied[0]) / 1e6 <= 21

@@ -61,7 +61,7 @@ class Alone:
         self.has_changed.set()
 
     async def repair(self, ledger_id: int, lasts_s: float = 0.0) -> None:
-        """Let the worker repair one ledger in vain; return when its lock is released."""
+        """Let the worker try to repair one ledger, fail, and release its lock."""
         locked = iter((ledger_id,))
 
         async def lock_any() -> int:

@@ -262,7 +262,7 @@ class World:
         return await self.client.ledger_metadata(ledger_id)
 
     async def missing(self, ledger_id: int) -> list[tuple[int, str]]:
-        """Return the copies that the metadata promises but that the named bookies do not have."""
+        """Return the copies that are listed in the metadata but missing on these bookies."""
         metadata = await self.ledger(ledger_id)
         digest = make_digest(metadata.digest_type, metadata.password)
         missing = []

@@ -47,7 +47,7 @@ def count(store: LedgerStore, request: BatchReadRequest) -> int:
 
 
 def size_of(entries: int) -> int:
-    """Return the response size limit into which exactly this many entries fit."""
+    """Return the response size limit at which exactly this many entries fit."""
     return entries * room_taken(stored(0)) + 10_000 - room_for(asked())
 
 

@@ -118,7 +118,7 @@ async def test_checkpoint_without_space_is_tried_again_and_adds_are_refused_mean
             node.flush_thread.release(2)
             await until(lambda: len(node.flush_thread.held) == 3)
             # The client that was paused because the memtable was full is resumed. Its adds are
-            # refused, but its reads succeed.
+            # rejected, but its reads succeed.
             assert connection.calls == ["pause", "resume"]
             assert node.told_of_space == [False]
             send(add(1, 2), read_request(1, 0), read_request(1, 1))

@@ -140,7 +140,7 @@ async def test_waiting_clients_share_a_turn_a_quarter_at_a_time(node: Node) -> N
         ask_too(*[read(1, 7)] * (3 * share))
     assert [connection.writes for connection, _ in clients] == [[], []]
     await asyncio.sleep(0)
-    # This turn has room for a second share of each client, but not for a third.
+    # In this turn, each client gets a second share, but not a third.
     assert [[len(write) for write in one.writes] for one, _ in clients] == [[share, share]] * 2
     await some_turns()
     assert [len(answers(one)) for one, _ in clients] == [3 * share] * 2

@@ -1,4 +1,4 @@
-"""Run a broker in the simulated world and crash it before each metadata change in turn."""
+"""Run a broker in the simulated world and crash it before each of its metadata changes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

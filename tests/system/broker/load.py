@@ -99,7 +99,7 @@ class Load:
 
 
 def _key(payload: bytes) -> str:
-    """Return the message's key; consecutive messages use a few keys in turn."""
+    """Return the message's key; consecutive messages cycle through a few keys."""
     return str(int(payload.split()[1]) % _KEY_COUNT)
 
 

@@ -93,8 +93,8 @@ class World:
         return [(row.kind, row.bundle) for row in self.rows]
 
     def owner(self, bundle: NamespaceBundle = BUNDLE) -> tuple[BrokerAddress, bool] | None:
-        """Return the owner in the bundle's node and whether it is disabled, or None
-        without a node.
+        """Return the owner stored in the bundle's node and whether it is disabled, or None if there
+        is no node.
         """
         if not self.store.tree.exists(bundle.path, None):
             return None

@@ -1,4 +1,4 @@
-"""Tests for multi-step operations whose broker dies before each metadata change in turn.
+"""Tests for multi-step operations during which the broker dies, once before each metadata change.
 
 Another broker then finds the topic unchanged, or can complete the operation.
 """

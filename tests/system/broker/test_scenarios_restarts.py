@@ -69,7 +69,9 @@ def acknowledge_some(client: pulsar.Client, topic: str) -> list[bytes]:
 
 
 def all_that_comes(client: pulsar.Client, topic: str, least: int) -> list[bytes]:
-    """Return the payloads that a new consumer of the subscription receives, at least `least`."""
+    """Return the payloads that a new consumer of the subscription receives, waiting for `least` of
+    them.
+    """
     consumer = subscribe(client, topic)
     received = received_payloads(consumer, least) + rest(consumer)
     consumer.close()
@@ -97,7 +99,7 @@ async def test_after_a_brokers_kill_what_was_not_acknowledged_comes_and_nothing_
     left = await asyncio.to_thread(acknowledge_some, client, topic)
     await brokers.kill(await owner_of(brokers, bookkeeper, topic))
     received = await asyncio.to_thread(all_that_comes, client, topic, len(left))
-    # Acknowledged messages may be redelivered in order, if the cursor had not been stored.
+    # Acknowledged messages may be redelivered, in order, if the cursor had not been stored.
     assert received == sorted(set(received))
     assert set(left) <= set(received) <= set(PAYLOADS)
 

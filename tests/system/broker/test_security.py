@@ -98,7 +98,7 @@ async def test_client_whose_token_expires_shows_its_next_one_and_others_are_refu
         ) as client:
             producer = client.create_producer("topic")
             deadline = time.monotonic() + DEADLINE_S
-            while len(made) < 3:  # At least one more token than the two that are used to connect.
+            while len(made) < 3:  # Connecting uses only two tokens.
                 producer.send(b"while tokens come and go")
                 assert time.monotonic() < deadline
 

@@ -1,4 +1,4 @@
-"""Tests for terminated topics: producers are refused, and consumers are told when they reach the
+"""Tests for terminated topics: producers are rejected, and consumers are told when they reach the
 end.
 """
 
@@ -51,7 +51,7 @@ def test_sends_under_way_are_stored_and_acknowledged_or_refused(
     done(brokers, "POST", topic_path(topic, TERMINATE))
     with pytest.raises(pulsar.TopicTerminated):
         client.create_producer(topic)
-    with suppress(pulsar.AlreadyClosed):  # by the client, if a send was refused
+    with suppress(pulsar.AlreadyClosed):  # by the client, if a send was rejected
         producer.close()
     deadline = time.monotonic() + DEADLINE_S
     while len(results) < 2000:

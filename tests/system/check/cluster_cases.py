@@ -62,7 +62,7 @@ def asked(learned: int, detail: str = "") -> Story:
 
 
 def found_damaged(after: str = "disk.rotted") -> Story:
-    """Let b0 refuse to start because of what it finds on its disks."""
+    """Let b0 refuse to start because of the contents of its disks."""
     story = written().tell(B0, after) if after else written()
     why = Fields(error="StorageDamagedException", explanation="journal 1.txn is missing")
     return story.tell(B0, "node.killed").tell(B0, "node.killed", **why)

@@ -1,4 +1,6 @@
-"""Test that each check tells correct runs from broken ones and reports when it cannot decide."""
+"""Test that each check distinguishes correct runs from broken ones and reports when it cannot
+decide.
+"""
 
 import pytest
 from hypothesis import given

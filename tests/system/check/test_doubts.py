@@ -141,8 +141,8 @@ def test_a_second_answer_to_an_old_question_does_not_answer_a_fence(
 
 
 def recovered_twice_at_once() -> Story:
-    """Start a second recovery, which looks for the end of the ledger while the first one still
-    reads.
+    """Start a second recovery, which looks for the end of the ledger while the first one is still
+    reading.
     """
     story = written().fence(B0, B1, node=R)
     return story.tell(R, "recovery.started", segments=((0, (B0, B1, B2)),))

@@ -1,4 +1,4 @@
-"""Test what the facts say about the moment at which a call returned."""
+"""Test which events the facts consider to have happened before a call returned."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Test that traces that lack events are judged, and that correct runs are not rejected then."""
+"""Test that traces with missing events are judged, and that correct runs are not rejected because
+of them.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Test how a verdict is presented to a reader."""
+"""Test how verdicts are explained to the reader."""
 
 from labkit.system.check import Outcome, broken, check_all, explain
 from labkit.system.check.promises.durability import AcknowledgedIsDurable

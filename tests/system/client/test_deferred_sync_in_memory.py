@@ -23,7 +23,7 @@ from tests.until import until
 
 @dataclass
 class V3Bookie:
-    """A bookie that acknowledges adds and forces, unless a test makes it ignore or refuse them."""
+    """A bookie that acknowledges adds and forces, unless a test makes it ignore or reject them."""
 
     silent_to: set[int] = field(default_factory=set)
     refuses: set[int] = field(default_factory=set)

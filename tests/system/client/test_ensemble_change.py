@@ -1,4 +1,4 @@
-"""Test how a writer reacts to failed bookies where `ensemble_change.txt` is not enough."""
+"""Test how a writer reacts to failed bookies in cases that `ensemble_change.txt` does not cover."""
 
 import asyncio
 from dataclasses import replace

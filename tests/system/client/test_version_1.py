@@ -1,5 +1,5 @@
 """Tests for ledgers with version 1 metadata, which contains neither password nor digest type, so
-that the opener has to supply them.
+the opener has to supply them.
 """
 
 from collections.abc import Awaitable

@@ -140,9 +140,7 @@ async def test_failure_too_many_ends_the_writer_with_its_reason() -> None:
 
 
 async def push_three_that_fail(*, closes: bool) -> None:
-    """Push three entries that fail because the client is closed or because the bookie
-    refuses them.
-    """
+    """Push three entries that fail because the client is closed or the bookie rejects them."""
     script = Script(1, 1, 1)
     writer = script.writer()
     for _ in range(3):

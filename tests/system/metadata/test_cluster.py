@@ -32,7 +32,7 @@ async def test_nodes_of_a_new_cluster_hold_what_bookkeeper_writes() -> None:
     store = MemoryStore()
     with pytest.raises(NoNodeError, match="start a bookie first"):
         await read_instance_id(store)
-    # Of two bookies that start at once, one determines the id.
+    # If two bookies start at the same time, one of them determines the id.
     found = await asyncio.gather(init_cluster(store, ID), init_cluster(store, OTHER_ID))
     assert found[0] == found[1] == await read_instance_id(store)
     assert (await store.get("/ledgers/LAYOUT"))[0] == (

@@ -1,4 +1,4 @@
-"""Test that a garbage-collected ledger does not come back."""
+"""Test that a garbage-collected ledger does not reappear."""
 
 from pathlib import Path
 

@@ -34,7 +34,7 @@ def name() -> str:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def topic(owner: BookKeeper, name: str) -> AsyncIterator[Topic]:
-    """Yield a topic without partitions whose ledgers hold five entries each."""
+    """Yield a non-partitioned topic whose ledgers hold five entries each."""
     topic = await Topic.create(
         owner, name, partitions=0, config=ManagedLedgerConfig(max_entries_per_ledger=5)
     )

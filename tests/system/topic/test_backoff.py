@@ -1,4 +1,4 @@
-"""Tests for the pauses after consecutive failures."""
+"""Tests for the backoff after consecutive failures."""
 
 from labkit.system.topic.backoff import FIRST_PAUSE_S, MAX_PAUSE_S, Backoff
 

@@ -19,7 +19,7 @@ FENCED = ManagedLedgerFencedError("another owner")
 
 
 class PlayedStore:
-    """A store that records each call; calls take `lasts_s` and fail while `error` is set."""
+    """A store that records each call; each call lasts `lasts_s`, and fails while `error` is set."""
 
     def __init__(self) -> None:
         self.cursor_properties = (("filter", "a"),)
@@ -164,7 +164,7 @@ async def test_cursor_that_cannot_be_stored_is_tried_after_longer_and_longer_pau
     [(at, mark_delete)] = played.writes[count:]
     assert at == pytest.approx(stored + 10)
     assert mark_delete == 1
-    # After a success, the next failure starts with the first pause again.
+    # A success resets the backoff, so the next failure is again followed by the initial delay.
     played.store.error = FAILED
     played.acknowledge(2)
     await until_s(100 + pauses_s[0] + 0.01)

@@ -1,4 +1,4 @@
-"""Tests for upkeep work that runs on request and at intervals."""
+"""Tests for maintenance work that runs when requested and at intervals."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""A long search keeps its runs, resumes, reruns what broke before, and reports what it found."""
+"""A long search stores its runs, resumes, reruns earlier failures, and reports its findings."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Tests that a build makes again only what has changed."""
+"""Tests that a build regenerates only what has changed."""
 
 from pathlib import Path
 

@@ -91,7 +91,7 @@ def test_a_chart_is_shown_as_its_picture(tmp_path: Path) -> None:
 
 
 def state_on_page(view: SceneView, folder: Path) -> tuple[dict[str, Any], str]:
-    """What the page's view gets as its state, and the HTML around it."""
+    """Return the state that the page's view receives, and the HTML around it."""
     output: dict[str, object] = {VIEW: {"model_id": "m"}, "text/plain": "words"}
     state = {"_esm": "", "_css": "", "film": view.film, "controls": view.controls}
     (page,) = page_of(notebook(output, m=json.loads(json.dumps(state))), folder)

@@ -1,4 +1,6 @@
-"""Tests what holds for every view: its text and buttons fit, and its pictures are reproducible."""
+"""Tests properties that every view must have: its text and buttons fit, and its pictures are
+reproducible.
+"""
 
 import json
 import re

@@ -18,7 +18,9 @@ def bookie() -> OneBookie:
 
 
 def bands(bookie: OneBookie, kind: str | None = None, which: int = 0) -> dict[str, Band]:
-    """Return the bands by title, right after the event of that kind, or at the end."""
+    """Return the bands keyed by title, as they are right after the event of that kind, or at the
+    end.
+    """
     events = bookie.trace.events
     places = [event.seq + 1 for event in events if event.kind == kind]
     state = fold_bookie(events, "b0", places[which] if kind else None)

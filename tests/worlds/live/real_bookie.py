@@ -12,7 +12,8 @@ from tests.until import DEADLINE_S
 
 
 class RealBookie:
-    """A bookie with the directories `journal` and `ledgers` in `folder`, unless `keys` differ.
+    """A bookie with the directories `journal` and `ledgers` in `folder`, unless `keys` specifies
+    others.
 
     `keys` are entries of its configuration file. `limits` is a command prefix that sets resource
     limits.

@@ -1,4 +1,4 @@
-"""A writer that spreads copies over racks can still read everything after a whole rack fails."""
+"""If a writer spreads copies across racks, everything remains readable after a rack fails."""
 
 import json
 from collections.abc import Mapping

@@ -53,7 +53,7 @@ def in_order(ranges: AutoSplitRanges | StickyRanges | None = None) -> KeySharedS
 
 
 def keys_of(*consumers: Consumer) -> list[str]:
-    """Return a key of each consumer, if they join in this order."""
+    """Return a key for each consumer, assuming that the consumers join in this order."""
     ranges = AutoSplitRanges()
     for consumer in consumers:
         ranges.add(consumer)
@@ -403,7 +403,9 @@ async def test_a_key_waits_for_its_consumer_that_does_not_read(dispatchers: Disp
 
 
 def sticky(client: Client, key: bytes, *, permits: int, idle: Client) -> tuple[Consumer, Consumer]:
-    """Return a consumer of this key alone, and one of the hashes below it."""
+    """Return a consumer that is assigned only this key's hash, and one that is assigned all lower
+    hashes.
+    """
     at = hash_of_key(key)
     return client.consumer(permits=permits, ranges=[(at, at)]), idle.consumer(ranges=[(0, at - 1)])
 

@@ -141,7 +141,8 @@ async def test_a_consumer_that_is_closed_while_it_subscribes_is_not_there(
     }
     raw.ask(KIND.SUBSCRIBE, **asked)
     request_id = raw.ask(KIND.CLOSE_CONSUMER, consumer_id=1)
-    # If the subscription was complete before the second request arrived, it has a response, too.
+    # If the subscription was complete before the second request arrived, the first response
+    # confirms it.
     while (await raw.expect(KIND.SUCCESS)).request_id != request_id:
         pass
     async with raw_client(brokers, topic) as other:

@@ -1,4 +1,4 @@
-"""Tests for topic deletion: when it is refused, and which damaged topics it can still delete."""
+"""Tests for topic deletion: when it is rejected, and which damaged topics it can still delete."""
 
 import pytest
 

@@ -209,8 +209,8 @@ async def test_a_consumer_only_has_to_read_what_the_newest_schema_writes(
     schemas: Schemas,
 ) -> None:
     await schemas.register(TOPIC, record("a", "b"))
-    # Producers with these schemas would be refused, because consumers with the old schema could not
-    # read their messages.
+    # Producers with these schemas would be rejected, because consumers with the old schema could
+    # not read their messages.
     for fits in (record("a"), record(), record("a", "b", optional="c")):
         await schemas.check_consumer(TOPIC, fits, is_idle=False)
     with pytest.raises(BrokerError, match=r"\(BACKWARD\): reader_field_missing_default_value, c"):

@@ -154,7 +154,7 @@ async def test_new_connection_owes_no_answers_of_the_lost_one(client: Client) ->
 
     async def is_sent() -> bool:
         """Send a read and return whether it was sent; requests right after a connection loss are
-        refused.
+        rejected.
         """
         told.clear()
         body = encode_read(LEDGER, NEWEST, KEY)
@@ -210,7 +210,7 @@ async def test_a_bookie_that_owes_too_many_answers_is_left(
         assert isinstance(told[0], BKTimeoutException)
 
     async def is_refused() -> bool:
-        """Return whether a request is refused; it times out until the connection is closed."""
+        """Return whether a request is rejected; it times out until the connection is closed."""
         told.clear()
         body = encode_read(LEDGER, NEWEST, b"")
         impatient.way.ask(Opcode.READ, LEDGER, NEWEST, body, told.append)

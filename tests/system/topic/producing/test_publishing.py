@@ -276,7 +276,7 @@ async def test_deduplication_learns_when_a_producer_comes_and_goes(
     assert told == ["p came", "p went"]
 
 
-# Producers that come and go, and a ledger that makes them wait
+# Producers that connect and disconnect, and a ledger that makes them wait
 
 
 class SlowLedger(PlayedLedger):

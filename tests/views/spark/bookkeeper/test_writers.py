@@ -1,4 +1,4 @@
-"""Tests queries that write, and compares what is stored with the rows, one by one."""
+"""Tests queries that write, comparing the stored messages with the rows one by one."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def consumer_of(client: pulsar.Client, topic: str) -> pulsar.Consumer:
 
 
 def numbers(client: pulsar.Client, topic: str) -> list[int]:
-    """Return what the topic contains, sorted."""
+    """Return the contents of the topic, sorted."""
     consumer = consumer_of(client, topic)
     found = sorted(int(payload) for payload in rest(consumer, 1000))
     consumer.close()
@@ -190,7 +190,7 @@ def copying(spark: SparkSession, stage: Stage, tmp_path: Path, name: str) -> Cop
 def small_batches(spark: SparkSession) -> Iterator[None]:
     """Let a writer get its first rows before the last ones have been computed.
 
-    The rows must also be long, because Spark fills a buffer with them.
+    The rows must also be long, because Spark sends no rows until they fill a buffer.
     """
     setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
     spark.conf.set(setting, "500")
@@ -352,7 +352,7 @@ def copying_driver(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start the driver; at the end of the block, kill it and its JVM with SIGKILL.
 
-    Without the JVM, the workers end by themselves.
+    Without the JVM, the workers exit on their own.
     """
     driver = subprocess.Popen(
         [

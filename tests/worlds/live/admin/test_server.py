@@ -146,7 +146,7 @@ async def test_a_client_that_is_slow_with_a_request_is_disconnected(
 
 
 async def begun(site: Site, count: int, beginning: bytes) -> list[asyncio.StreamReader]:
-    """Open connections that send this beginning of a request, one after another."""
+    """Open connections one after another, each of which sends only this beginning of a request."""
     readers = []
     for _ in range(count):
         reader, writer = await site.connect()

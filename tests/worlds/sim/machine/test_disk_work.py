@@ -34,7 +34,8 @@ def test_each_call_has_a_name_and_its_time() -> None:
 
 
 def middle_of_call(trace: Trace, what: str) -> tuple[DiskCall, float]:
-    """Return the first such call of b0 after the write began, and when it was half over (ms)."""
+    """Return b0's first call of this kind after the write began, and its midpoint in milliseconds.
+    """
     began_us = time_of(trace, "step.started")
     call = next(
         each

@@ -1,4 +1,4 @@
-"""What the event loop with a virtual clock guarantees to code in the simulated world."""
+"""Tests the guarantees that the event loop with a virtual clock gives to simulated code."""
 
 import asyncio
 import gc
