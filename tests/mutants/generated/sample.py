@@ -52,8 +52,7 @@ class Sample:
             self.tests[told["mutant"]] = told["test"]
 
     def add(self, trial: Trial) -> None:
-        """Write an outcome to the file immediately, so that it is not lost if the run is aborted.
-        """
+        """Write an outcome to the file immediately, so that it is not lost if the run stops."""
         name = trial.mutant.name
         self.outcomes[name], self.tests[name] = trial.outcome, trial.test
         self._path.parent.mkdir(parents=True, exist_ok=True)

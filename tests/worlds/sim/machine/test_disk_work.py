@@ -34,8 +34,7 @@ def test_each_call_has_a_name_and_its_time() -> None:
 
 
 def middle_of_call(trace: Trace, what: str) -> tuple[DiskCall, float]:
-    """Return b0's first call of this kind after the write began, and its midpoint in milliseconds.
-    """
+    """Return b0's first call of this kind after the write began, and its midpoint in ms."""
     began_us = time_of(trace, "step.started")
     call = next(
         each
