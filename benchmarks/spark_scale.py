@@ -40,7 +40,7 @@ _EVEN, _SKEWED = 1 / PARTITIONS, 0.9
 class Shape:
     id_count: int
     share_of_first: float
-    """The share of the messages that the first partition has."""
+    """The first partition's share of the messages."""
 
     def __str__(self) -> str:
         ids = f"{self.id_count / 1e6:g} million ids"

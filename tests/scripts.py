@@ -29,7 +29,7 @@ _ENTRIES = {
     "entry.copied": "{} copied {} of ledger {} to {}",
     "read.sent": "{} requested {} of ledger {} from {}",
 }
-"""The kinds of which consecutive events share a line, and their sentences."""
+"""Event kinds whose consecutive events share a line, and their sentences."""
 
 
 class Commands:

@@ -11,7 +11,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TIME_LIMIT_S = 86_400
-"""Enough for tests of what happens after several hours."""
+"""Long enough for tests that simulate several hours."""
 
 
 def in_virtual_time(rule: Callable[P, Awaitable[None]]) -> Callable[P, None]:

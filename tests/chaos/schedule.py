@@ -10,7 +10,7 @@ MOST_AT_ONCE = 2
 return.
 """
 POWER_CUT_EVERY_S = 90.0
-"""From time to time, all bookies are killed at once."""
+"""From time to time, all bookies are killed at the same time."""
 GAP_S = (0.2, 2.5)
 LENGTHS_S = ((0.0, 0.5), (0.5, 3.0), (5.0, 9.0))
 """Too short to be noticed; shorter than the session timeout; longer than the session timeout."""

@@ -63,7 +63,7 @@ FILES = {
     "large": " " * (33 << 20),
     "code": as_notebook("x" * (2 << 20)),
 }
-"""What a notebook's file may hold."""
+"""Contents of notebook files that attack the grader."""
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ CODE = {
     "    os.write(inside._channel._outgoing, b'\\0\\0\\x80\\0' + b'[' * 0x8000)\n"
     "check('quorums.write_set', f)",
 }
-"""What a notebook's code may do to the process that talks to it."""
+"""Notebook code that attacks the process that communicates with it."""
 
 
 @shut_in

@@ -314,4 +314,4 @@ def run(rule: Callable[[World], Awaitable[None]]) -> None:
 
 
 simulated = in_world(run)
-"""Decorates a coroutine with a parameter `world`: makes it a test that runs in a new world."""
+"""Turns a coroutine function with a parameter `world` into a test that runs in a new world."""

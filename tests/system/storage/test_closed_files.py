@@ -20,7 +20,7 @@ LOG = f"current/{log_name(0)}"
 INDEX = index_path(5)
 LOG_HEADER = b"BKLO" + (1).to_bytes(4, "big")
 AT_MAP = 1024
-"""The offset of the ledgers map in a log whose header says so."""
+"""The offset of the ledgers map, for logs whose header contains it."""
 
 
 @dataclass

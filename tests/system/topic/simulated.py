@@ -102,7 +102,7 @@ def tell(tell: Tell) -> Trace:
 
 
 in_simulation = in_world(tell)
-"""Makes a test of one client's story."""
+"""Turns one client's story into a test."""
 
 
 async def opened(client: BookKeeper, config: ManagedLedgerConfig = SMALL) -> ManagedLedger:

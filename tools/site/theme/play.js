@@ -1,4 +1,4 @@
-// Loads the module, the style sheet and the state of each view when it scrolls into sight.
+// Loads the module, the style sheet and the state of each view when it becomes visible.
 // A view sends messages to Python.  A page has no Python, so it shows where to run the view instead.
 
 const NEEDS_PYTHON = "This needs Python. Open the lesson in a tab to use it.";

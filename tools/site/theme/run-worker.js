@@ -15,7 +15,7 @@ except Exception as error:
     result = json.dumps({"error": f"{type(error).__name__}: {error}"})
 result
 `;
-// An error of the view is in its notice.
+// If the view reports an error, its notice contains the message.
 const ANSWER = `
 try:
     view.handle(json.loads(given))

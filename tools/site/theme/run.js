@@ -118,7 +118,7 @@ async function showPrepared(link, files) {
 async function showRun(link) {
   say("Python is starting in this tab, to repeat the run. The first time takes longest.");
   const worker = new Worker(new URL("run-worker.js", import.meta.url), { type: "module" });
-  /** @type {Promise<any>} the last answer; the worker answers one message after the other */
+  /** @type {Promise<any>} the last response; the worker handles one message at a time */
   let last = Promise.resolve();
   /** @param {object} message @returns {Promise<any>} */
   const ask = (message) =>
