@@ -7,6 +7,6 @@ from labkit.system.model.wire import BatchReadRequest, Code
 
 
 def batch_answer(request: BatchReadRequest, code: Code, entries: Iterable[bytes]) -> bytes:
-    """Return the body of a response with these entries."""
+    """Return the body of a response that contains these entries."""
     pieces = [piece for entry in entries for piece in (encode_size(entry), entry)]
     return encode_batch_response(request, code, pieces)

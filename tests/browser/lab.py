@@ -180,7 +180,7 @@ class Notebook:
         self.cells = page.locator(".jp-Notebook .jp-CodeCell")
 
     def wait_until_idle(self, timeout_ms: float = CELL_MS) -> None:
-        """Wait for the kernel. The notebook's own indicator says "idle" even without one."""
+        """Wait until the kernel is idle. The notebook's indicator says "idle" even without one."""
         expect(self.page.locator("#jp-main-statusbar")).to_contain_text(
             "| Idle", timeout=timeout_ms
         )

@@ -1,4 +1,4 @@
-"""The cluster view in JupyterLab, operated as a user would."""
+"""Tests the cluster view in JupyterLab, operating it as a user would."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""The crash map in JupyterLab, operated as a user would."""
+"""Tests the crash map in JupyterLab, operating it as a user would."""
 
 import pytest
 from playwright.sync_api import Locator, expect

@@ -1,4 +1,4 @@
-"""The lineage of a message in JupyterLab, operated as a user would."""
+"""Tests the lineage of a message in JupyterLab, operating it as a user would."""
 
 import re
 

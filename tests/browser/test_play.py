@@ -1,4 +1,4 @@
-"""Playing a run by hand: in JupyterLab with mouse and keyboard, and on the site's page."""
+"""Tests playing a run by hand: in JupyterLab with mouse and keyboard, and on the site's page."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ def card(words: str, ends: str) -> str:
 
 
 def press_by_keyboard(page: Page, move: str) -> None:
-    """Go to the button of a move with the Tab key, and press Enter."""
+    """Move the focus to the button of a move with the Tab key, and press Enter."""
     for _ in range(60):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.dataset.on") == move:

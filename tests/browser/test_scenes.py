@@ -1,4 +1,4 @@
-"""Every view on a page of its own, in both themes and at two widths.
+"""Tests every view on a page of its own, in both themes and at two widths.
 
 At every moment, the view must look like the corresponding still picture. The clock, the pointer and
 the keys must work.

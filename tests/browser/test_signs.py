@@ -1,4 +1,4 @@
-"""The position of the signs above the slider, and how to reach them."""
+"""Tests the position of the signs above the slider, and how a user can reach them."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The byte X-ray and the inside of a bookie in JupyterLab, operated as a user would."""
+"""Tests the byte X-ray and the inside of a bookie in JupyterLab, operating them as a user would."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The tour in JupyterLab with real bookies, as a student would work through it."""
+"""Tests the tour in JupyterLab with real bookies, working through it as a student would."""
 
 import shutil
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Both kinds of bookie accept the largest entry id that labkit sends.
 
-The index then is a sparse file of several terabytes, and labkit's shell skips the hole in it.
+The index is then a sparse file of several terabytes, whose hole labkit's shell skips.
 """
 
 import asyncio

@@ -62,6 +62,6 @@ def test_a_notebook_that_nobody_reads_shows_no_line(
     monkeypatch.delenv(progress.READER)
     before = threading.enumerate()
     with progress.progress_line("bookie, step 1"):
-        # The line is shown by a thread of its own, so without that thread there is none.
+        # A separate thread shows the line, so without that thread there is no line.
         assert threading.enumerate() == before
     assert not shown

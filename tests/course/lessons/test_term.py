@@ -14,7 +14,7 @@ PLAN = re.compile(
 
 
 def lesson_minutes() -> dict[str, int]:
-    """Return the minutes of each lesson.
+    """Return how many minutes each lesson takes.
 
     The workshop's notebooks are omitted, because they are homework.
     """

@@ -1,4 +1,4 @@
-"""Answers to the steps that differ from the solution: most of them are wrong."""
+"""Answers to the steps, each of which differs from the solution; most of them are wrong."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -117,9 +117,7 @@ class Topic(Story):
         return self
 
     def receive(self, *messages: tuple[int, int, int]) -> "Topic":
-        """Deliver messages, given as (number, ledger, entry), to a consumer in the
-        owner's process.
-        """
+        """Let a consumer in the owner's process receive messages: (number, ledger, entry)."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
             got = MessageReceived(len(self.rows), P, 0, content, ledger, entry)

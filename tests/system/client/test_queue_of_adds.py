@@ -69,7 +69,7 @@ class Asker:
         self.told.append(name)
 
     async def connect(self) -> None:
-        """Open the connection with a read, and clear what was recorded."""
+        """Open the connection with a read, and clear the recorded results."""
         self.read(0)
         await self.until_sent(1)
         self.way.received([was_read(0)])

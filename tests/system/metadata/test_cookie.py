@@ -1,4 +1,4 @@
-"""Tests for a bookie's cookie: its format, and the directories that a bookie may start on."""
+"""Tests for a bookie's cookie: its format, and the directories with which a bookie may start."""
 
 from contextlib import suppress
 from dataclasses import replace

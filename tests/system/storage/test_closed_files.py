@@ -1,4 +1,4 @@
-"""Readers of a bookie's files close them, however the reading ends."""
+"""Code that reads a bookie's files closes them, no matter how reading ends."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

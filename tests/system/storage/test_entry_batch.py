@@ -20,8 +20,8 @@ PAGE = 1024
 
 
 def filled(*parts: list[tuple[int, int, int]]) -> LedgerStore:
-    """Return a store with these entries, given as (ledger, entry, payload size); all but the
-    entries of the last part are in entry logs.
+    """Return a store with these entries, given as (ledger, entry, payload size); all entries except
+    those of the last part are in entry logs.
     """
     store = store_over(SimDisk(), SimDisk())
     for number, part in enumerate(parts):

@@ -1,4 +1,4 @@
-"""A release has the notes of its version, and a source distribution that builds its wheel."""
+"""A release contains its version's notes and a source distribution that can build the wheel."""
 
 import tarfile
 import zipfile

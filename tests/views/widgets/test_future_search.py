@@ -1,4 +1,6 @@
-"""The search for the moment at which a broken promise became inevitable, in every view of a run."""
+"""Tests the search, in every view of a run, for the moment at which a broken promise became
+inevitable.
+"""
 
 from unittest.mock import ANY
 

@@ -1,4 +1,4 @@
-"""Behaviour of the thread that does a bookie's disk work."""
+"""Tests the thread that does a bookie's disk work."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Frames on real TCP connections."""
+"""Tests frames on real TCP connections."""
 
 import struct
 

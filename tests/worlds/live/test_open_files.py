@@ -1,4 +1,4 @@
-"""Limits on connections and open files."""
+"""Tests the limits on connections and open files."""
 
 import resource
 import shutil

@@ -1,4 +1,4 @@
-"""Deferred sync in the simulated world, with the real client and the real bookie."""
+"""Tests deferred sync in the simulated world, with the real client and the real bookie."""
 
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash

@@ -1,4 +1,4 @@
-"""The simulated world in a browser's Python (Pyodide, run by Node.js).
+"""Tests the simulated world in a browser's Python (Pyodide, run by Node.js).
 
 Pyodide is a 32-bit platform with a different C library, without threads or processes, and with an
 event loop that is already running.

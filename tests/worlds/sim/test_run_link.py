@@ -314,7 +314,9 @@ NODES = [
 
 
 def with_part(content: Any, keys: list[Any], part: Any) -> Any:
-    """Return a copy of the content in which `part` replaces what these keys lead to."""
+    """Return a copy of the content in which `part` replaces the value at the path given by these
+    keys.
+    """
     changed = json.loads(json.dumps(content))
     at = changed
     for key in keys[:-1]:

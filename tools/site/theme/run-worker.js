@@ -15,7 +15,7 @@ except Exception as error:
     result = json.dumps({"error": f"{type(error).__name__}: {error}"})
 result
 `;
-// If the view reports an error, its notice contains the message.
+// Exceptions need no handling here: the view shows them in its notice.
 const ANSWER = `
 try:
     view.handle(json.loads(given))

@@ -1,4 +1,4 @@
-"""Tests of the game's view: goal, score, limits, and what happens when you win."""
+"""Tests the game's view: goal, score, limits, and what happens when you win."""
 
 import re
 

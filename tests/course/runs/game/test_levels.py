@@ -1,4 +1,4 @@
-"""Tests of the levels: par is reached by real moves, and the correct protocol cannot be beaten."""
+"""Tests the levels: real moves reach par, and the correct protocol cannot be beaten."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Tests the shell's verbs about lost bookies, with and without autorecovery."""
+"""Tests the shell's verbs for handling lost bookies, with and without autorecovery."""
 
 import random
 

@@ -1,4 +1,6 @@
-"""Tests the shell's verbs about a cluster, on five bookies or on a ZooKeeper without bookies."""
+"""Tests the shell's verbs for inspecting a cluster, on five bookies or on a ZooKeeper without
+bookies.
+"""
 
 import io
 import json

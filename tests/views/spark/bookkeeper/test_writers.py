@@ -377,7 +377,7 @@ def _connections(worker: psutil.Process) -> list[Any]:
 
 
 def _write_and_kill_a_writer(service_url: str, topic: str, mark: str) -> None:
-    """Write numbers; the process that writes them is killed once, and leaves the file `mark`."""
+    """Write numbers, kill the writing process once, and leave the file `mark` behind."""
     port = int(service_url.rpartition(":")[2])
 
     def kill_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,6 @@
-"""A request forwarded to another broker gets an error with that broker's reason, or a clear one."""
+"""If a request forwarded to another broker fails, the error gives that broker's reason or a clear
+one.
+"""
 
 import asyncio
 from dataclasses import replace

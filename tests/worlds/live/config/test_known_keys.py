@@ -1,4 +1,4 @@
-"""Which BookKeeper and Pulsar configuration keys labkit honours, rejects or ignores."""
+"""Tests which BookKeeper and Pulsar configuration keys labkit honours, rejects or ignores."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Parsing of lines in a configuration file."""
+"""Tests parsing the lines of a configuration file."""
 
 import pytest
 

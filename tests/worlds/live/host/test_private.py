@@ -1,4 +1,4 @@
-"""Files and directories that only their owner can access."""
+"""Tests files and directories that only their owner can access."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Signals that stop a process, tested in a child process."""
+"""Tests the signals that stop a process, using a child process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Guarantees of a session with a real ZooKeeper beyond the contract of its port."""
+"""Tests the guarantees of a session with a real ZooKeeper beyond the contract of its port."""
 
 import asyncio
 import sys

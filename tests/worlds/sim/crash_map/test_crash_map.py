@@ -39,7 +39,7 @@ from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, ONE_CHECKPOINT
 
 
 def verdicts(found: CrashMap, variant: str) -> str:
-    """Return a column as text: `.` for safe, or the first letter of the verdict."""
+    """Return a column as text: `.` for safe, otherwise the first letter of the verdict."""
     column = [v.name for v in found.variants].index(variant)
     letters = (row[column].verdict[0].replace("s", ".") for row in found.cells)
     return "".join(letters)

@@ -1,4 +1,4 @@
-"""Randomness in the simulated world: named decisions with a harmless default."""
+"""Tests randomness in the simulated world: named decisions with a harmless default."""
 
 from labkit.worlds.sim.machine.decisions import Decisions, log_spread
 

@@ -1,6 +1,6 @@
-"""Guarantees of a session with the simulated ZooKeeper, especially when the network fails.
+"""Tests the guarantees of a session with the simulated ZooKeeper, especially if the network fails.
 
-The contract that it shares with a real ZooKeeper is tested in `tests/system/metadata`.
+The contract that a session shares with a real ZooKeeper is tested in `tests/system/metadata`.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The simulated network: the guarantees of a connection, and the effects of faults on links."""
+"""Tests the simulated network: guarantees of a connection, and effects of faults on links."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The rules for the fields of scenario values."""
+"""Tests the rules for the fields of scenario values."""
 
 from dataclasses import fields
 from typing import get_type_hints

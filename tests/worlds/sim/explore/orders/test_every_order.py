@@ -1,4 +1,4 @@
-"""Small scenarios on the real code, checked in every possible order."""
+"""Checks small scenarios on the real code in every possible order of events."""
 
 import asyncio
 from dataclasses import replace
