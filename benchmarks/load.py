@@ -5,8 +5,8 @@
 It reads one command per line from standard input, and writes each result as one line of JSON:
 
     open COUNT               create ledgers (E=3, Qw=3, Qa=2, CRC32C); returns the id of the first
-    add SECONDS WINDOW RATE  add entries of 1 KiB to the open ledgers in turn, with at most WINDOW
-                             unconfirmed entries and RATE entries per second (0: no limit)
+    add SECONDS WINDOW RATE  add entries of 1 KiB to the open ledgers, round-robin, with at most
+                             WINDOW unconfirmed entries and RATE entries per second (0: no limit)
     fill COUNT WINDOW        add COUNT entries
     read LEDGER entries      read a ledger up to LastAddConfirmed with a new handle, several ranges
                              of entries at a time

@@ -2,8 +2,8 @@
 
     python -m benchmarks.spark_search [--quick]
 
-Both run the same seeds on two processors, in turn. Neither is measured until its processes have
-completed some runs.
+Both run the same seeds on two processors, one after the other. Neither is measured until its
+processes have completed some runs.
 
 - Local: `labkit search`, which runs the scenarios and checks the promises.
 - Spark: a round of `labkit search --spark`. It also lists the situations that each run reached,

@@ -81,7 +81,7 @@ class Host:
             await asyncio.sleep(0.05)
 
     async def together(self, connections: int, attack: Callable[[], Awaitable[None]]) -> None:
-        """Run the attack on many connections at once."""
+        """Run the attack on many connections simultaneously."""
         await asyncio.gather(*(attack() for _ in range(connections)))
 
     async def hold(self, connections: int, data: bytes, port: int) -> None:

@@ -1,6 +1,6 @@
 """Feed malformed and hostile input to every decoder of labkit.
 
-    python -m tests.fuzz --seconds 600                 run all decoders in turn
+    python -m tests.fuzz --seconds 600                 run all decoders one by one
     python -m tests.fuzz --first 20000                 continue where an earlier run stopped
     python -m tests.fuzz --target "journal 6" --only 17       repeat one case
     python -m tests.fuzz --target "journal 6" --input FILE    repeat one input

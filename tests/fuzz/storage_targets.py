@@ -81,7 +81,6 @@ def _open(journal: SimDisk, ledgers: SimDisk, config: StorageConfig = CONFIG) ->
 
 
 def content(disk: SimDisk, path: str) -> bytes:
-    """Return the contents of a file."""
     file = disk.open(path)
     return file.read(0, file.size())
 

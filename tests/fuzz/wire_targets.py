@@ -72,7 +72,7 @@ def _several(decode: Callable[[Sequence[bytes]], object]) -> Callable[[bytes], o
 
 
 def _in_pieces(data: bytes) -> None:
-    """Check that a stream yields the same frames however it is split or paused.
+    """Check that a stream yields the same frames no matter how it is split or paused.
 
     The first 16 bytes of the input determine where the stream is split.
     """

@@ -66,7 +66,7 @@ async def test_a_ledger_that_was_collected_takes_no_add(cluster: Cluster, kind: 
                 await writer.add(b"too late")
 
     # Both kinds of bookie replay the entries and the fence. (BookKeeper drops the fence of a ledger
-    # of which it has no entries.)
+    # without entries.)
     await bookie.kill()
     await start(folder)
     async with RawClient(await port()) as raw:

@@ -58,7 +58,7 @@ async def test_one_ensemble_has_bookies_of_both_kinds(cluster: Cluster) -> None:
     await writer.close()
     assert await read(client, writer.ledger_id) == ENTRIES
 
-    # Apache's bookie has a complete copy, too.
+    # Apache's bookie also has a complete copy.
     for bookie in labkit_bookies:
         await bookie.stop()
     assert await read(client, writer.ledger_id) == ENTRIES
@@ -94,7 +94,7 @@ async def test_a_successor_serves_what_the_other_kind_of_bookie_acknowledged(
     ledger = await write(client, ENTRIES)
     fenced = [await write_and_fence(client, java, ENTRIES)]
     if kind == "labkit":
-        # Apache's bookie forgets the fence of a ledger of which it has no entries.
+        # Apache's bookie forgets the fence of a ledger if it has no entries of the ledger.
         fenced.append(await write_and_fence(client, java, []))
     await end(bookie)
     assert (folder.last_mark() > mark) == flushed

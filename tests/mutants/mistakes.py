@@ -1,4 +1,4 @@
-"""Handwritten bugs: small changes to the protocol's code, each of which a quick test catches.
+"""Handwritten bugs: small changes to the protocol's code, each of which is caught by a quick test.
 
 Each bug breaks a rule of the system and names that rule, which its tests verify. `old` must occur
 exactly once in its file.

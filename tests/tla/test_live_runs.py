@@ -1,4 +1,4 @@
-"""Runs of real processes conform to the public specification, too."""
+"""Runs of real processes also conform to the public specification."""
 
 from dataclasses import replace
 

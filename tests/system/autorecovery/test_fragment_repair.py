@@ -43,7 +43,7 @@ class Repair:
         for entry_id in range(5):
             self.script.put(entry_id, entry_id - 1, 0, 2)
         self.config = AutoRecoveryConfig(**config)
-        # Entries of a striped ledger are read one by one; those of other ledgers in batches.
+        # Entries of striped ledgers are read one by one, and entries of other ledgers in batches.
         metadata = (
             replace(self.script.metadata, write_quorum=2) if striped else self.script.metadata
         )

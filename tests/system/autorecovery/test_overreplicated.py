@@ -1,5 +1,5 @@
-"""Test which ledgers a bookie may drop: those whose entries other bookies now store in its place,
-unless the ledger is being repaired.
+"""Test which ledgers a bookie may drop: only ledgers that are not being repaired and whose entries
+are now stored by other bookies in its place.
 """
 
 import asyncio

@@ -4,7 +4,7 @@
     config key=value     configure the client; this precedes `ledger`
     add 2                add two entries
     ack b1 0 1           let b1 acknowledge entries 0 and 1
-    refuse b1 0 FENCED   let b1 reject entry 0, for another reason than an I/O error
+    refuse b1 0 FENCED   let b1 reject entry 0, for a reason other than an I/O error
     drop b1, die b1      let b1 close its connections, and refuse new ones
     unregister b4, register b4
     close                close the writer

@@ -9,7 +9,7 @@ SIZES = [(e, qw, qa) for e, qw, qa in product(range(1, 7), repeat=3) if e >= qw 
 
 
 def hides_an_acked_entry(known: set[int], e: int, qw: int, qa: int) -> bool:
-    """Return whether an entry can be acknowledged by Qa bookies none of which are in `known`."""
+    """Return whether Qa bookies that are not in `known` can have acknowledged an entry."""
     return any(
         not known.intersection(acked)
         for first in range(e)

@@ -1,4 +1,4 @@
-"""Tests for reading several entries at once, and for the trace events that this records."""
+"""Tests for reading several entries with one call, and for the trace events that this records."""
 
 import asyncio
 import zlib

@@ -1,4 +1,4 @@
-"""Test that no committed entry is lost, whichever disk operation the machine stops at."""
+"""Test that no committed entry is lost, no matter at which disk operation the machine stops."""
 
 from collections.abc import Callable
 from contextlib import suppress

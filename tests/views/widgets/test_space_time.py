@@ -124,7 +124,7 @@ def test_what_a_dead_bookie_was_sent_is_lost_and_its_lane_is_broken() -> None:
 
 
 def test_a_lost_fence_never_arrives_though_a_read_fences_later() -> None:
-    # The read comes first, so that the connection is open when the fencing request is sent.
+    # The read is sent first, so that the connection is open when the fencing request is sent.
     steps = Write(entries=4, close=False), Read(when=At(20.0)), Recover(when=At(30.0))
     trace = ran(steps=steps, decisions={"lose r>b2 3": 1.0})
     made = diagram(trace)

@@ -69,7 +69,6 @@ class MetadataWorld:
         self.network.link(METADATA_SERVER, node).cut()
 
     def hang(self) -> None:
-        """Make the server hang."""
         self.zookeeper.hang()
 
     def thaw(self) -> None:

@@ -1,6 +1,6 @@
 """Storage and the simulated world need nothing that Python in a browser lacks.
 
-The views and lessons need only those dependencies that labkit declares for the browser.
+The views and lessons need only the dependencies that labkit declares for the browser.
 """
 
 import ast

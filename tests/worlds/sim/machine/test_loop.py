@@ -289,7 +289,8 @@ class Nodes:
         process = self.processes[number % 2]
         happens: dict[str, Callable[[], object]] = {
             "true": lambda: self._holds.__setitem__(number, True),
-            # Set the condition in a callback that runs after those due at the same time.
+            # Set the condition in a callback that runs after all other callbacks due at the same
+            # time.
             "true soon": lambda: self._loop.call_soon(self._holds.__setitem__, number, True),
             "pause": lambda: self._loop.pause(process),
             "resume": lambda: self._loop.resume(process),
