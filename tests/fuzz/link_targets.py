@@ -1,5 +1,5 @@
-"""Fuzz links to runs and to crash maps, which may come from a stranger: the whole link, and what it
-contains.
+"""Fuzz links to runs and crash maps, which may come from a stranger: the link as a whole, and its
+decoded contents.
 """
 
 import zlib

@@ -17,8 +17,8 @@ _NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A notebook of the course. `needs` names what the notebook needs but a browser tab lacks; it
-    is "" if there is nothing.
+    """A notebook of the course. `needs` names what a browser tab lacks to run the notebook, or is
+    "" if the tab lacks nothing.
     """
 
     number: str

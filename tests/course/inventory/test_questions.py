@@ -43,7 +43,7 @@ def test_other_seeds_ask_with_other_numbers_and_move_the_right_option(question: 
     places = Counter([o.belief for o in options].index("") for _, options in drawn)
     assert len({text for text, _ in drawn}) > 1
     assert len(places) > 1
-    # The same options are wrong for the same reasons, no matter what the numbers are.
+    # Which options are wrong, and for what reason, does not depend on the numbers.
     assert len({frozenset(o.belief for o in options) for _, options in drawn}) == 1
 
 

@@ -1,4 +1,4 @@
-"""Tests for an autorecovery instance: its components, and what makes it exit."""
+"""Tests for an autorecovery instance: its components, and the conditions under which it exits."""
 
 import asyncio
 

@@ -1,4 +1,5 @@
-"""Test what a worker does if it dies while copying, if a repair fails, and how fast it copies."""
+"""Test a worker that dies while copying, a repair that fails, and the limit on the copying speed.
+"""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Test what a bookie in this process responds in protocol version 2, and when."""
+"""Test the responses of a bookie in this process in protocol version 2, and their timing."""
 
 import errno
 

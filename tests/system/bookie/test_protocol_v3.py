@@ -1,4 +1,4 @@
-"""Test what a bookie responds in protocol version 3, and when."""
+"""Test the responses of a bookie in protocol version 3, and their timing."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An in-memory managed ledger and connections that record what they are sent, for testing
+"""An in-memory managed ledger, and connections that record everything sent to them, for testing
 dispatchers in isolation.
 
 Cursors and the order of positions use the real implementations.

@@ -19,7 +19,7 @@ from tests.system.check.story import B0, B1, B2, LEDGER, Story, W, content
 
 
 class Answered(Story):
-    """A story that also records what calls returned to their callers."""
+    """A story that also records the results that calls returned to their callers."""
 
     def add_is(self, entry: int, given: int) -> "Answered":
         """Let the add of the payload of entry `given` return entry id `entry`."""

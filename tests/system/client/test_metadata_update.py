@@ -1,5 +1,5 @@
-"""Tests for concurrent metadata updates: the first client stores its change, the others learn what
-is stored.
+"""Tests for concurrent metadata updates: the first client stores its change, and the others find
+out what has been stored.
 """
 
 from dataclasses import replace

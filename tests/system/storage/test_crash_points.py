@@ -45,7 +45,7 @@ VARIANTS: dict[str, Callable[[int], Keep]] = {
 
 @dataclass
 class Bookie:
-    """Runs a store, and records what was added and what was committed."""
+    """Runs a store, and records what has been added and committed."""
 
     disks: tuple[SimDisk, SimDisk]
     told: dict[tuple[int, int], bytes] = field(default_factory=dict)

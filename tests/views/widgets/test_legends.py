@@ -1,4 +1,4 @@
-"""A legend explains what a run has shown, and nothing else."""
+"""A legend explains the symbols that the run has shown, and no others."""
 
 from collections.abc import Callable
 

@@ -20,7 +20,7 @@ def test_under_nbgrader_a_view_is_only_its_still_picture(
     data, _ = view._repr_mimebundle_()
     assert data == {"text/plain": repr(view), "text/html": interactive.image()}
     assert view.comm is None
-    # It still handles messages, although no browser shows the change.
+    # The view still handles messages, although no browser shows the change.
     view.received(None, {}, [])
     assert view.notice
 

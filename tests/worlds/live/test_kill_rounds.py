@@ -57,7 +57,7 @@ def payload(ledger_id: int, entry_id: int) -> bytes:
 
 
 class Client:
-    """A client that adds entries, fences and deletes ledgers, and records what was acknowledged."""
+    """A client that adds entries, fences and deletes ledgers, and records acknowledged requests."""
 
     def __init__(self, manager: LedgerManager, bookie_id: str, seed: int) -> None:
         self.random = random.Random(seed)

@@ -115,7 +115,7 @@ def test_error_that_a_task_is_about_to_take_at_its_death_is_not_reported() -> No
 
     async def takes_it(process: Process, loop: SimLoop) -> None:
         task = asyncio.create_task(fails_later())
-        # Check right after the task has ended, before whatever waits for it has resumed.
+        # Check right after the task has ended, before any task that waits for it resumes.
         task.add_done_callback(lambda _: told.append("ended"))
         task.add_done_callback(lambda _: loop.report_lost_errors(process))
         await asyncio.wait([task])

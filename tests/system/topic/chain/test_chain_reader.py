@@ -34,8 +34,7 @@ class PlayedReader:
 
 
 class Played:
-    """A client, and a chain of ledgers 0, 1, 2 ... with these entry counts; the last one is open.
-    """
+    """A client, and a chain of ledgers 0, 1, 2 ... with these entry counts; the last is open."""
 
     def __init__(self, *counts: int, cache_size_bytes: int = 0) -> None:
         self.counts = counts

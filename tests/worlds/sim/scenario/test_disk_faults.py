@@ -1,4 +1,4 @@
-"""Each fault of a disk has the effect that it documents, and bookies survive it without loss."""
+"""Each disk fault has its documented effect, and bookies survive it without losing data."""
 
 import pytest
 
