@@ -23,7 +23,7 @@ settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("few")
 
-# Spark runs only for seconds in these tests, so the slow optimizing compiler is not worth its time.
+# Spark runs only for seconds in these tests, so the slow optimizing compiler is not worthwhile.
 # With unchanged options of `labkit.views.spark.session`, queries also reuse their Python workers.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 

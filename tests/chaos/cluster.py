@@ -61,7 +61,7 @@ class ChaosCluster(LocalCluster):
             cable.unplug()
 
     async def suffer(self, fault: Fault) -> None:
-        """Inject the fault into all of its bookies, and repair it once its duration has passed."""
+        """Inject the fault into all of its bookies, and repair it when its duration is over."""
         await asyncio.gather(*(self._suffer(fault, bookie) for bookie in fault.bookies))
 
     async def _suffer(self, fault: Fault, bookie: str) -> None:

@@ -66,7 +66,7 @@ class TookTooLong(BaseException):
 
 
 def try_input(target: Target, data: bytes, limit_s: float = LIMIT_S) -> Finding | None:
-    """Decode the input; return None if everything is as it should be."""
+    """Decode the input; return a finding, or None if the decoder obeys the rules."""
     started_here = not tracemalloc.is_tracing()
     if started_here:
         tracemalloc.start()

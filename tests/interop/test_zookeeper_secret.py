@@ -38,7 +38,7 @@ async def test_a_java_process_gets_in_with_the_documented_options_and_not_withou
 ) -> None:
     async with LocalCluster(1, folder=tmp_path / "data", traced=False) as cluster:
         java = BookieFolder("java", tmp_path / "java", cluster.zookeeper)
-        # The exit status is 0 nevertheless.
+        # The exit status is still 0.
         refused = await java.shell(apache, "listbookies", "-rw")
         assert REFUSED in refused
         assert not re.search(r"\bb0\b", refused)

@@ -9,7 +9,7 @@
     landing       a run in which a visitor can kill a bookie before any Python is loaded
     run_page      opens links to runs: films made in advance, or labkit in a worker
     play_page     the game, with the same worker
-    doors         the links on each page: open in a tab, on Binder, or at home
+    doors         the links on each page: open in a tab, on Binder, or locally
     pages         the course, the documents and the package docstrings, built by Sphinx
     *_page        generate pages from the code: API, configuration keys, errors, promises
     links         finds broken links in the built site

@@ -1,4 +1,4 @@
-"""The links at the top of each page: open it in a tab or on Binder, or run it at home."""
+"""The links at the top of each page: open it in a tab or on Binder, or run it locally."""
 
 from collections.abc import Callable, Iterable
 from html import escape

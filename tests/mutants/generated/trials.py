@@ -49,7 +49,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcome of a mutant and the test that caught it ("" if none or more than one did)."""
+    """The outcome of a mutant and the test that caught it ("" if no test or more than one test
+    did).
+    """
 
     mutant: Mutant
     outcome: Outcome

@@ -10,7 +10,7 @@
     put /path text       replace the contents of a znode
     start a b2           start an autorecovery instance and a bookie
     embed b2 a           start an autorecovery instance in the process of a bookie
-    restart a            start an autorecovery instance that follows a silence
+    restart a            start an instance right after a silence of the metadata store
     stop b2, readonly b2
     flap b2 10           stop and start a bookie ten times, a second each
     add b6, remove b5    add a bookie, or remove one for good

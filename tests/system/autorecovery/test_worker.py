@@ -1,5 +1,4 @@
-"""Test a worker that dies while copying, a repair that fails, and the limit on the copying speed.
-"""
+"""Test a worker that dies while copying, a repair that fails, and the limit on copying speed."""
 
 import asyncio
 from dataclasses import replace

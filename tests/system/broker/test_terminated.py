@@ -1,5 +1,5 @@
-"""Tests for terminated topics: producers are rejected, and consumers are told when they reach the
-end.
+"""Tests for terminated topics: producers are rejected, and consumers are notified when they reach
+the end.
 """
 
 import asyncio

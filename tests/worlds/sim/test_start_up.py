@@ -53,7 +53,7 @@ def outcome(trace: Trace) -> str:
 
 
 def start_ms() -> float:
-    """Return how long the bookie takes to restart and serve requests again."""
+    """Return how many milliseconds the bookie takes to restart and serve requests again."""
     of_b1 = [event for event in run(RESTART).events if event.node == "b1"]
     killed = next(event for event in of_b1 if event.kind == "node.killed")
     started = next(e for e in of_b1 if e.kind == "node.started" and e.seq > killed.seq)

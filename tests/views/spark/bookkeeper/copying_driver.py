@@ -1,4 +1,5 @@
-"""Copies a topic to the topic with "-copy" after its name, as a stream, until nothing is left.
+"""Copies a topic to the topic with "-copy" after its name, as a stream, until everything has been
+copied.
 
 python copying_driver.py ZOOKEEPER SERVICE_URL TOPIC CHECKPOINT_FOLDER PAUSE_AFTER
 
