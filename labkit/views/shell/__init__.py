@@ -4,8 +4,8 @@
     labkit shell --journal DIR --ledgers DIR --json ledger 5
     labkit shell --zookeeper HOST:PORT ledgermetadata -l 5
 
-The files and clusters can be labkit's or Apache BookKeeper's. Each verb is a function that reads
-the directories, or a coroutine that uses a client of the cluster; notebooks can call it, too. A
+The files and clusters can be labkit's or Apache BookKeeper's. Each verb is either a function that
+reads the directories or a coroutine that uses a cluster client, and notebooks can call it, too. A
 verb returns a frozen dataclass or a stream of them (`records`, `cluster/records`), which format
 themselves as text. `verbs` is the table of verbs, from which `command` builds the parser.
 
@@ -29,14 +29,14 @@ an entry are included only with `-m`.
 
 Differences from BookKeeper's shell:
   - If a journal does not exist, labkit reports an error; BookKeeper creates it.
-  - An explicit LAC record is shown as such; BookKeeper mistakes it for an entry.
-  - If a file is torn or damaged at its end, labkit reports that, and the exit code is 1.
+  - labkit recognizes an explicit LAC record; BookKeeper mistakes it for an entry.
+  - If the end of a file is torn or damaged, labkit reports this and exits with code 1.
   - A range of empty index slots is printed as one line instead of one line per slot.
   - listledgers and readledger also work without a cluster, and then include entries that are only
     in the journal. With a cluster, readledger prints only confirmed entries and never recovers the
     ledger, whereas BookKeeper's readledger may recover it.
   - localconsistencycheck reads each entry completely, as the bookie would.
-  - metaformat, recover and decommissionbookie fail while the bookies concerned are registered.
+  - metaformat, recover and decommissionbookie fail while any bookie concerned is still registered.
   - simpletest reads back the entries that it wrote.
 Ids are parsed as in BookKeeper: a file name is hexadecimal and a bare number is decimal, except
 that readlogmetadata expects a hexadecimal number.

@@ -1,7 +1,7 @@
 """`labkit shell`: builds the parser from the table of verbs, runs a verb, and prints its results.
 
-The exit code is 0, or 1 if something is missing, damaged or inconsistent; a message on standard
-error says what and where.
+The exit code is 0, or 1 if something is missing, damaged or inconsistent; in that case, a message
+on standard error describes what is wrong and where.
 """
 
 import asyncio

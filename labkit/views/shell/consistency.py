@@ -19,7 +19,7 @@ from labkit.views.xray.file_spans import index_slots
 def check_consistency(folders: BookieFolders, digest: Digest | None = None) -> ConsistencyReport:
     """Read every entry that an index refers to, and check its digest if `digest` is given.
 
-    Raises the errors of `index_directories`.
+    Raises the same errors as `index_directories`.
     """
     reader = EntryReader(folders)
     ledger_count = entry_count = 0

@@ -39,7 +39,7 @@ def read_log(
     entry_id: int | None = None,
     digest: Digest | None = None,
 ) -> Iterator[LogFile | StoredEntry | Damage]:
-    """Yield the log, then all its entries or only the requested ones, then `Damage` if its end is
+    """Yield the log, then all its entries or only the requested ones, then a `Damage` if its end is
     torn.
 
     Raises `ShellError` if the log does not exist.

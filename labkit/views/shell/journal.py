@@ -38,7 +38,7 @@ _IDS_SIZE = 16
 def read_journal(
     folders: BookieFolders, file_id: FileId, digest: Digest | None = None
 ) -> Iterator[JournalFile | JournalRecordView | Damage]:
-    """Yield the journal, its records, and `Damage` if its end is torn or damaged.
+    """Yield the journal, then its records, then a `Damage` if its end is torn or damaged.
 
     Raises `ShellError` if the journal does not exist, and `StorageDamagedException` if it contains
     bytes that no bookie writes.
@@ -103,7 +103,7 @@ def explicit_lac_of(body: bytes) -> int | None:
 def journal_end(file: File, name: str, end: int) -> Damage | None:
     """Return the damage after the last record, which ends at `end`, or None if there is none.
 
-    The bookie leaves only zeros, or nothing, after the last record.
+    A bookie writes nothing but zeros, if anything, after the last record.
     """
     size = file.size()
     length_bytes = file.read(end, CONTENT_LENGTH.size)

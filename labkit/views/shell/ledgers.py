@@ -81,8 +81,8 @@ def read_ledger(
 ) -> Iterator[Source | StoredEntry | Damage]:
     """Yield a ledger's entries from `first` to `last` (None: to the end).
 
-    A `Source` precedes the entries of each file, and `Damage` replaces entries that cannot be read.
-    Raises `ShellError` if the bookie has no entries of the ledger.
+    A `Source` precedes the entries of each file, and a `Damage` replaces entries that cannot be
+    read. Raises `ShellError` if the bookie has no entries of the ledger.
     """
     file = ""
     for found in _entries(folders, ledger_id, first, last, digest):
@@ -178,8 +178,8 @@ def find_index(folders: BookieFolders, ledger_id: int) -> Directory | None:
 def index_directories(folders: BookieFolders) -> Sequence[Directory]:
     """Return the directories that contain indexes.
 
-    Raises `OtherStorageException` if they belong to a different kind of ledger storage, whose
-    ledgers the shell would otherwise report as missing.
+    Raises `OtherStorageException` if the directories belong to a different kind of ledger storage,
+    because the shell would otherwise report its ledgers as missing.
     """
     refuse_other_storages(directory.disk for directory in folders.indexes)
     return folders.indexes

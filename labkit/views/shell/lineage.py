@@ -1,4 +1,4 @@
-"""Locates a message: finds the file and the offset on each bookie, given the MessageID.
+"""Locates a message: given its MessageID, finds the file and the offset on each bookie.
 
 The metadata store contains the topic partition that the ledger belongs to (in the custom metadata
 that the broker sets), its position in the topic's chain of ledgers, and the bookies that store the
@@ -39,10 +39,11 @@ _TOPIC_KEY = "pulsar/managed-ledger"
 async def find_lineage(
     client: BookKeeper, message_id: MessageId, folders: Mapping[str, BookieFolders]
 ) -> Lineage:
-    """Locate the message; `folders` are the directories of some or all bookies, keyed by bookie id.
+    """Locate the message; `folders` contains the directories of some or all bookies, keyed by
+    bookie id.
 
-    Raises `ShellError` or `BKIncorrectParameterException` if the message does not exist, and the
-    errors of `BookKeeper.open_ledger_no_recovery`.
+    Raises `ShellError` or `BKIncorrectParameterException` if the message does not exist, and any
+    error raised by `BookKeeper.open_ledger_no_recovery`.
     """
     reader = await client.open_ledger_no_recovery(message_id.ledger_id)
     metadata, entry_id = reader.metadata, message_id.entry_id
@@ -112,7 +113,7 @@ async def _partition_count(client: BookKeeper, topic: str, partition: int) -> in
             partitions_path(topic.removesuffix(f"-partition-{partition}"))
         )
     except NoNodeError:
-        # This is an unpartitioned topic whose name looks like that of a partition.
+        # This is a non-partitioned topic whose name looks like that of a partition.
         return partition + 1
     count: int = json.loads(data)["partitions"]
     return count

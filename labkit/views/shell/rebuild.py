@@ -48,7 +48,7 @@ def rebuild_index(
     """Return the index that the ledger should have, without writing it.
 
     If `digest` is given, a copy with a wrong digest is used only if the entry has no other copy.
-    Raises `ShellError` if the logs contain no entries of the ledger, or its master key is not
+    Raises `ShellError` if the logs contain no entries of the ledger, or if its master key is not
     found.
     """
     directory = find_index(folders, ledger_id)

@@ -1,6 +1,6 @@
 """Results of the verbs that read files: frozen dataclasses that format themselves as text.
 
-The labels are those of BookKeeper's shell. Offsets and sizes are in bytes. The offset of a record
+The labels match those of BookKeeper's shell. Offsets and sizes are in bytes. The offset of a record
 or entry is the offset of its length prefix, which is not included in its size.
 """
 
@@ -13,8 +13,8 @@ _DUMP_WIDTH = 16
 
 
 class Result:
-    """A result of a verb. With `--json`, it is printed as its fields and `kind`, the name of its
-    class.
+    """A result of a verb. With `--json`, it is printed as an object with its fields and with
+    `kind`, the name of its class.
     """
 
     __slots__ = ()
@@ -166,7 +166,7 @@ JournalRecordView = StoredEntry | LedgerKeyRecord | FenceRecord | ExplicitLacRec
 
 @dataclass(frozen=True, slots=True)
 class Damage(Result):
-    """A part of a file that was torn by a crash or damaged."""
+    """A part of a file that is damaged or was torn by a crash."""
 
     file: str
     offset: int

@@ -7,7 +7,7 @@ which formats itself as text, or several:
     one result                                  one indented document
     an iterator, async iterator or sequence     one object per line
 
-Names and options are those of `bookkeeper shell`, except for labkit's own verbs. Importing this
+Names and options match those of `bookkeeper shell`, except for labkit's own verbs. Importing this
 module takes half a second, so `labkit` imports it only for the verb `shell`.
 """
 

@@ -14,11 +14,10 @@
     faults          plants a known number of faults in a healthy stream
     charts          plotly figures of the jobs about messages
     trace_charts    plotly figures of the jobs about a run
-    picture         an SVG that takes one MessageID apart
+    picture         an SVG that breaks one MessageID down into its parts
 
-A MessageID consists of four numbers, and a consumer receives the ids in a certain order. The
-numbers and their order alone reveal much of what happened to a stream; ledger metadata reveals the
-rest.
+A MessageID consists of four numbers. These numbers, and the order in which a consumer receives the
+ids, reveal much of what happened to a stream; ledger metadata reveals the rest.
 
 Only `bookkeeper` talks to the storage system; the other modules receive topics, producers and
 consumers as arguments. Each job takes a DataFrame and returns one. The jobs use only built-in

@@ -1,4 +1,4 @@
-"""Finds missing entries in a running stream, with one position per partition as the state.
+"""Finds missing entries in a running stream, keeping one position per partition as state.
 
 The position is that of the furthest entry seen so far. An entry that arrives again, for example
 after a restart, changes nothing. An entry that is not the next one reveals how many entries are
@@ -95,7 +95,7 @@ def _sorted_entries(rows: Iterator[pd.DataFrame]) -> Iterator[Position]:
     """Yield each entry once, in order."""
     runs = dict[int, Runs]()
     for chunk in rows:
-        # The messages of a batch share their entry.
+        # All messages of a batch share one entry.
         entries = np.unique(chunk[["ledger", "entry"]].to_numpy(np.int64), axis=0)
         ledgers, begins = np.unique(entries[:, 0], return_index=True)
         for ledger, ids in zip(ledgers.tolist(), np.split(entries[:, 1], begins[1:]), strict=True):

@@ -28,7 +28,9 @@ def shared_ledgers(messages: DataFrame) -> DataFrame:
 
 
 def messages_per_ledger(messages: DataFrame) -> DataFrame:
-    """Return each ledger's messages, entries, payload bytes, and first and last publish time."""
+    """Return each ledger's number of messages, entries and payload bytes, and its first and last
+    publish time.
+    """
     return messages.groupBy(*STREAM, "ledger").agg(
         fn.count("*").alias("messages"),
         fn.count_distinct("entry").alias("entries"),
@@ -110,9 +112,9 @@ def copies_per_bookie(segments: DataFrame) -> DataFrame:
 
     `of_fair_share` is that number divided by the average over all bookies.
 
-    Entry `e` is stored at indices `(e + i) % E` of its segment's ensemble, for `i` from 0 to
-    Qw - 1. So the bookie at index `p` holds the `i`-th copy of every entry with
-    `e % E == (p - i) % E`, and two divisions count these without enumerating the entries.
+    Entry `e` is stored at indices `(e + i) % E` of its segment's ensemble, for `i` from 0 to Qw -
+    1. So the bookie at index `p` holds the `i`-th copy of every entry with `e % E == (p - i) % E`,
+    and two divisions count these copies without enumerating the entries.
     """
     size = fn.size("ensemble")
     remainder = fn.pmod(fn.col("index") - fn.col("copy"), size)

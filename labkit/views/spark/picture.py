@@ -1,4 +1,4 @@
-"""An SVG that takes a MessageID apart into partition, ledger, entry and message within the batch.
+"""An SVG that breaks a MessageID down into partition, ledger, entry and message within the batch.
 
 It is drawn from real rows and needs no JavaScript, so a notebook displays it without a kernel.
 Each part of the id has the same colour wherever it appears.

@@ -179,7 +179,7 @@ def _aimed(aim: Aim, seed_count: int) -> list[Trial]:
 
 
 def record(aim: Aim, rows: "DataFrame") -> int:
-    """Record what these runs reached; return how many of them broke a promise."""
+    """Record the situations that these runs reached; return how many runs broke a promise."""
     from pyspark.sql import functions as fn
 
     runs = rows.select(

@@ -21,11 +21,11 @@ the browser as part of a film, which plays there without the kernel. The code in
 same for all views, so a new view needs only a new Python package. Read the modules in this order:
 
     scene         marks and their SVG; `palette` defines colours, `text_metrics` measures text
-    legend        what the symbols mean, in rows or one below the other
+    legend        what the symbols mean, in rows or in a column
     film          the scenes of a run as tables that a browser plays; `animated`: as one SVG file
     display_clock the clock that all views of a run share; `run` assigns a position to each event
     view          a widget with a still picture; `scene_view` adds controls, `playing` adds runs
-    browser/link  copies the link to the moment on display, for runs that have links
+    browser/link  copies a link to the displayed moment, for runs that have links
     bundle        joins the modules of `browser/` into one for anywidget; `page` needs no kernel
 """
 

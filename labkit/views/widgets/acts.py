@@ -6,7 +6,7 @@ from typing import NamedTuple
 class Acts(NamedTuple):
     """The buttons next to the bookies of a view.
 
-    offered: the commands and faults on offer.
+    offered: the available commands and faults.
     undo, node: the fault that created this fork, and the bookie that it affected. That bookie has a
         single button, which undoes the fault.
     """

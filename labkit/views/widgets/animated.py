@@ -1,4 +1,4 @@
-"""Renders a film as one SVG file that plays without a script.
+"""Renders a film as one SVG file that plays without scripts.
 
 A mark is written once for each period during which its appearance does not change, and is visible
 only during that period. For readers who prefer reduced motion, and in viewers without CSS

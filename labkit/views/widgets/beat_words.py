@@ -1,6 +1,4 @@
-"""The sentence that a view shows about a beat, which consists of all events at one moment of the
-clock.
-"""
+"""The sentence with which a view describes a beat: all events at one moment of the clock."""
 
 from collections.abc import Callable, Sequence
 

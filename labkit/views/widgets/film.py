@@ -3,9 +3,8 @@
 Consecutive scenes share the parts that did not change, and the film preserves that sharing. Each
 distinct mark is one row of a table. A row refers to its children by row number, and is encoded as
 the difference from the same mark one beat earlier, so each beat adds only a few numbers. The
-browser draws any beat by comparing two trees of row numbers. Because there are no patches that must
-be applied or undone in order, the cost of a jump over ten thousand beats depends only on the
-visible difference.
+browser draws any beat by comparing two trees of row numbers. No patches must be applied or undone
+in order, so the cost of a jump over ten thousand beats depends only on the visible difference.
 
 The tables only grow, so the film of a running cluster can be sent in increments.
 """

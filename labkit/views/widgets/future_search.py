@@ -1,5 +1,5 @@
-"""Finds out when a broken promise became inevitable, by trying other futures of the run from one
-moment after another.
+"""Finds out when a broken promise became inevitable, by trying other futures of the run from
+several moments.
 
 The page asks for one moment at a time, so the reader can stop the search or do something else in
 between. This also works where Python runs in a worker of the page.
@@ -14,7 +14,7 @@ QUESTION = "When did it become inevitable?"
 
 
 class LossCurve(Protocol):
-    """The share of a run's other futures in which a promise of the run is also broken."""
+    """The share of a run's other futures that also break a promise that the run broke."""
 
     @property
     def points(self) -> Sequence[tuple[int, float]]:
@@ -37,7 +37,7 @@ class LossCurve(Protocol):
 
 class HasCurves(Protocol):
     def loss_curves(self, promise: str) -> Iterator[LossCurve]:
-        """Yield the curve of a broken promise, with one more moment each time."""
+        """Yield the curve of a broken promise repeatedly, with one more moment each time."""
 
 
 @runtime_checkable

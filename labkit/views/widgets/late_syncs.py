@@ -6,7 +6,7 @@ from labkit.system.trace.events import Event
 
 
 class DelayedSyncs:
-    """Delays the events that report a sync too early.
+    """Delays events that report a sync too early.
 
     late_syncs: the `seq` of each such event, mapped to the `seq` of the event before which the sync
         really happened, or -1 if it never did.

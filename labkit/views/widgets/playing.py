@@ -1,8 +1,8 @@
 """The base class of views that play a run, in which the reader can inject faults.
 
-A `Picture` takes the events of a run one by one and returns the current scene. `PlayingView` turns
-these scenes into a film, and extends it while a cluster is running. A click on a button calls a
-method of the running cluster, or forks a simulated run: the scenario runs again with that fault.
+A `Picture` processes the events of a run one by one and returns the current scene. `PlayingView`
+turns these scenes into a film, and extends it while a cluster is running. A click on a button calls
+a method of the running cluster, or forks a simulated run: the scenario runs again with that fault.
 """
 
 import math
@@ -45,7 +45,7 @@ there are more than 1.5 times as many.
 
 
 class Picture(Protocol):
-    """Takes the events of a run one by one, and draws the resulting state as a scene."""
+    """Processes the events of a run one by one, and draws the resulting state as a scene."""
 
     @property
     def explained_until(self) -> float | None:
@@ -139,7 +139,7 @@ class PlayingView(SceneView):
         return self.run.clock.end if check_at is None else check_at
 
     def verdict(self) -> str:
-        """Return what the epilogue of a simulated run shows: ✔ or ✘, and the broken promises."""
+        """Return the result of a simulated run's epilogue: ✔ or ✘, and the broken promises."""
         failures = "; ".join(failure_of(each.name) for each in self.broken_promises())
         return f"✘ {failures}" if failures else "✔ no promise was broken"
 

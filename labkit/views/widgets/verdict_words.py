@@ -1,4 +1,4 @@
-"""Descriptions of what it means if a check of `labkit.system.check` fails.
+"""Descriptions of what a failed check of `labkit.system.check` means.
 
 Views show these descriptions; the name of the check appears in a tooltip.
 """
@@ -58,6 +58,6 @@ FAILURES = {
 
 
 def failure_of(check: str) -> str:
-    """Return what it means if the check fails or, if the check is unknown, its name as words."""
+    """Describe the failed check or, if it is unknown, return its name as words."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", check).lower()
     return FAILURES.get(check, f"broken: {spaced}")

@@ -53,7 +53,7 @@ class View(anywidget.AnyWidget):
         """Return the interactive view, and the still picture for readers without a kernel.
 
         The still picture is an image with a data URL, because every viewer that we have tried can
-        show one. Some of them do not show inline SVG, and some support only certain image types.
+        show one. Some viewers do not show inline SVG, and others support only certain image types.
         A link cannot work inside such an image, so the image as a whole leads to the page that
         plays the view.
         """

@@ -1,7 +1,7 @@
-"""Byte X-ray: names every byte of a bookie's files, of ledger metadata and of Pulsar's messages.
+"""Byte X-ray: labels every byte of a bookie's files, of ledger metadata and of Pulsar's messages.
 
 A `Span` (`labkit.system.model.layout`) names a range of bytes and shows its value. Names and sizes
-come from the layouts that the system's encoders use, so that they cannot differ.
+are taken from the layouts that the system's encoders use, so the two cannot diverge.
 
     file_spans         journals, entry logs, index files, LastLogMark, cookies
     ledger_spans       a ledger's metadata as ZooKeeper stores it
@@ -11,5 +11,6 @@ come from the layouts that the system's encoders use, so that they cannot differ
     entry_locations    finds an entry in the files of one bookie
     message_location   the steps from a MessageID to bytes on disks
 
-This package only reads. `shell/` prints the spans; `widgets/xray` and `widgets/lineage` draw them.
+This package is read-only. `shell/` prints the spans; `widgets/xray` and `widgets/lineage` draw
+them.
 """

@@ -79,7 +79,7 @@ def format_spans(spans: Iterable[Span]) -> str:
 
 
 def journal_spans(disk: Disk, file_id: int, digest_size: int = 4) -> Iterator[Span]:
-    """Label a journal of any version. Raises the errors of `JournalScan`.
+    """Label a journal of any version. Raises the same errors as `JournalScan`.
 
     `digest_size` is the size of the entries' digests (4 for CRC32C); it cannot be determined from
     the files.

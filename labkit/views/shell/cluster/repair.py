@@ -54,9 +54,9 @@ async def autorecovery(client: BookKeeper, enable: bool | None = None) -> AutoRe
 
 
 async def triggeraudit(client: BookKeeper) -> AuditTriggered:
-    """Make the auditor look for lost bookies now.
+    """Make the auditor look for lost bookies immediately.
 
-    Raises `UnavailableException` if autorecovery is disabled, or there is no auditor.
+    Raises `UnavailableException` if autorecovery is disabled or there is no auditor.
     """
     marks = _marks(client)
     if not await marks.is_enabled():
@@ -156,7 +156,7 @@ async def decommissionbookie(
     """Wait until autorecovery has copied a stopped bookie's entries, then delete its cookie.
 
     Raises `ClusterInUseError` if the bookie is registered, `ShellError` if it is not in the
-    cluster, and the errors of `triggeraudit`.
+    cluster, and any error raised by `triggeraudit`.
     """
     await _require_members(client, [bookie_id])
     await _require_stopped(client, [bookie_id])
@@ -174,7 +174,7 @@ async def decommissionbookie(
 async def deletecookies(
     client: BookKeeper, bookies: Collection[str]
 ) -> AsyncIterator[CookieDeleted]:
-    """Delete the cookies of bookies. Raises `ShellError` if one of the bookies is not in the
+    """Delete these bookies' cookies. Raises `ShellError` if one of the bookies is not in the
     cluster.
     """
     await _require_members(client, bookies)
@@ -184,8 +184,8 @@ async def deletecookies(
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
-    """Return the ledgers that may have entries on the bookie, or are marked because the bookie's
-    copies are missing.
+    """Return the ledgers that may have entries on the bookie, or that are marked because the
+    bookie's copies are missing.
     """
     needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
     for ledger_id in await client.list_ledgers():
@@ -196,7 +196,7 @@ async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, .
 
 
 def _has_entries_on(metadata: LedgerMetadata, bookie_id: str) -> bool:
-    # The last fragment of an open ledger may have entries, no matter what the metadata says.
+    # The last fragment of an open ledger may contain entries, whatever the metadata says.
     return any(
         bookie_id in fragment.ensemble and (fragment.last >= fragment.first or not fragment.closed)
         for fragment in fragments_of(metadata, metadata.last_entry_id)

@@ -119,7 +119,8 @@ async def readledger(
     """Yield the confirmed entries from `first` to `last` (None: to the end) without fencing the
     ledger.
 
-    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and the errors of `LedgerReader.read`.
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException`, and any error raised by
+    `LedgerReader.read`.
     """
     metadata = await client.ledger_metadata(ledger_id)
     reader = await client.open_ledger_no_recovery(
@@ -150,7 +151,8 @@ async def simpletest(
 ) -> SimpleTestPassed:
     """Write a ledger, close it and read it back.
 
-    Raises `BKReadException` if an entry differs from what was written, and the bookies' errors.
+    Raises `BKReadException` if an entry differs from what was written, and any error reported by
+    the bookies.
     """
     writer = await client.create_ledger(ensemble_size, write_quorum, ack_quorum)
     ledger_id = writer.ledger_id

@@ -5,7 +5,7 @@ and writes rows to topics through a broker.
 
     options      parses and checks the options of a query
     cluster      connects to the cluster, and retries while ZooKeeper or bookies are unreachable
-    opening      opens ledgers, and reports those that were deleted
+    opening      opens ledgers, and reports deleted ones
     directory    looks up the ledgers of each lane (a partition of a topic, or one ledger)
     bounds       turns the options for start and end into positions in each lane
     times        finds the first entry that was published at or after a given time
@@ -16,7 +16,7 @@ and writes rows to topics through a broker.
     columns      turns rows into Arrow columns
     batches      runs a task in a worker and yields Arrow record batches
     offsets      the offset that a stream stores in its checkpoint
-    counting     counts the messages of entries, for limits in rows
+    counting     counts the messages in entries, for row limits
     backlog      counts the entries that a stream has not read yet
     progress     returns a stream's backlog from its progress
     following    decides how far each batch of a stream reads
@@ -28,7 +28,7 @@ and writes rows to topics through a broker.
     sending           sends the messages of a task, at least once or exactly once
     writers           the classes that Spark calls to write
 
-The source reads only confirmed entries, so every later query finds the same ones. It never
+The source reads only confirmed entries, so every later query returns the same ones. It never
 recovers a ledger, so it never fences a writer. The newest entry of an open ledger becomes readable
 when another entry follows it, or when the writer announces LastAddConfirmed without an entry
 (`explicitLacInterval`), as labkit's brokers do.
@@ -88,8 +88,8 @@ encrypted columns. Spark evaluates all filters itself: only `start`, `end` and `
 how much is read. The source does not support `pushFilters`, because Spark 4.3 caches the tasks
 planned for one query's filters in the loaded DataFrame, and reuses them for other queries over it.
 
-A chunk of a large message is a row with `uuid`, `chunk_id` and `chunks`; its payload is the stored
-part of the message. Chunks can be unpacked only together, but different tasks may read them. To
+Each chunk of a large message is a row with `uuid`, `chunk_id` and `chunks`, and its payload is
+returned as stored. The source does not reassemble chunks, because different tasks may read them. To
 get the whole message, group by `uuid` and concatenate the payloads in the order of `chunk_id`.
 
 A DataFrame reads the data that was stored when it was first used; call `load()` again to see newer
@@ -97,7 +97,7 @@ data.
 
 Options for writing:
 
-    service.url          address of one or several brokers, "pulsar://host:port,host:port"; required
+    service.url          addresses of one or more brokers, "pulsar://host:port,host:port"; required
     topic                write to this topic; default: the column `topic` of each row
     token                the token with which to log in to the broker
     tlsTrustCertsFilePath

@@ -45,7 +45,7 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the task's rows as record batches.
 
-    Raises `LedgerGoneError`, and the errors of `LedgerReader.read_entry`.
+    Raises `LedgerGoneError`, and any error raised by `LedgerReader.read_entry`.
     """
     if not isinstance(task, Task):
         return  # Spark passes a placeholder if there are no tasks.

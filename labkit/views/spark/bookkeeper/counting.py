@@ -1,4 +1,4 @@
-"""Counts the messages of entries, for option `maxRowsPerTrigger`.
+"""Counts the messages in each entry, for option `maxRowsPerTrigger`.
 
 Only the entry itself contains its number of messages, so the driver has to read it. It reads each
 entry only once, although it reads a chunk of entries at a time and a batch can end within a chunk.
@@ -27,7 +27,7 @@ class MessageCounter:
         """Return the number of messages in each entry of the span, until they add up to `max_rows`.
 
         Return [] if the ledger does not exist and option `failOnDataLoss` is false. Raises
-        `LedgerGoneError`, and the errors of `read_chunk`.
+        `LedgerGoneError`, and any error raised by `read_chunk`.
         """
         if self._options.ledgers:
             return [1] * (span.last - span.first + 1)
@@ -44,7 +44,7 @@ class MessageCounter:
             found.append(known[at])
             row_count += known[at]
             last, at = at, (at[0], at[1] + 1)
-        # The next batch may begin with other messages of the last entry.
+        # The next batch may begin with the remaining messages of the last entry.
         self._counts[span.lane] = {each: known[each] for each in known if each >= last}
         return found
 

@@ -217,8 +217,8 @@ class LedgerDirectory:
 
 
 def _some(topic: str, names: list[str]) -> str:
-    """Return some of the names, preferably names similar to the topic's, in case the user mistyped
-    it.
+    """Return some of the names, preferring those similar to the topic's name, in case the user
+    mistyped it.
     """
     near = get_close_matches(topic.rpartition("/")[2], names) or names[:_MAX_SUGGESTIONS]
     shown = ", ".join(near or ["none"])

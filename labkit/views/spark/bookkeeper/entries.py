@@ -27,8 +27,8 @@ async def read_span(
 
     Chunks are read ahead, so that entries arrive while earlier ones are being converted to rows.
 
-    Retries for up to `retry_s` while no bookie that stores an entry is reachable. Raises the
-    errors of `LedgerReader.read_entry`.
+    Retries for up to `retry_s` while no bookie that stores an entry is reachable. Raises the same
+    errors as `LedgerReader.read_entry`.
     """
     chunks = deque(_chunks(span, reader.metadata.ensemble_size))
     ahead: deque[tuple[tuple[int, int], asyncio.Task[list[Entry]]]] = deque()

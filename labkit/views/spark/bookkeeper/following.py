@@ -94,8 +94,8 @@ class StreamFollower:
         """Return the next offset, which is at most `target` and no further from `start` than the
         limit allows.
 
-        Raises `LedgerGoneError` if ledgers were deleted before they were read, and the errors of
-        `LedgerDirectory.lookup`.
+        Raises `LedgerGoneError` if ledgers were deleted before they were read, and any error raised
+        by `LedgerDirectory.lookup`.
         """
         chains = await self._directory.chains()
         self._check_start(start, chains)
@@ -147,7 +147,9 @@ class StreamFollower:
         return before_first_entry(lane.partition)
 
     async def _with_current_end(self, chain: list[LedgerInfo]) -> list[LedgerInfo]:
-        """Return the chain, with the counts of readable entries and bytes in its last ledger."""
+        """Return the chain, with the current counts of readable entries and bytes in its last
+        ledger.
+        """
         ledger = await self._directory.lookup(chain[-1]) if chain else None
         if ledger is None:
             return chain
@@ -307,7 +309,7 @@ class StreamFollower:
         )
 
     def _record_successors(self, start: Offset, newest: Offset, chains: Chains) -> None:
-        """Record the successors of finished ledgers, before these ledgers are deleted."""
+        """Record the successors of finished ledgers before those ledgers are deleted."""
         old = self._successors.items()
         self._successors = {key: ledger for key, ledger in old if start.get(key[0]) == key[1]}
         for lane, at in newest.items():
@@ -321,7 +323,7 @@ def _extended_to(ledger: LedgerSnapshot, end: MessageId) -> LedgerSnapshot:
     """Return the ledger, extended if necessary to include the entries up to `end`. They are
     confirmed, because no offset passes the last confirmed entry.
 
-    When a batch is repeated, the ledger may seem shorter than before: because of option
+    When a batch is repeated, the ledger may seem shorter than before, either because of option
     `closedOnly`, or because bookies have lost a LastAddConfirmed that was not on disk.
     """
     if ledger.ledger_id != end.ledger_id or ledger.last_entry_id >= end.entry_id:

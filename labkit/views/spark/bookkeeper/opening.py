@@ -47,7 +47,7 @@ async def open_reader(client: BookKeeper, ledger: LedgerSnapshot, options: Optio
     """Return a reader for the entries that were confirmed when the query was planned.
 
     Its metadata is up to date: autorecovery may have moved entries to other bookies since then.
-    Raises the errors of `read_metadata`.
+    Raises the same errors as `read_metadata`.
     """
     metadata = await read_metadata(client, ledger.ledger_id, options)
     reader = LedgerReader(ledger.ledger_id, metadata, client.context)

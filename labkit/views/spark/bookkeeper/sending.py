@@ -2,14 +2,15 @@
 
 A row with a key is sent to the partition that Pulsar's Java client would choose. For a row without
 a key, the partition is the row's number modulo the number of partitions. A replay therefore makes
-the same choices. (The Python client's own choice depends on the time, and it hashes keys
+the same choices. (The Python client's own choice depends on the time, and that client hashes keys
 differently.)
 
 To store every row exactly once, the sender relies on the broker's deduplication, which drops what
 is already stored. A task's producers have the same name in every attempt. Each producer divides its
 rows into batches, and the boundaries of the batches depend only on the rows, because the broker
-stores or drops a batch as a whole. It decides by the sequence id of the batch's first message (the
-Python client does not send the id of the last one). All messages of a batch have the same sequence
+stores or drops a batch as a whole. The broker decides by the sequence id of the batch's first
+message (the Python client does not send the id of the last one). All messages of a batch have the
+same sequence
 id:
 
     28 bits   the micro-batch
@@ -71,7 +72,7 @@ _hash = lru_cache(100_000)(java_string_hash)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A task of a micro-batch; every attempt has the same `producer` name."""
+    """A task of a micro-batch; every attempt at the task uses the same `producer` name."""
 
     producer: str
     batch_id: int
@@ -168,7 +169,7 @@ class Sender:
 
 
 class _AtLeastOnce:
-    """Sends to one partition, or to a topic without partitions, without waiting for receipts."""
+    """Sends to one partition, or to a non-partitioned topic, without waiting for receipts."""
 
     def __init__(self, sender: Sender, topic: str) -> None:
         self._receipts = sender.receipts
@@ -176,7 +177,7 @@ class _AtLeastOnce:
         self._count = 0
 
     def send(self, message: Message) -> None:
-        # The client's own ids can start again if it loses its connection before the first receipt.
+        # The client's own ids can restart if it loses its connection before the first receipt.
         self._count += 1
         _send(self._producer, message, self._count, self._receipts)
 
@@ -184,7 +185,7 @@ class _AtLeastOnce:
 
 
 class _ExactlyOnce:
-    """Sends to one partition, or to a topic without partitions, one batch after another."""
+    """Sends to one partition, or to a non-partitioned topic, one batch after another."""
 
     def __init__(self, sender: Sender, topic: str, attempt: Attempt) -> None:
         self._sender = sender

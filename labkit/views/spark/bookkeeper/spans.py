@@ -2,7 +2,7 @@
 
     lane      what is read in order: a partition of a topic, or one of the listed ledgers
     position  a ledger id, an entry id, and a slot (the index of a message in its batch)
-    span      consecutive entries of a ledger, perhaps without all messages of the first and the
+    span      consecutive entries of a ledger, possibly without some messages of the first and the
               last entry
     task      the spans that a Spark task reads: part of a large ledger, or several small ledgers
 

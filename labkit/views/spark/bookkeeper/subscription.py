@@ -2,7 +2,7 @@
 retention does not delete what a restarted query still needs.
 
 The owner of a topic holds its cursors in memory, and stops if another process changes one of them
-in the metadata store. So the source asks the broker to move the subscription, over HTTP.
+in the metadata store. So the source asks the broker over HTTP to move the subscription.
 
 In Pulsar: `org.apache.pulsar.broker.admin.v2.PersistentTopics`. Pulsar's connector for Spark does
 the same in `PulsarHelper.commitCursorToOffset`.

@@ -33,7 +33,7 @@ async def first_published_from(
 ) -> ReadPosition:
     """Return the first entry published at or after `time_ms`, or `LATEST` if there is none.
 
-    Raises `LedgerGoneError`, and the errors of `LedgerDirectory.lookup` and `read_chunk`.
+    Raises `LedgerGoneError`, and any error raised by `LedgerDirectory.lookup` or `read_chunk`.
     """
 
     async def is_new(ledger: LedgerSnapshot, entry_id: int) -> bool | None:

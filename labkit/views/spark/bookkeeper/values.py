@@ -91,7 +91,7 @@ def _decoder(info: SchemaInfo) -> Decode | None:
 
 
 def _avro_decoder(definition: bytes) -> Decode:
-    # Workers that decode no AVRO do not need this package.
+    # Workers that do not decode AVRO do not need this package.
     from avro.errors import AvroException
     from avro.io import BinaryDecoder, DatumReader
     from avro.name import Names

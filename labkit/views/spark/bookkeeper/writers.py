@@ -1,7 +1,7 @@
 """The writers that Spark calls: one for batch queries, and one for streams.
 
 Spark pickles a writer, and calls `write` in a worker for each task. All rows of a task are stored
-when `write` returns, so there is nothing left to commit: another query could read them already.
+when `write` returns, and other queries can already read them, so there is nothing left to commit.
 
 A stream's micro-batch is repeated with the same id if it was interrupted before Spark recorded it
 in the checkpoint. The query's id is also in the checkpoint.

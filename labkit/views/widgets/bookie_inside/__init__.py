@@ -34,8 +34,8 @@ class BookieInside(PlayingView):
 
     bookie: the bookie's name. By default, the view shows the first bookie that put an entry into
         its memtable, and the reader can choose another.
-    upto: the number of events of the log after which the view opens; the still picture shows the
-        same moment. By default, this is the end of the workload.
+    upto: the number of the log's events after which the view opens; the still picture shows the
+        same moment. The default is the end of the workload.
     page_size: the index's page size in bytes (`StorageConfig.page_size`).
     """
 

@@ -57,7 +57,7 @@ def width_of_item(item: Item) -> float:
 
 @lru_cache(16384)
 def block(item: Item, key: str, kin: str, x: float, y: float, came: str = "") -> Mark:
-    """Return the block. came: the offset from which the block slides in, or "" for the default
+    """Return the block. came: the offset from which the block slides in, or "" to use the default
     offset of blocks with this look.
     """
     width = width_of_item(item)
@@ -135,7 +135,7 @@ def _filler(item: Item, width: float) -> list[Mark]:
 
 
 def symbols_of(item: Item) -> set[str]:
-    """Return the legend's names of the symbols that draw this item."""
+    """Return the names that the legend uses for the symbols that draw this item."""
     if item.kind not in ("entry", "special"):
         return {item.kind}
     look = _SAME.get(item.look, item.look)

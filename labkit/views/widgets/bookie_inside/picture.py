@@ -81,7 +81,7 @@ class BookiePicture:
     """Draws one bookie of a run.
 
     acts: the buttons of the bookie.
-    events: the events for which the picture reserves space; later events make it grow.
+    events: the events for which the picture reserves space; later events make the picture grow.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ def _height_for(events: Sequence[Event], name: str, page_size: int) -> float:
 
 
 def _tops(bands: Sequence[BandLayout]) -> tuple[list[tuple[float, bool]], float]:
-    """Return a pair for each band (its top, and whether it is the first band of its component), and
+    """For each band, return its top and whether it is the first band of its component; also return
     the bottom of the last band.
     """
     tops, y = list[tuple[float, bool]](), float(TOP)

@@ -1,6 +1,6 @@
 """The cluster view: bookies as columns, entries as rows, and messages between them.
 
-It replays a run, or follows a running cluster, whose bookies the reader can kill and restart.
+It replays a run or follows a running cluster, whose bookies the reader can kill and restart.
 
 Read the modules in this order: `cells` (an entry on a bookie), `heads` (the column headings),
 `grid` (columns, rows and messages in flight), `picture` (the scene), and then `ClusterView` below.

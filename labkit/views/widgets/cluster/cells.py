@@ -120,7 +120,7 @@ def cell(
 
 
 def shape(look: str, width: float, label: str, height: float = CELL) -> tuple[Mark, ...]:
-    """Return the box of a cell with its label, or a sample for the legend if there is no label."""
+    """Return a cell's box and its label or, if there is no label, a sample for the legend."""
     if look == "sent":
         width = min(width, 34)
     box = rect("box", 0, 0, width, height, **_SHAPES[look])

@@ -137,7 +137,7 @@ def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
 
 
 def _broken(name: str, room: float) -> tuple[str, str]:
-    """Break the name into two lines, after the last hyphen if both parts fit."""
+    """Break the name into two lines, if possible after the last hyphen."""
     before, hyphen, after = name.rpartition("-")
     if hyphen and max(width_of(each, bold=True) for each in (before + hyphen, after)) <= room:
         return before + hyphen, after
@@ -148,13 +148,13 @@ def _broken(name: str, room: float) -> tuple[str, str]:
 
 
 def act_lines(acts: Acts, width: float) -> int:
-    """Return how many lines the buttons of a column need at most, whatever the bookie's state."""
+    """Return the maximum number of lines of buttons in a column, for any state of the bookie."""
     layouts = (_laid_out(_offered(state, acts), width) for state in GLYPHS)
     return max((line + 1 for layout in layouts for *_, line in layout), default=0)
 
 
 def acts_width(acts: Acts) -> float:
-    """Return the maximum width of a single line of buttons, whatever the bookie's state."""
+    """Return the maximum width of a single line of buttons, for any state of the bookie."""
     lines = (_offered(state, acts) for state in GLYPHS)
     return max(sum(_width_of(button) + 4 for button in line) for line in lines) + _LEFT
 

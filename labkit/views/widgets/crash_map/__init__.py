@@ -82,8 +82,8 @@ class CrashMapView(SceneView):
         return self._number_of(row, column) * self._cell_ms
 
     def _signs(self) -> list[list[Any]]:
-        """Return a sign for each run of consecutive rows that contain unsafe cells; it marks the
-        first of these cells.
+        """Return a sign for each run of consecutive rows that contain unsafe cells; the sign marks
+        the first of these cells.
         """
         first = {row: (row, column) for row, column in reversed(self.crashes.unsafe)}
         return [

@@ -38,8 +38,8 @@ class FileAtRestart(NamedTuple):
 
 def short(operation: str) -> str:
     """Shorten the description of an operation. Omit the directory that all files share, abbreviate
-    "bytes", and omit the directory of a renamed file's new name, because it is the same as that of
-    the old name.
+    "bytes", and omit the directory from the new name of a renamed file, because a rename does not
+    change the directory.
     """
     words = operation.replace("current/", "").replace(" bytes at ", " B at ")
     old, to, new = words.partition(" to ")

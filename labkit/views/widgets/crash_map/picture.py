@@ -320,7 +320,7 @@ def _sample(verdict: str, x: float, width: float) -> list[Mark]:
 
 
 def legend_of(crashes: Crashes) -> Mark:
-    """Explain the cells and the columns, in rows or, in a narrow place, one below the other."""
+    """Explain the cells and the columns, in rows or, if space is narrow, in a column."""
     cells = [
         (verdict, [*_sample(verdict, 0, SAMPLE), text("words", WORDS_X, 16.5, words)])
         for verdict, words in VERDICTS.items()

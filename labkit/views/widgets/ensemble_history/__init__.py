@@ -1,4 +1,4 @@
-"""The ensemble history: which bookies stored a ledger, moment by moment.
+"""The ensemble history: which bookies stored a ledger at each moment.
 
 Each band of the picture is a moment. Each column is a range of entries, and lists the bookies of
 the ensemble from top to bottom. A cell is drawn for each entry that a bookie should have, and is

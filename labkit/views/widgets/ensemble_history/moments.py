@@ -1,7 +1,7 @@
 """The moments at which a ledger's bookies, or their states, changed.
 
     created, closed, down, back, recovery
-    change      an ensemble change by a writer; deferred: one by a recovery, not in the metadata yet
+    change      a writer's ensemble change; deferred: a recovery's change, not in the metadata yet
     lost, marked, repaired      caused by the auditor and the replication workers
 
 Each moment records the ledger's segments according to the metadata at that time. For each bookie of
@@ -76,8 +76,8 @@ class SegmentEntries:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMoment:
-    """A moment. `kind`: one of the words in the module's docstring. `words`: a description of
-    what happened.
+    """A moment. `kind`: one of the words in the module's docstring. `words`: describes what
+    happened.
     """
 
     time_us: int

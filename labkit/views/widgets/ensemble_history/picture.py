@@ -79,7 +79,7 @@ class Column(NamedTuple):
 
 
 def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
-    """Return the ranges of entries. A new range starts wherever any segment ever started."""
+    """Return the ranges of entries. A new range starts wherever a segment started at any moment."""
     firsts = sorted({segment.first for moment in moments for segment in moment.segments})
     end = moments[-1].segments[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]

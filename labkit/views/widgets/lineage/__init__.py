@@ -36,8 +36,8 @@ class MessageIdLineage(SceneView):
 
     @property
     def bookie(self) -> str:
-        """The bookie whose bytes are shown. Setting it raises `ValueError` if the bookie is not in
-        the write set.
+        """The bookie whose bytes are shown. Setting this property raises `ValueError` if the bookie
+        is not in the write set.
         """
         return self._lineage.copies[self._shown].bookie
 

@@ -43,7 +43,7 @@ class Box:
 
     small: the lines below the title.
     words: the description.
-    kin: what the box stands for, so that all its marks are highlighted together.
+    kin: what the box represents; all marks that represent the same thing are highlighted together.
     copy: the index of the copy in `Lineage.copies` if the box is a bookie with a copy, or else -1.
     """
 

@@ -1,8 +1,8 @@
 """Lets the reader play a run by hand, in the role of the network.
 
 The view shows the cluster and, below it, the messages in flight. A click on a message delivers it;
-buttons lose a message, or cut a bookie's power. Each move runs the real code again, and broken
-promises are shown at once.
+buttons drop a message or cut a bookie's power. Each move runs the real code again, and broken
+promises are shown immediately.
 
 `labkit.course.runs.play` opens a scenario in this view, and `labkit.course.runs.game` adds levels.
 
@@ -75,7 +75,7 @@ class Playable(HasCurves, Protocol):
     def in_flight(self) -> Sequence[Message]: ...
     @property
     def wait(self) -> str:
-        """The move that lets requests time out, or ""."""
+        """The move that lets requests time out, or "" if there is none."""
 
     @property
     def possible(self) -> tuple[str, ...]: ...
@@ -168,7 +168,7 @@ class PlayView(PlayingView):
         return lines
 
     def last_move(self) -> str:
-        """Describe the last move if no event at the end of the run does."""
+        """Describe the last move, unless an event at the end of the run already describes it."""
         last = self.played.made[-1] if self.played.made else None
         if last is None or self.played.is_over:
             return ""
@@ -189,7 +189,7 @@ class PlayView(PlayingView):
         return "In flight. Click the message that arrives next:"
 
     def recorded(self) -> str:
-        """Return what was played as Python code."""
+        """Return Python code that reproduces the played moves."""
         raise NotImplementedError
 
     def side_by_side(self, number: int) -> PlayingView:

@@ -1,8 +1,8 @@
 """The messages in flight as cards, in columns.
 
-A click on a card delivers the message. Small buttons below the card lose or copy it. A message that
-must wait for an earlier one on its connection has a faint card without buttons. The card gives the
-reason, and so does the card of a message that will be dropped.
+A click on a card delivers the message. Small buttons below the card drop or duplicate it. A message
+that must wait for an earlier one on its connection has a faint card without buttons. The card gives
+the reason, as does the card of a message that will be dropped.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ class Message(Protocol):
     def words(self) -> str: ...
     @property
     def behind(self) -> str:
-        """The words of the message on the same connection that must arrive first, or ""."""
+        """A description of the message on the same connection that must arrive first, or ""."""
 
     @property
     def is_void(self) -> bool:

@@ -122,7 +122,7 @@ def _tells_last_entry(event: Event) -> bool:
 
 
 def metadata_words(ledger_id: int, ledger: Ledger) -> str:
-    """Describe the metadata of a ledger: its state, its ensembles and its last entry."""
+    """Describe a ledger's metadata: its state, its ensembles and its last entry."""
     if not ledger.segments:
         return "no ledger yet"
     state = "is open"

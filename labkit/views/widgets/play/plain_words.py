@@ -61,7 +61,7 @@ def plain_words(beat: Sequence[Event]) -> str:
 
 
 def with_final_reader(text: str) -> str:
-    """Return the text, in which "the final reader" replaces the node that reads everything back at
-    the end.
+    """Return the text, replacing the name of the node that reads everything back at the end by "the
+    final reader".
     """
     return text.replace(EPILOGUE, _FINAL_READER)

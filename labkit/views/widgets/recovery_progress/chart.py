@@ -1,8 +1,8 @@
 """The chart of a recovery, with a lane for the auditor, for each bookie and for each ledger.
 
 A column is a step, not a period of time, so a step that takes a millisecond is nearly as wide as
-the ten seconds of waiting before it. To make this clear, each wait is a separate column, labelled
-with its length.
+the ten-second wait before it. To make this clear, each wait is a separate column, labelled with its
+length.
 """
 
 from collections.abc import Iterator, Sequence

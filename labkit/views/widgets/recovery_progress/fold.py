@@ -24,7 +24,7 @@ more, only a sample of the copies are steps.
 
 
 def first_bookies(events: Sequence[Event]) -> list[str]:
-    """Return the bookies that register before the first ledger is created, which the picture shows
+    """Return the bookies that register before the first ledger is created. The picture shows these
     from the start.
     """
     names: dict[str, None] = {}

@@ -215,9 +215,7 @@ def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:
 
 
 def _fitting(each: LaneSpan, width: float) -> str:
-    """Return the label or, if that does not fit into a box, its last word, or "" if neither
-    fits.
-    """
+    """Return the label or, if it does not fit into a box, its last word, or "" if neither fits."""
     labels = (each.label, each.label.rpartition(" ")[2])
     return next((label for label in labels if width_of(label) + 10 <= width), "")
 

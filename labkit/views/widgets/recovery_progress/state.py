@@ -19,8 +19,8 @@ class RepairStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EnsembleBookie:
-    """A bookie in an ensemble. `expected`: the number of entries that it should
-    have; `durable`: the number of these that are durable on it.
+    """A bookie in an ensemble. `expected`: the number of entries that it should have; `durable`:
+    how many of these are durable on it.
     """
 
     name: str

@@ -94,7 +94,9 @@ class SpaceTime(PlayingView):
         return None if self.forks else self._broke
 
     def open_run(self, source: Any) -> None:
-        """Show another run, and adapt to it everything that the reader has not chosen."""
+        """Show another run. Adapt the entries and the period to it unless the reader has chosen
+        them.
+        """
         events = self._shown(events_of(source))
         self.entries = self._wanted_entries or _few(
             diagram_of(events, self._ledger).events, self._broken

@@ -149,8 +149,8 @@ def _rows(
 
 
 def _shared(wanted: Sequence[float], least: Sequence[float], width: float) -> list[float]:
-    """Return the width of each lane: between `least` and `wanted` if there is not enough space,
-    otherwise the wanted width and an equal share of the rest.
+    """Return the width of each lane: between `least` and `wanted` if there is not enough space;
+    otherwise, the wanted width plus an equal share of the remaining space.
     """
     if sum(least) > width:
         return _up_to(least, width)

@@ -6,7 +6,7 @@
     breaks     the times at which a node was down, paused, or cut off
 
 A message is assembled from the events at its two ends. If the event at one end is missing, that end
-remains open: for example, a request without an arrival was lost.
+remains open: for example, a request that never arrived was lost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -209,8 +209,8 @@ class SpaceTimePicture:
         ]
 
     def _writers(self, dot: Dot, places: Sequence[int]) -> dict[int, int]:
-        """If the dot is on the metadata store's lane, return the index of the event of each lane
-        that wrote to the store.
+        """If the dot is on the metadata store's lane, return, for each lane that wrote to the
+        store, the index of the event that did so.
         """
         lanes, events = self.diagram.lanes, self.diagram.events
         if lanes[dot.lane] != METADATA:

@@ -1,4 +1,4 @@
-"""What E, Qw and Qa imply for a ledger when some of its bookies fail.
+"""Rules for how a ledger with given E, Qw and Qa behaves when some of its bookies fail.
 
 Tests compare these rules with the rules of the client (`labkit.system.client.striping`,
 `labkit.system.client.quorum`).
@@ -62,8 +62,8 @@ class Striping:
 
     @property
     def is_covered(self) -> bool:
-        """Whether at least one responding bookie knows about each entry that may have been
-        confirmed.
+        """Whether every entry that may have been confirmed is known to at least one responding
+        bookie.
         """
         return all(self.fate(first) == SAFE for first in range(self.ensemble_size))
 

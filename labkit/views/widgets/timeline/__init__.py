@@ -253,9 +253,9 @@ class TimelineView(PlayingView):
         return next((n for n, step in enumerate(self._steps, 1) if step.of_first == wanted), 0)
 
     def _fork_at(self, number: int, fault: Mapping[str, Any], which: int = -1) -> None:
-        """Fork a run right after the step with this number. `which` selects the run; by default,
-        it is the run to which the step belongs. A fork runs in this process and takes a fraction
-        of a second.
+        """Fork a run right after the step with this number. `which` selects the run; by default, it
+        is the run to which the step belongs. The fork runs in this process and takes a fraction of
+        a second.
         """
         if self._fork_of is None:
             return

@@ -62,8 +62,8 @@ class EventList:
         return -1 if row is None else self._step_of[which][row]
 
     def lineage(self, number: int) -> list[int]:
-        """Return the step and its causes and, if the step broke a promise, the steps that led to
-        this.
+        """Return the step, its causes and, if the step broke a promise, the steps that led to the
+        violation.
         """
         which, event = self.event(number)
         seq = event.seq

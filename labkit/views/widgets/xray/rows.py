@@ -69,7 +69,7 @@ def bytes_of(piece: Piece, row: ByteRow) -> bytes:
 
 
 def notes_of(piece: Piece, row: ByteRow) -> Iterator[tuple[str, str]]:
-    """Yield the name and value of each field that starts in the row. The value is "" if it would
+    """Yield the name and value of each field that starts in the row, with "" for a value that would
     only repeat the bytes or the name.
     """
     for span in piece.spans:
