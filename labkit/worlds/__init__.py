@@ -4,8 +4,7 @@
     sim/   virtual time, simulated disks and networks, and injected faults
 
 Each world implements the interfaces (ports) that `labkit.system` calls. Both run the same system
-code, and neither imports the other. `tests/worlds/both` checks that both of them fulfil the same
-contract.
+code, and neither imports the other. `tests/worlds/both` checks that both fulfil the same contract.
 
 Read `live/processes/cluster.py` and `sim/run.py` first.
 """

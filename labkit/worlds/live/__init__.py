@@ -1,7 +1,7 @@
 """The live world: implements the ports of `labkit.system` with real files, TCP and ZooKeeper.
 
     disk, disk_thread   the `Disk` port on real files, and a thread for blocking disk calls
-    net, peers          the `Network` port on TCP, and limits on connections and their memory
+    net, peers          the `Network` port on TCP, and limits on connections and the memory they use
     open_files          keeps the number of connections below the open-file limit
     clock               wall clock and trace clock
     new_client          builds a BookKeeper client from these modules

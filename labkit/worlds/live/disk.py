@@ -119,8 +119,8 @@ class RealDisk:
     """A `Disk` in one configured directory, which is created if it is missing.
 
     Methods raise `OSError`, which includes the path, or `StorageDamagedException` if a path refers
-    to something other than a regular file (a FIFO, for example). The constructor raises
-    `MissingPart` on Windows.
+    to something other than a regular file (a FIFO, for example). On Windows, the constructor raises
+    `MissingPart`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -143,7 +143,7 @@ class RealDisk:
         """Create the directory and its missing parents below `root`.
 
         This method syncs `root` if it adds a directory to `root`, which happens only a few times.
-        All other new directories are synced by a flush, for many new ledgers at once.
+        All other new directories are synced by a flush, which handles many new ledgers at once.
         """
         require_directory(folder)
         missing = [folder]
@@ -187,7 +187,7 @@ class RealDisk:
 
 
 def disk_space(disks: Iterable[RealDisk]) -> tuple[int, int]:
-    """Return the disks' total and free space in bytes, counting each file system once."""
+    """Return the total and the free space of the disks in bytes, counting each file system once."""
     by_device = {os.stat(disk.root).st_dev: os.statvfs(disk.root) for disk in disks}
     total = sum(stats.f_blocks * stats.f_frsize for stats in by_device.values())
     free = sum(stats.f_bavail * stats.f_frsize for stats in by_device.values())

@@ -1,6 +1,6 @@
 """A thread for a bookie's disk work, so that the event loop never waits for the disk.
 
-A `ThreadPoolExecutor` with one worker would do the same, but passing it a call and getting the
+A `ThreadPoolExecutor` with one worker would do the same, but submitting a call and getting the
 result back takes as long as a sync on a fast disk.
 """
 

@@ -189,7 +189,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         self.update_receiving()
 
     def _pass_on_frames(self, data: memoryview) -> None:
-        """Pass on the frames in `data` until no complete frame is left or `pause` is called. The
+        """Pass on the frames in `data` until no complete frame remains or `pause` is called. The
         remaining bytes are copied, because the next read on any connection overwrites the shared
         buffer.
         """

@@ -17,10 +17,10 @@ A peer is behind while it has an incomplete frame or unread bytes. A peer that t
 `PROGRESS_BYTES` between two checks, which are one second apart, does not count as slow.
 
 Connections (`labkit.worlds.live.net`) report how many bytes they transfer and hold, and `Peers`
-tells them when to stop receiving and when to close.
+tells each connection when to stop receiving and when to close.
 
-In BookKeeper, `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` limit what
-is buffered per connection and per thread. Nothing limits all connections together.
+In BookKeeper, `serverWriteBufferHighWaterMark` and `readWorkerThreadsThrottlingEnabled` limit how
+much is buffered per connection and per thread. There is no limit on all connections together.
 """
 
 import asyncio
@@ -160,17 +160,17 @@ class Peer(Protocol):
         """Whether the connection was closed. Unsent bytes may still be sent."""
 
     def update_receiving(self) -> None:
-        """Called when `progress.is_stopped` has changed."""
+        """Called after `progress.is_stopped` has changed."""
 
     def notify_writable(self) -> None:
         """Called when the total memory drops below the limit again."""
 
     def drop(self) -> None:
-        """Close the connection at once and discard everything held for it."""
+        """Close the connection immediately and discard everything held for it."""
 
 
 class Peers:
-    """All connections of a server or a client, and how many bytes are held for each."""
+    """All connections of a server or client, with the number of bytes buffered for each."""
 
     def __init__(self, limits: PeerLimits | None = None) -> None:
         self._limits = limits or PeerLimits()

@@ -2,8 +2,8 @@
 
 A broker accepts a token if it is signed with the broker's key, is already valid (`nbf`), has not
 expired (`exp`), and contains a role. If an audience is configured, the token must also be meant for
-that audience. `broker/protocol/authorization` decides what the role may do. With
-`authenticationEnabled` alone, every role may do everything. Create tokens with Pulsar's `bin/pulsar
+that audience. `broker/protocol/authorization` decides what the role may do. With only
+`authenticationEnabled` set, every role may do everything. Create tokens with Pulsar's `bin/pulsar
 tokens create` or with `make_token`.
 
 In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
@@ -52,7 +52,7 @@ class TokenAuthentication:
         self._settings = settings
 
     def __call__(self, method: str, data: bytes) -> Identity:
-        """Return the token's role and expiry time. Raises `BrokerError` if it is not valid."""
+        """Return the token's role and expiry time. Raises `BrokerError` if the token is invalid."""
         if method != METHOD:
             raise _invalid_token(
                 f"this broker requires a token, got auth method {method or 'none'!r}"

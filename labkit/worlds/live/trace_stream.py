@@ -1,9 +1,8 @@
 """Streams a node's trace over loopback connections: event rows as lines of JSON.
 
 While no listener is connected, the node does not record any events. If too many rows are queued for
-all listeners together, the slowest listener is dropped. The listener learns this from the last line
-that it receives, and the node's log mentions it as well. Connections beyond `MAX_LISTENERS` are
-refused.
+all listeners together, the slowest listener is dropped. The last line that this listener receives
+says so, and the node logs it as well. Connections beyond `MAX_LISTENERS` are refused.
 """
 
 import asyncio
@@ -64,7 +63,7 @@ class TraceServer:
     """Sends every row that a node records to every connected listener.
 
     With `from_start`, the first listener also receives the rows recorded before it connects.
-    Otherwise it would miss the journal replay, because nothing can connect to a bookie before that.
+    Otherwise, it would miss the journal replay, which ends before anything can connect to a bookie.
     """
 
     def __init__(self, recorder: Recorder, *, from_start: bool = False) -> None:

@@ -34,8 +34,8 @@ A world runs a scenario:
 
 The whole package follows one rule: every random choice of a run is a named decision. A failing run
 is therefore described by a small dictionary of decisions, and shrinking the run means removing
-entries from this dictionary. No world reads the system clock, and none depends on the order in
-which a set of strings iterates, because this order differs between processes.
+entries from this dictionary. No world reads the system clock or depends on the iteration order of a
+set of strings, because this order differs between processes.
 
 `play/` lets a player choose each move: it runs a scenario up to the player's last move, and lists
 the messages in flight. `explore/` generates scenarios, searches them for bugs and shrinks the

@@ -15,8 +15,8 @@ To keep the number of choices small:
     a restarted bookie finishes starting before the next message arrives
     the epilogue waits until no message is in flight
 
-Each delivery advances the clock by the usual latency of a message. Timers (timeouts, flushes) fire
-when the clock reaches them.
+Each delivery advances the clock by the usual latency of a message. Timers (for timeouts and
+flushes) fire when the clock reaches them.
 """
 
 import asyncio
@@ -120,7 +120,7 @@ class ChosenOrderWorld(World):
 
     def crash_some(self) -> bool:
         """Crash and restart each bookie that has a `crash` decision at this point, and return
-        whether any did.
+        whether there was one.
         """
         if self.network.transit.choose is None:
             return False

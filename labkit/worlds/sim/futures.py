@@ -62,8 +62,8 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """How many futures of a moment were `tried`, and in how many of them the promise was `broken`.
-    `seq` is the last event at that moment, or -1 before the first event.
+    """The number of futures of a moment that were `tried`, and the number in which the promise was
+    `broken`. `seq` is the last event at that moment, or -1 before the first event.
     """
 
     time_us: int
@@ -92,7 +92,7 @@ class Jump:
     def reason(self) -> str:
         """The likely cause: the faults, or the decisions if there were no faults, or all events if
         there were neither. Decisions about the order of messages are left out, because the events
-        say more.
+        are more informative.
         """
         decisions = {
             name: value for name, value in self.decisions.items() if not name.startswith("next ")

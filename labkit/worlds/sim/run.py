@@ -1,4 +1,4 @@
-"""Runs a scenario with a plain function call, which also works in a notebook."""
+"""Runs a scenario with an ordinary function call, which also works in a notebook."""
 
 import asyncio
 import gc
@@ -108,7 +108,7 @@ def _run_new(new_world: Callable[[SimLoop], World], step_budget: int) -> Trace:
 
 
 def run_world(world: World) -> Trace:
-    """Run the scenario of a new world and return its trace. Raises `SimulationError`."""
+    """Run a new world's scenario and return the trace. Raises `SimulationError`."""
     return world.loop.run(_run_and_outlast(world))
 
 

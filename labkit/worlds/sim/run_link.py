@@ -8,10 +8,10 @@ The first number is the version of the format. The last one is the `seq` of the 
 the number of the selected cell of the map. Between them is a `RunLink` or a `CrashMapLink` as JSON,
 compressed with zlib, in URL-safe base64.
 
-On the site, the link is the fragment of a URL, which browsers do not send to the server. A link may
-come from a stranger, so `parse` limits its size, validates the scenario as `from_json` does, and
-rejects scenarios and scripts that are much larger than labkit's own. Nothing in a link is ever
-executed.
+On the site, the link is the fragment of a URL, and browsers do not send fragments to the server. A
+link may come from a stranger, so `parse` limits its size, validates the scenario as `from_json`
+does, and rejects scenarios and scripts that are much larger than labkit's own. Nothing in a link is
+ever executed.
 """
 
 import json
@@ -152,7 +152,7 @@ class _Link(Value):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class RunLink(_Link):
-    """What a link to a run contains.
+    """The contents of a link to a run.
 
     digest: the digest of the run's trace, or of the fork's trace if there is a fork.
     view, selection: the name of the view, and what is selected in it.
@@ -184,7 +184,7 @@ class RunLink(_Link):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class CrashMapLink(_Link):
-    """What a link to a crash map contains.
+    """The contents of a link to a crash map.
 
     defect: the name of the bug in the store, or "" for labkit's own store.
     version: the version of labkit that made the link.

@@ -1,4 +1,4 @@
-"""A run as an immutable object: its events, and everything needed to repeat it."""
+"""A run as an immutable object: its events, and everything needed to repeat the run."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -2,8 +2,8 @@
 
     server         the HTTP server, and limits on what clients may send
     http, call     request handlers and status codes; the parsed request
-    csrf           rejects requests that a page of another site makes a browser send
-    clusters, namespaces, policies   clusters, tenants and brokers; namespaces and their settings
+    csrf           rejects requests that another site's page makes a browser send
+    clusters, namespaces, policies   clusters, tenants, brokers; namespaces and their settings
     topics, partitions, stats        topics, requests for each partition, topic statistics
     subscriptions, messages          a topic's subscriptions and individual messages
     schemas                          a topic's schemas

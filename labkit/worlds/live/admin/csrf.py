@@ -1,8 +1,8 @@
 """Protection against cross-site request forgery (CSRF).
 
-A browser lets any web page send GET requests, and POST requests with text or a form, to any address
-without asking the server first. This includes loopback addresses. A server that accepts requests
-without a token must therefore check that they do not come from a page of another site:
+Without asking the server first, a browser lets any web page send GET requests, and POST requests
+with text or a form, to any address. This includes loopback addresses. A server that accepts
+requests without a token must therefore check that they do not come from a page of another site:
 
     Origin, Sec-Fetch-Site   Browsers send these headers to identify the page's site; other clients
                              send neither.

@@ -1,4 +1,4 @@
-"""The HTTP request handlers of a broker: Pulsar's paths for lookups and administration.
+"""A broker's HTTP request handlers: Pulsar's paths for lookups and administration.
 
 Responses are JSON. Errors have the form `{"reason": ...}` and the same status as in Pulsar. A
 request for a topic or bundle that another broker owns is redirected to that broker (307).
@@ -195,7 +195,7 @@ class _RouteHandler(_Handler):
         """Raise `BrokerError` if the client's role is not allowed to perform the action.
 
         For requests that ordinary clients send, the role must have been granted access to the topic
-        or the namespace. All other requests require the role of an administrator or a superuser.
+        or the namespace. All other requests require an administrator or a superuser.
         """
         authorization = self.broker.authorization
         if authorization is None:

@@ -1,4 +1,4 @@
-"""The HTTP paths for individual messages: peek, examine, read by id, last message id.
+"""The HTTP paths for individual messages: peek, examine, read by id, get the last message id.
 
 As in Pulsar, the response body is the decompressed payload, and `X-Pulsar-...` headers contain the
 metadata. If the entry is a batch, the body is the whole batch, and the client splits it.

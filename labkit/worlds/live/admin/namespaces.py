@@ -56,7 +56,9 @@ async def _create(call: Call) -> None:
 
 
 def _check_clusters(call: Call, clusters: object) -> None:
-    """Raise `StatusError` if another cluster is named, because that would require replication."""
+    """Raise `StatusError` if the request names another cluster, because that would require
+    replication.
+    """
     mine = call.broker.cluster
     if not isinstance(clusters, list):
         raise BadRequestError(f'the clusters must be a list, such as ["{mine}"]')

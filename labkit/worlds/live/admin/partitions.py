@@ -1,7 +1,7 @@
 """Handles a request for a partitioned topic by sending one request for each of its partitions.
 
 The broker sends these requests over HTTP, with the client's credentials, to the brokers that own
-the partitions. It may itself be one of them. If one of these requests fails, the client can repeat
+the partitions (possibly including itself). If one of these requests fails, the client can repeat
 the whole request.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java`.
@@ -122,7 +122,7 @@ def _reason(body: bytes) -> str:
 
 
 def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
-    """Return the successful responses, or raise the first error.
+    """Return the successful responses, or raise the first error response.
 
     An error is ignored if its status is in `but` and another partition accepted the request.
     """

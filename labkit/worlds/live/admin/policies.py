@@ -1,7 +1,7 @@
 """The HTTP paths for namespace policies.
 
-Every policy can be read and removed, even if only Pulsar's brokers enforce it. Only policies that
-labkit's brokers enforce can be set.
+Every policy can be read and removed, including those that only Pulsar's brokers enforce. Only
+policies that labkit's brokers enforce can be set.
 
 In Pulsar: `broker/admin/v2/Namespaces.java`, `NamespacesBase.java`.
 """

@@ -43,7 +43,7 @@ async def _partitions(call: Call) -> object:
 
 
 async def _delete_partitions(call: Call) -> None:
-    """Close this broker's partitions and redirect the client to the next broker. The last broker
+    """Close this broker's partitions, then redirect the client to the next broker. The last broker
     deletes all partitions.
     """
     deletion = await PartitionedDeletion.begin(call.broker, call.topic)

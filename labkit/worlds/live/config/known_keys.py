@@ -1,11 +1,11 @@
-"""The keys of a configuration file that labkit obeys, refuses or ignores.
+"""The keys of a configuration file that labkit obeys, rejects or ignores.
 
     obeyed                The key belongs to a field of a settings class
                           (`labkit.system.model.settings`).
-    refused               The key controls what is stored and where, what is durable, or who may
+    rejected              The key controls what is stored and where, what is durable, or who may
                           connect, and labkit does not support it. The only values accepted are
                           those that describe labkit's behavior (see the tables in this directory).
-    refused by a bookie   A bookie refuses the key in the same way, but a separate autorecovery
+    rejected by a bookie  A bookie rejects the key in the same way, but a separate autorecovery
                           process ignores it.
 
 All other keys are ignored. Most of them tune or monitor the Java implementation. A server prints
@@ -30,9 +30,10 @@ _MAX_LISTED_KEYS = 20
 
 @dataclass(frozen=True, slots=True)
 class RefusedKey:
-    """A key that is refused unless its value is one of `accepted`.
+    """A key that is rejected unless its value is one of `accepted`.
 
-    `by` says whether all servers refuse it or only bookies. `why` is the reason shown to the user.
+    `by` says whether all servers or only bookies reject the key. `why` is the reason shown to the
+    user.
     """
 
     name: str
@@ -56,7 +57,7 @@ class RefusedKey:
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
-    """The keys that labkit obeys or refuses in one kind of configuration file."""
+    """The keys that labkit obeys or rejects in one kind of configuration file."""
 
     obeyed: Mapping[str, tuple[Field[Any], Setting]]
     refused: Mapping[str, RefusedKey]
@@ -65,8 +66,8 @@ class KnownKeys:
         """Return the keys that have no effect, each mapped to the most similar known key, or to ""
         if no key is similar.
 
-        With `bookie=False`, keys that only a bookie refuses are included, because they have no
-        effect either. Raises `BKIncorrectParameterException` for a refused key.
+        With `bookie=False`, keys that only a bookie rejects are included, because they have no
+        effect either. Raises `BKIncorrectParameterException` if a key is rejected.
         """
         unused = {}
         for name, value in sorted(properties.items()):
@@ -85,7 +86,7 @@ class KnownKeys:
         return unused
 
     def require_used(self, keys: Mapping[str, object]) -> None:
-        """Raise `BKIncorrectParameterException` for a key that is refused or has no effect."""
+        """Raise `BKIncorrectParameterException` if a key is rejected or has no effect."""
         unused = self.unused({name: str(value) for name, value in keys.items()})
         for name, similar in unused.items():
             hint = f"; did you mean {similar}?" if similar else ""
@@ -109,7 +110,7 @@ def obeyed_keys(kinds: Iterable[type]) -> Mapping[str, tuple[Field[Any], Setting
 
 
 def refused_keys(table: str) -> Iterator[RefusedKey]:
-    """Read a table of refused keys from this directory.
+    """Read a table of rejected keys from this directory.
 
     It is tab-separated, with one key per line.
     """

@@ -1,7 +1,7 @@
 """Combines the option `--zookeeper` with a configuration file that also sets a metadata store.
 
 The servers in the option replace those in the file. The path and the ledger manager must be the
-same in both, because a bookie with another path would belong to another cluster.
+same in both, because a bookie with a different path would belong to another cluster.
 """
 
 from dataclasses import replace

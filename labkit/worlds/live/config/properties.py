@@ -84,7 +84,7 @@ def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
     field name.
 
     A property with an empty value is treated as if it were not set. Raises
-    `BKIncorrectParameterException`, which names the invalid key.
+    `BKIncorrectParameterException`, whose message names the invalid key.
     """
     found: dict[str, Any] = {}
     for key, (field, spec) in settings_by_key(kind).items():

@@ -1,4 +1,4 @@
-"""The token settings in Pulsar's `broker.conf`, including the keys that verify signatures.
+"""The token settings in Pulsar's `broker.conf`, including the keys for verifying signatures.
 
     tokenSecretKey, tokenPublicKey
       data:;base64,...   data:,...   the key, in base64 or as plain bytes
@@ -51,9 +51,9 @@ class TokenKeys:
     def verifier(
         self,
     ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
-        """Return the key and the signature algorithms with which it may be used.
+        """Return the key and the signature algorithms it may be used with.
 
-        Raises `BKIncorrectParameterException`, which names the invalid key.
+        Raises `BKIncorrectParameterException`, whose message names the invalid key.
         """
         if self.secret_key:
             return _secret(_read_key("tokenSecretKey", self.secret_key))

@@ -1,5 +1,5 @@
-"""Ends a command, such as a JVM, when the process that started it exits, even if that process is
-killed by SIGKILL.
+"""Terminates a command, such as a JVM, when the process that started it exits, even if that process
+is killed by SIGKILL.
 
 An exit handler cannot do this, because it does not run after SIGKILL, and notebook kernels are
 usually killed with SIGKILL. However, the operating system always closes the pipes of a dead

@@ -1,7 +1,7 @@
 """Returns freed memory to the operating system.
 
-The C library keeps freed blocks that are surrounded by blocks in use. After a burst of large
-buffers, a process would therefore stay at its peak size.
+The C library does not return freed blocks that are surrounded by blocks in use. After a burst of
+large buffers, a process would therefore stay at its peak size.
 """
 
 import ctypes

@@ -28,7 +28,9 @@ _NO_FULL_SYNC = (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY)
 
 
 def require_posix(what: str) -> None:
-    """Raise `MissingPart` on Windows. The message says that `what` requires another system."""
+    """Raise `MissingPart` on Windows. The message says that `what` requires a different operating
+    system.
+    """
     if sys.platform == "win32":
         raise MissingPart(
             "System",

@@ -1,8 +1,8 @@
 """Opens and lists files in a bookie's directories, and rejects everything but regular files.
 
 A FIFO would block its reader forever. A symbolic link may point outside the directory. If a
-directory in place of a file were skipped, the file's acknowledged entries would seem not to exist.
-Every error includes the path.
+directory with a file's name were skipped, the acknowledged entries in that file would seem not to
+exist. Every error includes the path.
 """
 
 import errno

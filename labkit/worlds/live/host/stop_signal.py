@@ -7,7 +7,7 @@ from types import FrameType
 
 
 def on_stop_signal(action: Callable[[], object]) -> None:
-    """Call `action` on the event loop at the next stop signal, instead of any action set before.
+    """Call `action` on the event loop at the next stop signal, replacing any action set before.
 
     Further signals are ignored, so a second Ctrl-C does not interrupt the shutdown. If SIGHUP was
     ignored when the process started (`nohup`), it stays ignored.

@@ -1,7 +1,7 @@
 """Bookies, brokers and autorecovery as processes, and a cluster of them.
 
     bookie_process, broker_process, autorecovery_process   the main function of each server
-    server_config, broker_config   their settings, from `bk_server.conf` and `broker.conf`
+    server_config, broker_config   their settings, read from `bk_server.conf` and `broker.conf`
     server_ports                   a server's `ServerPorts`: ZooKeeper, TCP, clock, random numbers
     node_process                   starts, pauses, kills and stops one of these processes
     cluster                        ZooKeeper, bookies and brokers on this machine

@@ -23,7 +23,7 @@ async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[s
     """Run until SIGTERM, which cancels the calling task.
 
     Calls `announce` with one line of JSON (pid, trace_port) once ZooKeeper has responded. If
-    ZooKeeper becomes unavailable later, autorecovery waits until it is back. Raises
+    ZooKeeper becomes unavailable later, autorecovery waits until it is available again. Raises
     `MetadataUnavailableError` if ZooKeeper does not respond at startup, and any error from
     `run_autorecovery_forever`.
     """

@@ -2,8 +2,8 @@
 
     labkit bookie --id b0 --data FOLDER --zookeeper HOST:PORT
 
-On SIGTERM, the bookie flushes its memory to disk and exits. If a disk fails, it exits at once,
-because it must not acknowledge data that is only in memory.
+On SIGTERM, the bookie flushes its memory to disk and exits. If a disk fails, the bookie exits
+immediately, because it must not acknowledge data that is only in memory.
 
 In BookKeeper: `server/Main.java`, `server/EmbeddedServer.java`.
 """

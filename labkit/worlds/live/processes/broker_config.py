@@ -46,7 +46,7 @@ bookies' default frame size, so this value stands for the largest size that fits
 class BrokerSettings:
     """The settings of a broker process.
 
-    Port 0 selects a free port. Without a certificate the broker has no TLS port. If `tokens` is
+    Port 0 selects a free port. Without a certificate, the broker has no TLS port. If `tokens` is
     set, clients must present a valid token. If `super_user_roles` is set (even if empty), all other
     roles need grants. Raises `BKIncorrectParameterException` for a value out of range.
     """
@@ -193,8 +193,8 @@ PULSAR_KEYS = KnownKeys(_OBEYED, {key.name: key for key in _refused_keys()})
 def broker_settings(options: BrokerOptions) -> tuple[BrokerSettings, Mapping[str, str]]:
     """Return a broker's settings, and the keys in the file that have no effect.
 
-    The command line takes precedence over the file, and the file over the defaults. Each of these
-    keys is mapped to the known key that was probably meant, or to "". Raises
+    The command line takes precedence over the file, and the file over the defaults. Each unused key
+    is mapped to the known key that was probably meant, or to "". Raises
     `BKIncorrectParameterException`.
     """
     properties: dict[str, str] = {}

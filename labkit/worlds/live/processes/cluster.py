@@ -80,7 +80,7 @@ class LocalCluster:
         `{"brokerDeduplicationEnabled": "true"}`.
 
         Raises `BKIncorrectParameterException` if there is no bookie, the number of brokers is
-        negative, `zookeeper` is invalid, or labkit refuses or ignores a key. Raises `MissingPart`
+        negative, `zookeeper` is invalid, or labkit rejects or ignores a key. Raises `MissingPart`
         on Windows.
         """
         require_posix("a cluster of processes")
@@ -198,7 +198,7 @@ class LocalCluster:
         return self
 
     async def stop(self) -> None:
-        """Stop everything. The brokers first close their topics, and then the bookies flush."""
+        """Stop everything: first the brokers close their topics, and then the bookies flush."""
         await self.disconnect()
         for nodes in (self._brokers, self._bookies):
             await asyncio.gather(*(node.stop() for node in nodes.values()))
@@ -247,7 +247,7 @@ class LocalCluster:
     async def start_tracing(self) -> None:
         """Let `trace` receive the events of a running cluster that was created without `traced`.
 
-        It receives events that are recorded from now on, and of clients only those of clients that
+        `trace` receives all events that nodes record from now on, and the events of clients that
         connect from now on.
         """
         self._require_start()

@@ -131,7 +131,7 @@ class NodeProcess:
         return ports
 
     def _failure_reason(self, log_path: Path, log_start: int) -> str:
-        """Return the error that the process printed before it exited, or "" if it printed none.
+        """Return the error that the process printed before exiting, or "" if it printed none.
 
         If the last line of the log is not one of labkit's errors, add the log's path.
         """

@@ -186,7 +186,7 @@ def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
 def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
     """Parse the contents of the file called `name`, for a bookie or for autorecovery alone.
 
-    Raises `BKIncorrectParameterException`, which names the invalid line or key.
+    Raises `BKIncorrectParameterException`, whose message names the invalid line or key.
     """
     properties = parse_properties(data, name)
     unused = BOOKKEEPER_KEYS.unused(properties, bookie=bookie)
@@ -275,7 +275,9 @@ def _id_and_port(
 
 
 def _layout(factory: str) -> LedgerLayout | None:
-    """Return the layout of that class ("": None). Raises `BKIncorrectParameterException`."""
+    """Return the layout with this factory class, or None for "". Raises
+    `BKIncorrectParameterException`.
+    """
     by_class = {layout.factory_class: layout for layout in LAYOUTS.values()}
     if factory and factory not in by_class:
         raise BKIncorrectParameterException(

@@ -2,7 +2,7 @@
 
     the server       serves only clients that authenticate with SASL (DIGEST-MD5)
     a cluster's own processes
-                     get the secret in the environment variable LABKIT_ZOOKEEPER_SECRET
+                     receive the secret in the environment variable LABKIT_ZOOKEEPER_SECRET
     other processes of the same user, such as a shell or Spark's workers
                      read it from a file that is named after the server's address, in a private
                      directory below the temporary directory

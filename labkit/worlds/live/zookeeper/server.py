@@ -142,8 +142,8 @@ class EmbeddedZooKeeper:
     `folder`, each start creates a temporary directory, which `stop` deletes. Port 0 selects a free
     port, which later starts reuse.
 
-    The server serves only this user. `labkit.worlds.live.zookeeper.secret` explains how clients
-    authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
+    The server accepts only this user's clients. `labkit.worlds.live.zookeeper.secret` explains how
+    clients authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
     `login_configuration`.
 
     Session timeouts can be between 1 and 60 s. An expired session is detected within 0.5 s.

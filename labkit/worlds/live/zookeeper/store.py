@@ -151,7 +151,7 @@ class ZooKeeperStore:
                 return
 
     async def stop(self) -> None:
-        """Close the session, which deletes its ephemeral nodes at once.
+        """Close the session, which immediately deletes its ephemeral nodes.
 
         After that, no watch fires.
         """
@@ -378,8 +378,9 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc] # kazoo has no
         exceptional: Sequence[socket.socket],
         timeout: float | None = None,
     ) -> tuple[list[socket.socket], list[socket.socket], list[socket.socket]]:
-        """Wait with `poll`, if the system has it. A request makes five such calls, and kazoo would
-        create a selector for each of them, which takes a third of the request's processor time.
+        """Wait with `poll`, if the system supports it. A request makes five such calls, and kazoo
+        would create a selector for each of them, which takes a third of the request's processor
+        time.
         """
         if not hasattr(select, "poll"):
             found: tuple[list[Any], list[Any], list[Any]] = super().select(

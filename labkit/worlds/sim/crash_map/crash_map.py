@@ -2,9 +2,9 @@
 
 Each row is a disk operation of the script, and each column is a way in which a crash can treat
 unsynced data. For each cell, the machine stops and restarts with the data that survived the crash.
-Every promise that it made before the crash is then checked. After that, the power fails again, and
-everything is checked once more. By then, the operating system has written all data that survived
-the first crash to the disk, even if only the process was killed.
+Every promise that the machine made before the crash is then checked. After that, the power fails
+again, and everything is checked once more. By then, the operating system has written all data that
+survived the first crash to the disk, even if only the process was killed.
 
 The script runs only once. Before each of its operations, the disks are copied in the state in which
 a crash would leave them, and a bookie is started on the copies.
@@ -407,7 +407,7 @@ def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings
 def _is_kept(
     store: LedgerStore, bookie: ScriptedBookie, promise: Promise, data: bytes
 ) -> bool | None:
-    """Return whether the store has the data, or None if it has other data that clients would
+    """Return whether the store has the data, or None if it has different data that clients would
     accept.
     """
     ledger_id, number = promise.ledger_id, promise.number

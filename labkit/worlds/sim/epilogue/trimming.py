@@ -16,7 +16,7 @@ from labkit.worlds.sim.workload.publish import Publish
 
 
 class TrimmedLedgers:
-    """Watches the ledger lists of the scenario's topics, if brokers can trim them."""
+    """Watches the ledger lists of the scenario's topics if brokers can trim those lists."""
 
     def __init__(self, scenario: Scenario, results: ResultRecorder) -> None:
         config = scenario.cluster.broker.managed_ledger
@@ -34,6 +34,6 @@ class TrimmedLedgers:
         before, now = self._ledgers.get(path, []), [each.ledger_id for each in decode_chain(data)]
         self._ledgers[path] = now
         trimmed = before[: max(0, len(before) - len(now))]
-        # After any other change, a ledger was created or lost, but the list was not trimmed.
+        # Any other change means that a ledger was created or lost, not that the list was trimmed.
         if trimmed and before[len(trimmed) :] == now:
             self._results.trimmed(self._topics[path], trimmed)

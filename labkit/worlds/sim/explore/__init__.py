@@ -1,4 +1,4 @@
-"""Searches for bugs in more scenarios than anyone would write by hand.
+"""Searches for bugs in more scenarios than anyone could write by hand.
 
 Scenarios are generated, run, checked by `labkit.system.check`, and shrunk:
 

@@ -1,7 +1,7 @@
 """Runs many scenarios in several processes, and reports which promises were broken.
 
     search(range(5000))                                    the correct system: finds nothing
-    search(range(5000), variant="ack after one bookie")    until the first finding
+    search(range(5000), variant="ack after one bookie")    stops at the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
 A number stands for the scenario with this seed: a `random_scenario`, or a `random_topic_scenario`
@@ -118,7 +118,7 @@ def in_processes(
 ) -> Iterator[_T]:
     """Apply `work` to batches of items in `jobs` processes, and yield the results in order.
 
-    Items are taken as late as possible. At most about `_BATCH_SIZE` * (`jobs` + 1) results are
+    Items are fetched as late as possible. At most about `_BATCH_SIZE` * (`jobs` + 1) results are
     pending at any time, so a new item may depend on all results except the pending ones. If `jobs`
     is 0, one process per processor is used.
     """

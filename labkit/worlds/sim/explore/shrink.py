@@ -70,12 +70,12 @@ def shrink(
     checks: Sequence[type[Check]] = CHECKS,
     patience_s: float = 60.0,
 ) -> Shrunk:
-    """Make a scenario that breaks a promise as small as possible within `patience_s`. This is
-    processor time, so a busy machine shrinks the scenario as far as an idle one. `promise` is the
-    name of a check, or "" for the first promise that is broken.
+    """Make a scenario that breaks a promise as small as possible within `patience_s`. This limits
+    the processor time, so a busy machine shrinks the scenario as far as an idle one. `promise` is
+    the name of a check, or "" for the first promise that is broken.
 
-    Raises `LookupError` if the promise is not broken. Also raises it if the run does not end,
-    because such a run has no trace to check, and every attempt would take just as long.
+    Raises `LookupError` if the promise is not broken, or if the run does not end, because such a
+    run has no trace to check, and every attempt would take just as long.
     """
     started_at = time.monotonic()
     try:

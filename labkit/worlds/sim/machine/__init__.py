@@ -1,7 +1,7 @@
 """Simulates time, random decisions, processes, the network, disks and ZooKeeper.
 
     loop             an event loop whose clock jumps to the next event
-    decisions        every random decision has a name and a harmless default
+    decisions        named random decisions with harmless defaults
     process          a node's process, which a crash stops for good
     links, network   messages that arrive late, are lost or held back; TCP-like connections
     disk, disk_operation, disk_work   a disk that forgets unsynced data; slow and failing calls

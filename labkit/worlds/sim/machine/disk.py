@@ -1,9 +1,9 @@
 """An in-memory disk that loses unsynced data in a crash, and that can crash before any operation.
 
-It loses as much as the `Disk` port permits. Until the next `sync`, each write may be lost, kept, or
-torn at a sector boundary, independently of the others. Until the next `sync_folder`, a new name, a
-rename or a removal may be lost or kept. A `Keep` function decides the fate of each unsynced
-operation.
+In a crash, it loses as much as the `Disk` port permits. Until the next `sync`, each write may be
+lost, kept, or torn at a sector boundary, independently of the others. Until the next `sync_folder`,
+a new name, a rename or a removal may be lost or kept. A `Keep` function decides the fate of each
+unsynced operation.
 
 As on Linux, a failed sync loses its data for good. The pages stay in memory, where the next process
 can still read them. However, they count as clean, so they reach the disk only after a new write to
@@ -92,7 +92,7 @@ class FileContent:
 
 
 def _is_zero(data: bytes) -> bool:
-    # Comparing is much faster than searching for a non-zero byte.
+    # A comparison is much faster than a search for a non-zero byte.
     return data == bytes(len(data))
 
 

@@ -128,7 +128,7 @@ class DiskWorker:
 
     def crash(self) -> None:
         """Carry out the first few operations of the call in progress, if there is one. Although the
-        process is already dead, these operations count as part of what happened before the crash.
+        process is already dead, these operations count as having happened before the crash.
         """
         # If an operation of the current call caused the crash, the call has already stopped there.
         # The machine's other workers still carry out a part of their calls.

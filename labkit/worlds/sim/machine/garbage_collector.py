@@ -1,4 +1,4 @@
-"""Disables garbage collection during runs, as it could close abandoned generators at any time."""
+"""Disables garbage collection during runs: it could close abandoned generators at any time."""
 
 import gc
 import threading

@@ -23,7 +23,7 @@ Choose = Callable[[Sequence["Parcel"]], int]
 
 
 class Report(Protocol):
-    """Receives an event of the simulated world: its kind, its node, and other columns."""
+    """Receives an event of the simulated world: its kind, its node, and its other columns."""
 
     def __call__(self, kind: str, node: str, /, **fields: Unpack[Fields]) -> None: ...
 
@@ -42,8 +42,8 @@ class Receiver(Protocol):
 
 
 class Purpose(Enum):
-    """What a message is for: carrying frames, opening or closing a connection, or beginning a step
-    (a client's message to itself).
+    """The purpose of a message: carrying frames, opening or closing a connection, or beginning a
+    step (a client's message to itself).
     """
 
     FRAMES = auto()

@@ -318,7 +318,7 @@ class SimLoop(asyncio.BaseEventLoop):
             raise BudgetError(
                 f"the run reached its limit of {self._time_limit_s:g} s of virtual time"
             )
-        # Treat polls that are due now as ordinary steps, because a step before them may change what
+        # Treat polls that are due now as ordinary steps, because an earlier step may change what
         # they wait for.
         while polls and polls[0][0] <= now:
             heappush(timers, heappop(polls))
@@ -326,10 +326,10 @@ class SimLoop(asyncio.BaseEventLoop):
             ready.append(heappop(timers)[2])
 
     def _skip_polls(self, until: float) -> None:
-        """Skip polls that have nothing to do and are due up to `until` and before the next timer.
-        Nothing can change before that timer, so a poll that has nothing to do now can be skipped
-        until then. A skipped poll is set for its next interval and counts as a step. A poll that
-        has something to do becomes an ordinary timer.
+        """Skip the idle polls that are due no later than `until` and before the next timer fires.
+        Nothing can change before that timer, so a poll that is idle now can be skipped until then.
+        A skipped poll is rescheduled for its next interval and counts as a step. A poll that is not
+        idle becomes an ordinary timer.
         """
         timers, polls, numbers = self._timers, self._polls, self._timer_numbers
         limit = timers[0] if timers and timers[0][0] <= until else (until, inf)

@@ -141,9 +141,9 @@ Accept = Callable[[End], OnBodies]
 class SimNetwork:
     """All connections and links.
 
-    If a machine has lost power, the ends of its connections remain. They are reset when the machine
-    is up again, either because data had been sent to them before the power failure (`started`), or
-    because data is sent to them later (`reset_when_up`).
+    If a machine has lost power, its ends of the connections remain. An end is reset once the
+    machine is up again, either because data was sent to that end before the power failure
+    (`started`), or because data is sent to it later (`reset_when_up`).
     """
 
     def __init__(self, loop: SimLoop, decisions: Decisions, report: Report) -> None:

@@ -58,7 +58,7 @@ class TaskList:
         self._limit = 64
 
     def add(self, task: "asyncio.Task[Any]") -> None:
-        """Add a task, and occasionally drop tasks that have finished."""
+        """Add a task, and occasionally drop finished tasks."""
         self._tasks.append(task)
         if len(self._tasks) > self._limit:
             self._limit = 64 + 2 * len(self.unfinished())

@@ -5,8 +5,8 @@ duplicates a request, the server repeats its response. (Real ZooKeeper clients n
 request.) A session that is silent for longer than its timeout expires: its ephemeral nodes are
 deleted and its watches removed.
 
-When a hung server resumes, requests are waiting and sessions are overdue. The server handles them
-in random order, because ZooKeeper's thread that expires sessions runs independently of the threads
+When a hung server resumes, requests are queued and sessions are overdue. The server handles them in
+random order, because ZooKeeper's thread that expires sessions runs independently of the threads
 that serve connections:
 
     expire b0 2     session 2, owned by b0, expires before the server reads any of its requests; the

@@ -240,7 +240,7 @@ def _directory_names(name: str, count: int) -> list[str]:
 
 
 def _lost_share(draw: float) -> float:
-    """Return what share of an operation is lost if at least part of it is lost.
+    """Return the share of an operation that is lost, given that at least part of it is lost.
 
     Half of these operations are lost completely. The others are torn.
     """

@@ -38,7 +38,7 @@ class Environment(Protocol):
 
     @property
     def tokens(self) -> Iterator[int]:
-        """The creation tokens of ledgers. Each client takes the next one."""
+        """The creation tokens of ledgers, shared by all clients."""
 
     @property
     def machines(self) -> Mapping[str, Machine]:

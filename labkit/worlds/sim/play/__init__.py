@@ -3,7 +3,7 @@ bookie loses power.
 
     played           a run up to the last move: its events, messages in flight and broken promises
     played_world     a world that makes given moves and then stops
-    message_words    describes a message in flight in words
+    message_words    describes a message in flight in plain words
     late_syncs       finds out when a record was really synced
     lost_copies      finds a copy that a bookie has acknowledged and lost
     play_curve       finds the move after which a broken promise became inevitable

@@ -37,8 +37,8 @@ class PlayCurve:
     """The share of futures that break a promise, after some moves, in the order in which the moves
     took effect.
 
-    move: the number and the words of the move that increased the share most. None while it is
-        unknown, or if no move made a difference.
+    move: the number and a description of the move that increased the share most, or None while this
+        move is unknown or if no move made a difference.
     before, after: the shares before and after this move.
     remaining: an estimate of how many more moves will be tried.
     """

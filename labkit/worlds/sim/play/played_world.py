@@ -40,7 +40,7 @@ FAILURES = {
 
 
 class ImpossibleMoveError(BKIncorrectParameterException):
-    """A move is impossible, for example because its message is not in flight or must wait for
+    """A move cannot be made, for example because its message is not in flight or must wait for
     another one.
     """
 
@@ -53,8 +53,8 @@ class InFlight(NamedTuple):
     """A message in flight.
 
     name: for example `w>b0 2`, the third message from w to b0.
-    behind: the words of the message that must arrive first, because a connection delivers its
-        messages in order. "" if this message can arrive now.
+    behind: a description of the message that must arrive first, because a connection delivers its
+        messages in order, or "" if this message can arrive now.
     is_void: whether it will be dropped because its receiver has lost the connection.
     can_fail: whether it can be lost or copied. This is false for messages that contain metadata, or
         that open or close a connection.

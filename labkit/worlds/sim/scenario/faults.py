@@ -172,8 +172,8 @@ class FullDisk(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FullAtSync(Value):
-    """A bookie's disks accept writes, but syncs fail with ENOSPC, as in file systems with delayed
-    allocation. Reads and directory changes still work.
+    """A bookie's disks accept writes, but syncs fail with ENOSPC, as can happen on file systems
+    with delayed allocation. Reads and directory changes still work.
     """
 
     node: str

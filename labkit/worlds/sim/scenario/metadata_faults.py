@@ -44,11 +44,11 @@ class HangingMetadata(Value):
     that is swapping, and resumes later. Meanwhile, requests wait, and the server's clock keeps
     running.
 
-    If the hang lasts longer than the session timeout, the order of events afterwards is random. An
-    `expired_share` (0 to 1) of the overdue sessions expires before the server reads their requests.
-    Decisions such as `expire b0 2` set the delay in ms until their nodes are deleted. A
-    `late_share` of the connections is served late. Decisions such as `thaw b0 1` set the delay in
-    ms.
+    If the hang lasts longer than the session timeout, the order of the events that follow is
+    random. An `expired_share` (0 to 1) of the overdue sessions expires before the server reads
+    their requests. Decisions such as `expire b0 2` set the delay in ms until their nodes are
+    deleted. A `late_share` of the connections is served late. Decisions such as `thaw b0 1` set the
+    delay in ms.
     """
 
     for_ms: float = 0.0

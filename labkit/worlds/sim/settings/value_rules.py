@@ -1,8 +1,8 @@
 """Checks the fields of scenario values. The error for an invalid field describes the valid values.
 
 A field's annotation determines its type, and its name determines its limits: fields with the same
-name have the same limits everywhere. A field with an annotation that scenario values do not use
-accepts anything.
+name have the same limits everywhere. If no rule exists for a field's annotation, the field accepts
+any value.
 """
 
 from collections.abc import Callable, Mapping

@@ -59,7 +59,7 @@ class _LaterEntriesFirst(AppendQueue):
 
 
 class ResendsOutOfOrder(ManagedLedger):
-    """Entries missing from a failed ledger are written to the next one, but after later entries."""
+    """Entries that a failed ledger lacks are written to the next one, but after later entries."""
 
     queue_class = _LaterEntriesFirst
 

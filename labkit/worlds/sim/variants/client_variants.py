@@ -74,8 +74,8 @@ class ChangesFromNextAdd(LedgerWriter):
 class NoFenceOnReads(LedgerRecovery):
     """Recovery fences when it reads LastAddConfirmed, but not when it reads entries.
 
-    A bookie that was not asked for LastAddConfirmed can therefore report that it does not have an
-    entry, and then accept the entry later.
+    A bookie that was not asked for LastAddConfirmed can therefore first report that it does not
+    have an entry, and later accept that entry.
     """
 
     def fence_key_of_reads(self) -> bytes:

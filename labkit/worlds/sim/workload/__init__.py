@@ -1,4 +1,4 @@
-"""What the clients do in a scenario.
+"""The steps that clients perform in a scenario.
 
     steps                write, read, recover, delete; the interface for custom steps
     produce              a topic's owner without a broker

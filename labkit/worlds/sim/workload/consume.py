@@ -43,7 +43,7 @@ class Consume(Value):
     the topic has had no further messages for several seconds. It runs `consumers` consumers of the
     `subscription`, each with its own connection and `permits`. After every `ack_every` entries, a
     consumer acknowledges each of them individually or, with `is_cumulative`, everything up to the
-    last one. With `acks_parts` it first acknowledges the first half of each batch.
+    last one. With `acks_parts`, it first acknowledges the first half of each batch.
 
     After `entries_per_connection` entries (0: never), a consumer disconnects without acknowledging
     the last one, then reconnects. After every `redeliver_every` entries (0: never), it requests

@@ -180,7 +180,7 @@ class Publish(Value):
     """Send messages to a topic through the cluster's brokers, `batch_size` per entry.
 
     At most `window` entries can be waiting for their receipts at a time. If `every_ms` is set, one
-    entry is sent every `every_ms` milliseconds. The entries use `keys` different keys in turn (0:
+    entry is sent every `every_ms` milliseconds. The entries cycle through `keys` different keys (0:
     no keys). The producer is named after its client, and resends entries without a receipt.
     """
 

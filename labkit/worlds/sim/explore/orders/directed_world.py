@@ -39,7 +39,7 @@ _FIRST_DETAIL = Event._fields.index("checksum")
 
 
 class EnoughLearned(Exception):
-    """Raised to end a run from which nothing more can be learned."""
+    """Raised to end a run when nothing more can be learned from it."""
 
 
 class DirectedWorld(ChosenOrderWorld):
@@ -185,8 +185,8 @@ class DirectedWorld(ChosenOrderWorld):
             self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Return a parcel's channel. Each connection, each action, and each message that others may
-        overtake has a channel of its own.
+        """Return a parcel's channel. Each connection, each action, and each message that other
+        messages may overtake has its own channel.
         """
         if parcel.is_swapped:
             name = f"{parcel} swapped"

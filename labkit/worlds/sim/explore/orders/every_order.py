@@ -18,8 +18,8 @@ If two orders differ only in which of two nodes receives its message first, no n
 apart, so only one of them is tried (`TransitionTable.choices`).
 
 As a result, every possible reaction of a node to a message and every reachable state of the world
-has been checked. With `crashes` and `losses`, all this is repeated for each combination of up to
-that many failures (`injected_failures`).
+has been checked. With `crashes` and `losses`, the whole search is repeated for each combination of
+up to that many failures (`injected_failures`).
 
 This search has limitations. Disk operations take no time, a crashed bookie restarts immediately,
 and no timeout fires. If no node can distinguish several orders, only one of them is checked, even

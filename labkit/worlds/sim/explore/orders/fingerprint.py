@@ -1,5 +1,5 @@
-"""Computes a fingerprint of a program's memory. Two programs with the same fingerprint will behave
-in the same way.
+"""Computes a fingerprint of a program's memory. Two programs with the same fingerprint behave
+identically.
 
 A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
 coroutines together with the instructions at which they wait. It ignores whatever only identifies an

@@ -1,9 +1,9 @@
 """The failures that are combined with every order: crashes of bookies and lost messages.
 
 Each failure is a decision, such as `crash b1 5` or `lose w>b0 2`. The moment of a failure depends
-on a single node: on how many messages the crashing bookie has received, or on how many messages the
-sender of the lost message has sent. Other nodes cannot tell whether they act before or after a
-failure, so failures do not increase the number of orders.
+on a single node: either on how many messages the crashing bookie has received, or on how many
+messages the sender of the lost message has sent. Other nodes cannot tell whether they act before or
+after a failure, so failures do not increase the number of orders.
 """
 
 from collections import deque

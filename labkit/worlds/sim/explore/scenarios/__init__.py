@@ -1,14 +1,14 @@
 """Random scenarios, generated from a seed.
 
     random_scenarios         whole scenarios; `random_topic_scenarios`: scenarios with brokers
-    variations               a table of variations and the shares of scenarios in which they occur
+    variations               a table of variations, and the share of scenarios in which each occurs
     storm                    adds faults to a scenario
     scenario_random          draws values from a seed, and nodes and events of a cluster
 
 These modules contain the functions in that table:
 
     fault_recipes            faults together with the steps that they affect
-    lost_bookies             bookies that stay away, or come back empty
+    lost_bookies             bookies that stay down, or come back empty
     busy_disks               crashes during a flush, a journal rollover or a compaction
     bad_machines             replaced disks, failing reads, disks full at a sync, wrong clocks
     other_clients            clients that use less common features, topic owners without brokers

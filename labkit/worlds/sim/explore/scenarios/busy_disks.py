@@ -70,7 +70,9 @@ def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash after compacting a log with two ledgers: one has been deleted, the other copied."""
+    """Crash after compacting a log with two ledgers, one of which has been deleted and the other
+    copied.
+    """
     gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
         cluster,

@@ -1,8 +1,8 @@
 """Adds consumers with subscriptions of all types to scenarios with brokers.
 
-Meanwhile, their connections to the brokers are cut, reset and slowed down, and their clients pause.
-Sometimes a new owner of the topic cannot read the entries that the previous owner stored. The
-consumers acknowledge batches in parts, request redelivery, and reset their subscriptions to the
+While they run, their connections to the brokers are cut, reset and slowed down, and their clients
+pause. Sometimes a new owner of the topic cannot read the entries that the previous owner stored.
+The consumers acknowledge batches in parts, request redelivery, and reset their subscriptions to the
 first message. Some consumers are readers, and some share the keys of a subscription.
 """
 

@@ -1,10 +1,10 @@
 """Combines faults with the steps that they affect, and chooses the details at random.
 
-A fault is rarely harmful on its own, but it may be if it coincides with a client's actions. For
-example, a ledger is recovered while its writer is alive, while its bookies restart, or while it is
-being deleted. Or a client needs data that a disk has lost, or a bookie that is unavailable. The
-clients of a recipe have distinct names, because the checks identify recoveries by the client's
-name.
+A fault is rarely harmful on its own, but may become harmful if it coincides with a client's
+actions. For example, a ledger is recovered while its writer is alive, while its bookies restart, or
+while it is being deleted. Or a client may need data that a disk has lost, or a bookie that is
+unavailable. The clients of a recipe have distinct names, because the checks identify recoveries by
+the client's name.
 """
 
 from collections.abc import Callable
@@ -135,7 +135,7 @@ def _takeover(draw: ScenarioRandom, _: Cluster) -> Parts:
 
 
 def _restart(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """Restart most bookies, at once or one by one, often while the ledger is recovered."""
+    """Restart most bookies, together or one by one, often while the ledger is being recovered."""
     fate, down_ms = draw.unsynced(), draw.ms(draw.horizon_ms / 5)
     names = [name for name in cluster.names if draw.chance(0.8)]
     steps: list[Step] = [Recover(client="u", when=draw.event(*_ADD_EVENTS))]

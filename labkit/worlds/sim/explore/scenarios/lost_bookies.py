@@ -3,9 +3,9 @@
 Ledgers of lost bookies are marked, copied and recovered. This takes longer than a usual workload:
 the bookie's session must expire, the lost-bookie delay must pass, and a repair must copy the
 entries. If a ledger is open, a worker also waits for a grace period before it fences the ledger's
-writer. All this takes ten seconds longer if the metadata store was silent or another node becomes
-the auditor. Such a scenario therefore contains a client that keeps working until the repair is
-done, so that the run does not end earlier.
+writer. The process takes ten seconds longer if the metadata store was silent or another node
+becomes the auditor. Such a scenario therefore contains a client that keeps working until the repair
+is done, so that the run does not end earlier.
 """
 
 from collections.abc import Callable

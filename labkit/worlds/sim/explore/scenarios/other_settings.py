@@ -76,7 +76,7 @@ def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_overreplication_checks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Let bookies look for unneeded copies as often as they do for deleted ledgers, or less
+    """Let bookies look for unneeded copies as often as they look for deleted ledgers, or less
     often.
     """
     wait_ms = scenario.cluster.gc_wait_time_ms * draw.one_of(1, 4)

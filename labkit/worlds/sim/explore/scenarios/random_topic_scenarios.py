@@ -60,8 +60,8 @@ def _cluster(draw: ScenarioRandom) -> Cluster:
     return Cluster(
         bookies=bookies,
         flush_interval_ms=draw.one_of(10, 100),
-        # A ledger is no longer fenced once it has been deleted and garbage-collected, so its writer
-        # must be gone by then.
+        # Once a ledger has been deleted and garbage-collected, it is no longer fenced, so its
+        # writer must have ended by then.
         gc_wait_time_ms=100_000,
         session_timeout_ms=draw.one_of(200, 1000),
         brokers=draw.one_of(2, 2, 3),

@@ -65,7 +65,7 @@ class ScenarioRandom:
         return self._random.uniform(lowest, highest)
 
     def ms(self, most: float = 0) -> float:
-        """Return a time from 1 ms to `most` (default: the horizon), distributed logarithmically."""
+        """Return a log-uniformly distributed time from 1 ms to `most` (default: the horizon)."""
         return rounded((most or self.horizon_ms) ** self._random.random())
 
     def bookie(self) -> str:

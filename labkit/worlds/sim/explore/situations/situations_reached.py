@@ -1,6 +1,6 @@
 """Determines which situations a run reached.
 
-    Activity     lasts from one event to another, or as long as a call of a disk worker
+    Activity     lasts from one event to another, or for the duration of a disk worker's call
     Situation    an event during an activity, such as a fence during a flush
 
 The situations show which cases a run has tested, whereas `labkit.system.check` checks whether the
@@ -74,7 +74,7 @@ class Situation:
 
 
 class Run(Protocol):
-    """The attributes of a simulated trace that are needed to find its situations."""
+    """The attributes of a simulated trace that are needed to find the situations it reached."""
 
     @property
     def events(self) -> tuple[Event, ...]: ...

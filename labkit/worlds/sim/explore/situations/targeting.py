@@ -1,8 +1,8 @@
 """Aims a search at rare situations by mutating scenarios that came close to them.
 
-New seeds do not learn from earlier seeds that came close to a situation. This module therefore
-stores the latest scenarios that reached each situation, picks a situation that few or no seeds have
-reached, and mutates one of two kinds of scenarios:
+Drawing new seeds does not profit from earlier seeds that came close to a situation. This module
+therefore stores the latest scenarios that reached each situation, picks a situation that few or no
+seeds have reached, and mutates one of two kinds of scenarios:
 
     a scenario that reached the situation       by changing its seed and its faults
     a scenario that reached only its activity   by injecting the situation's event at that moment
@@ -47,8 +47,8 @@ class Aim:
         self._situations = situations
 
     def add(self, seeds: int, reached: Mapping[str, Reached]) -> None:
-        """Record what further runs reached. `seeds` is how many of them were generated from a
-        seed.
+        """Record the situations that further runs reached. `seeds` is how many of these runs were
+        generated from a seed.
         """
         self.seeds += seeds
         for name, new in reached.items():
