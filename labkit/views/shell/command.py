@@ -142,7 +142,7 @@ def _as_plain(value: Any, *, with_data: bool) -> Any:
 
 
 def _results(verb: Verb, arguments: Namespace) -> Iterator[tuple[object, bool]]:
-    """Yield each of the verb's results, and whether it is printed as a JSON document of its own."""
+    """Yield each of the verb's results, and whether it is printed as a separate JSON document."""
     if verb.on_files is None and arguments.zookeeper is None:
         raise ShellError(
             f"{verb.name} needs a cluster: add --zookeeper HOST:PORT, or --zookeeper"

@@ -1,6 +1,6 @@
 """Opens a bookie's directories read-only, and finds files by id or name.
 
-Nothing is changed: directories are never created, and files are opened read-only. If a file does
+Nothing is modified: directories are never created, and files are opened read-only. If a file does
 not exist, the error message shows how its id was interpreted.
 """
 

@@ -36,7 +36,7 @@ STYLE = {
 def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
     """Draw the time during which each ledger was written, with one lane per partition.
 
-    Takes the result of `messages_per_ledger` for one topic.
+    Expects the result of `messages_per_ledger` for one topic.
     """
     bars = ledgers.sort_values(["partition", "ledger"])
     bars["start_s"] = (bars["first_publish_ms"] - bars["first_publish_ms"].min()) / 1000
@@ -65,7 +65,7 @@ def ledger_chains(ledgers: pd.DataFrame) -> go.Figure:
 def entry_ids(entries: pd.DataFrame) -> go.Figure:
     """Draw the entry ids in arrival order, with one line per ledger.
 
-    Takes the result of `batch_sizes` for one topic.
+    Expects the result of `batch_sizes` for one topic.
     """
     figure = px.line(
         entries.sort_values(["partition", "first_seq"]),

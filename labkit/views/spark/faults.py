@@ -1,7 +1,7 @@
 """Plants faults in a table of received messages that has no faults, so that the correct result of a
 job is known.
 
-The recorded stream has no faults. The planted faults are those that a consumer sees after network
+The recorded stream has no faults. The planted faults imitate what a consumer sees after network
 problems, retries and data loss: swapped messages, redelivered messages and lost entries.
 """
 

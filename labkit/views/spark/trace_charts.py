@@ -22,7 +22,7 @@ def repair(marks: pd.DataFrame, made: pd.DataFrame, killed_us: int) -> go.Figure
     """Draw the under-replicated ledgers (top) and the copies made (bottom) since the bookie was
     killed.
 
-    Takes the results of `underreplicated_ledgers` and `copies_made`.
+    Expects the results of `underreplicated_ledgers` and `copies_made`.
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     steps = marks.sort_values("seq")

@@ -68,7 +68,7 @@ def ledger_life_cycles(events: DataFrame) -> DataFrame:
 
     Times of events that did not happen are null. The states: `open`: a client is writing the
     ledger, or its writer has crashed; `in recovery`: a client is looking for the last entry;
-    `closed`: the ledger never changes again; `deleted`: its metadata is gone.
+    `closed`: the ledger never changes again; `deleted`: its metadata has been deleted.
     """
     lives = (
         events.where("ledger >= 0")

@@ -15,10 +15,11 @@
 Two pictures are not interactive: `log_usage` (the live bytes in each entry log) and `step_list`
 (steps in order).
 
-A view has no model of its own. A Python function turns a state into a *scene*, an immutable tree
-of marks, and the same scene is used twice: it is rendered as SVG for the still picture, and sent to
-the browser as part of a film, which plays there without the kernel. The code in `browser/` is the
-same for all views, so a new view needs only a new Python package. Read the modules in this order:
+A view does not have its own model. A Python function turns a state into a *scene*, an immutable
+tree of marks, and the same scene is used twice: it is rendered as SVG for the still picture, and
+sent to the browser as part of a film, which plays there without the kernel. The code in `browser/`
+is the same for all views, so a new view needs only a new Python package. Read the modules in this
+order:
 
     scene         marks and their SVG; `palette` defines colours, `text_metrics` measures text
     legend        what the symbols mean, in rows or in a column

@@ -32,7 +32,7 @@ class LossCurve(Protocol):
 
     @property
     def remaining(self) -> int:
-        """The estimated number of moments that are left to try."""
+        """The estimated number of moments still to be tried."""
 
 
 class HasCurves(Protocol):

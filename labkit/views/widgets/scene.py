@@ -233,8 +233,8 @@ def _frame(width: float, height: float, words: str) -> Attributes:
 
 
 def narrowed(wide: Mark, narrow: Mark) -> Mark:
-    """Return `wide` such that it gets the attributes of `narrow` on narrow pages, if the root of
-    the picture is narrowed, too. This allows parts that are side by side to move below each other.
+    """Return `wide`, which takes on the attributes of `narrow` on narrow pages if the root of the
+    picture is narrowed, too. Parts that are side by side can thus move below each other.
     """
     changed = {
         name: value for name, value in narrow.attributes.items() if wide.attributes[name] != value

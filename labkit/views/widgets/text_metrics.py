@@ -1,7 +1,7 @@
 """Measures text, so that Python can position it, truncate it and break it into lines.
 
-The widths are those of the font DejaVu Sans, in hundredths of the font size. The other fonts that a
-page may use are no wider.
+The widths are taken from the font DejaVu Sans, in hundredths of the font size. The other fonts that
+a page may use are no wider.
 """
 
 from functools import lru_cache
@@ -37,7 +37,7 @@ def fitted(
 
 @lru_cache(4096)
 def lines_of(words: str, room: float, size: float = 12, *, bold: bool = False) -> tuple[str, ...]:
-    """Break the text into lines at its spaces. A word that is too long gets a line of its own."""
+    """Break the text into lines at its spaces. A word that is too long gets its own line."""
     lines, line = list[str](), ""
     for word in words.split():
         longer = f"{line} {word}" if line else word

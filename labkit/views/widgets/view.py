@@ -54,8 +54,8 @@ class View(anywidget.AnyWidget):
 
         The still picture is an image with a data URL, because every viewer that we have tried can
         show one. Some viewers do not show inline SVG, and others support only certain image types.
-        A link cannot work inside such an image, so the image as a whole leads to the page that
-        plays the view.
+        A link cannot work inside such an image, so the whole image links to the page that plays the
+        view.
         """
         if self.comm is None:
             return {"text/plain": repr(self), "text/html": self.image()}, {}

@@ -1,7 +1,7 @@
 """Byte X-ray: labels every byte of a bookie's files with a field name of the file format.
 
-Field names and sizes come from the layouts that the encoders and decoders also use. Files of any
-size can be inspected, because they are read in chunks.
+Field names and sizes are taken from the layouts that the encoders and decoders also use. Files of
+any size can be inspected, because they are read in chunks.
 """
 
 import re

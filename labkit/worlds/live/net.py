@@ -271,7 +271,7 @@ class TcpNetwork:
     async def connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
     ) -> Connection:
-        """Raises `OSError`, including `TimeoutError`."""
+        """Open a connection. Raises `OSError`, including `TimeoutError`."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_timeout_s):
             _, connection = await loop.create_connection(

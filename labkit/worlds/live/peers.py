@@ -76,7 +76,7 @@ class PeerLimits:
 
 
 class PeerProgress:
-    """Tracks how long a peer has taken to complete a frame or to read what was sent to it."""
+    """Tracks how long a peer has taken to complete a frame or to read the bytes sent to it."""
 
     def __init__(self) -> None:
         self.moved_bytes = 0
@@ -146,7 +146,7 @@ class PeerProgress:
 class Peer(Protocol):
     @property
     def progress(self) -> PeerProgress:
-        """How long the other end has taken to complete a frame or to read what was sent to it."""
+        """How long the other end has taken to complete a frame or to read the bytes sent to it."""
 
     @property
     def has_incomplete_frame(self) -> bool: ...

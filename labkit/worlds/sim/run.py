@@ -34,8 +34,8 @@ def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """Make a call outside any running event loop, so that the call can start its own, and return
-    its result.
+    """Make a call outside any running event loop, so that the call can start its own loop, and
+    return the call's result.
 
     An interrupt stops the simulated world that the call is running and is re-raised here.
     """

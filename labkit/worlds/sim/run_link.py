@@ -87,7 +87,7 @@ class _Link(Value):
     kind: the first word of the link.
     content_name: what the link contains, for error messages.
     classes: the classes whose instances the link may contain, by name.
-    digest: the digest of what the link contains.
+    digest: the digest of the link's contents.
     code: the learner's code that the run used, as text that is never executed. "" if the link does
         not include this code, and None if only labkit's own code ran.
     """
@@ -155,7 +155,7 @@ class RunLink(_Link):
     """The contents of a link to a run.
 
     digest: the digest of the run's trace, or of the fork's trace if there is a fork.
-    view, selection: the name of the view, and what is selected in it.
+    view, selection: the name of the view, and the selection in it.
     other: the scenario of a fork that the timeline shows next to the run, or None.
     version: the version of labkit that made the link.
     at: the `seq` of the last event shown, or -1 before the first. In a timeline with a fork, this
@@ -175,7 +175,7 @@ class RunLink(_Link):
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException`."""
+        """Raise `BKIncorrectParameterException` if a field is invalid."""
         check_fields(self)
         self.check_texts(self.view, self.version)
         for scenario in filter(None, (self.scenario, self.other)):
@@ -203,7 +203,7 @@ class CrashMapLink(_Link):
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Raises `BKIncorrectParameterException`."""
+        """Raise `BKIncorrectParameterException` if a field is invalid."""
         check_fields(self)
         self.check_texts(self.version)
         if self.defect and self.defect not in DEFECTS:

@@ -70,7 +70,7 @@ class Trace:
     def at(self, seq: int | None = None, *, time_ms: float | None = None) -> ClusterState:
         """Return the state of the cluster after event `seq`, or after `time_ms` milliseconds.
 
-        A `seq` of -1 stands for the state before the first event. By default, return the state at
+        A `seq` of -1 refers to the state before the first event. By default, return the state at
         the end of the run. Raises `BKIncorrectParameterException` if the event does not exist, if
         the time is not a number, or if both are given.
         """

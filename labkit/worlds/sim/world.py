@@ -144,7 +144,7 @@ class World:
         return node
 
     def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set attributes of the links for `for_ms`. `*` stands for every node."""
+        """Set attributes of the links for `for_ms`. `*` means every node."""
         sources = self.names if source == EVERY_NODE else (source,)
         targets = self.names if target == EVERY_NODE else (target,)
         links = [self.network.link(a, b) for a in sources for b in targets if a != b]
@@ -233,7 +233,7 @@ class World:
 
     def _schedule(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
         """Schedule a step. Return two futures. The first is done when the step starts, and the
-        second when the step ends for whatever reason.
+        second when the step ends for any reason.
         """
         node = self.clients[step.client]
         started: asyncio.Future[None] = self.loop.create_future()

@@ -1,4 +1,4 @@
-"""Counts the entries and bytes in a lane that a stream has not read yet.
+"""Counts the entries and bytes in a lane that have not yet been read by a stream.
 
 The chain of a topic contains the number of entries and the size of each closed ledger, so counting
 needs no ledger metadata. The size of a part of a ledger is estimated from the ledger's average

@@ -174,7 +174,7 @@ class LedgerDirectory:
             self._children_beside(partitions_path(topic)),
             self._children_beside(managed_ledger_path(topic)),
         )
-        # The partitions of a partitioned topic are not listed as topics of their own.
+        # The partitions of a partitioned topic are not listed as separate topics.
         single = {name for name in stored if _PARTITION.sub("", name) not in partitioned}
         return sorted(partitioned | single)
 

@@ -76,7 +76,7 @@ async def _read(reader: LedgerReader, first: int, last: int) -> list[Entry]:
     try:
         return await _read_unlabelled(reader, first, last)
     except BKException as error:
-        # The error comes from the last bookie tried, and does not mention the entries.
+        # The error describes only the last bookie tried, and does not name the entries.
         raise type(error)(
             f"cannot read entries {first} to {last} of ledger {reader.ledger_id}: {error}"
         ) from None

@@ -37,7 +37,9 @@ def by_topic(values: Mapping[Lane, object], options: Options) -> Json:
 
 
 def decode_offset(data: Json, options: Options) -> Offset:
-    """Raises `OptionError` if the checkpoint does not say which topic an id belongs to."""
+    """Decode an offset. Raises `OptionError` if the checkpoint does not say which topic an id
+    belongs to.
+    """
     if any(isinstance(value, dict) for value in data.values()):
         return {
             Lane(topic, int(number)): parse_message_id(text)

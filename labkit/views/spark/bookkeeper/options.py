@@ -1,6 +1,6 @@
 """Parses and checks the options of a query before anything is read.
 
-Every error message gives the option, its value, and the values that are allowed.
+Every error message names the option, its value, and the allowed values.
 """
 
 import re

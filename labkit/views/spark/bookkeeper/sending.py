@@ -287,7 +287,7 @@ def _send(
 
 
 def _flush(producer: pulsar.Producer) -> None:
-    # The receipts show what was not stored.
+    # The receipts show which messages were not stored.
     with suppress(pulsar.PulsarException):
         producer.flush()
 

@@ -1,6 +1,6 @@
 """Pure functions that divide the entries to read into tasks.
 
-    lane      what is read in order: a partition of a topic, or one of the listed ledgers
+    lane      a sequence of entries: a partition of a topic, or one of the listed ledgers
     position  a ledger id, an entry id, and a slot (the index of a message in its batch)
     span      consecutive entries of a ledger, possibly without some messages of the first and the
               last entry

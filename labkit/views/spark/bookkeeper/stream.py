@@ -7,7 +7,8 @@
     commit          called at the next trigger, when the rows up to an offset have been processed
 
 Spark writes an offset to the checkpoint before it reads up to that offset, so a failed batch is
-reread with the same rows. A sink that keeps one result per batch id gets every row exactly once.
+reread with the same rows. A sink that keeps one result per batch id receives every row exactly
+once.
 """
 
 import asyncio

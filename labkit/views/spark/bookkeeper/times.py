@@ -1,9 +1,9 @@
 """Finds the first entry of a lane that was published at or after a given time.
 
 The search bisects the ledgers by the publish time of their last entry, and then the entries of one
-ledger, so it reads one entry per step and never scans. Publish times are assumed to increase
-within a lane, as in Pulsar's seek by time. They come from the producers' clocks, so messages of
-several producers may be slightly out of order.
+ledger, so it reads one entry per step and never scans. Publish times are assumed to increase within
+a lane, as in Pulsar's seek by time. They are set by the producers' clocks, so messages from several
+producers may be slightly out of order.
 """
 
 from collections.abc import Awaitable, Callable

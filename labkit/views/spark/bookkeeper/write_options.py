@@ -1,6 +1,6 @@
 """Parses and checks the options and columns of a write query.
 
-Every error message gives the option or column, and what is allowed.
+Every error message names the option or column, and says what is allowed.
 """
 
 from collections.abc import Mapping
@@ -136,7 +136,7 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
 
 
 def check_appends(overwrite: bool) -> None:
-    """Raise `OptionError` if the query would have to delete what the topic contains."""
+    """Raise `OptionError` if the query would have to delete the topic's contents."""
     if overwrite:
         raise OptionError(
             "messages can only be appended to a topic: use mode('append'), or for a stream"

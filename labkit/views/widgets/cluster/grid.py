@@ -126,11 +126,11 @@ class Grid:
             self._cut.get(event.peer, set()).discard(event.node)
 
     def shown(self) -> int:
-        """Return the id of the ledger that is drawn, or -1 if there is none yet."""
+        """Return the id of the displayed ledger, or -1 if there is none yet."""
         return max(self.fold.ledgers, default=-1) if self.ledger is None else self.ledger
 
     def writer(self) -> str:
-        """Return the node that created the ledger that is drawn, or "" if it is unknown."""
+        """Return the node that created the displayed ledger, or "" if the node is unknown."""
         return self._writers.get(self.shown(), "")
 
     def fenced_bookies(self) -> list[str]:

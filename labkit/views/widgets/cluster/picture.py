@@ -21,7 +21,7 @@ scrolls.
 
 
 class ClusterPicture:
-    """Draws one ledger of a run; the parameters are those of `Grid`."""
+    """Draws one ledger of a run; the parameters are the same as for `Grid`."""
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ class SegmentBookie:
 @dataclass(frozen=True, slots=True)
 class SegmentEntries:
     """A segment with its entries. If it has none, `last` is `first` - 1. `is_deferred`: whether
-    only the client that recovers the ledger knows about the segment.
+    only the recovering client knows about the segment.
     """
 
     first: int

@@ -42,7 +42,7 @@ Remark = tuple[str, str]
 
 
 class Made(Protocol):
-    """A move of the player.
+    """A move that the player made.
 
     event_count: the number of events before the move took effect.
     is_void: whether it delivered a message that was dropped.

@@ -70,7 +70,7 @@ class PlayPicture:
         self.explained_until = None
 
     def hide_explanation(self) -> None:
-        """Do nothing, because nothing is explained in the picture."""
+        """Do nothing, because the picture contains no explanations."""
 
     def take(self, event: Event) -> None:
         for each in self._syncs.due_with(event):
@@ -114,9 +114,7 @@ class PlayPicture:
 
 
 def _tells_last_entry(event: Event) -> bool:
-    """Return whether a bookie reports its last entry, or that it has none, to a recovering
-    reader.
-    """
+    """Return whether a bookie tells a recovering reader its last entry, or that it has no entry."""
     is_answer = event.kind == "read.done" or (event.kind == "read.failed" and proves_absence(event))
     return event.kind == "fence.answered" or (is_answer and event.entry < 0)
 

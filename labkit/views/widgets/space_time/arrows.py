@@ -65,8 +65,8 @@ class PathPart(NamedTuple):
 def path_parts(progress: ExchangeProgress, source: float, target: float) -> Iterator[PathPart]:
     """Yield the parts of a message's path between two lanes.
 
-    If the trace does not contain the arrival of a refused request, the arrival is drawn shortly
-    before the response, because bookies refuse requests quickly.
+    If the trace does not contain the arrival of a rejected request, the arrival is drawn shortly
+    before the response, because bookies reject requests quickly.
     """
     sent = source, y_of(progress.sent)
     answered = source, y_of(progress.answered)

@@ -107,8 +107,8 @@ class Striping:
         ]
 
     def tolerances(self) -> list[tuple[int, str]]:
-        """Return several guarantees, each with the number of bookies that can fail, no matter which
-        ones, without breaking it.
+        """Return several guarantees, each with the number of arbitrary bookies that can fail
+        without breaking it.
         """
         return [
             (self.ack_quorum - 1, "every confirmed entry is safe, and recovery finds the end"),

@@ -157,7 +157,7 @@ def tint_of(field: str) -> str:
 
 def field_kin(piece: Piece, span: Span) -> str:
     """Return the kin that a field shares with equal fields of other pieces. Meaningless zeros have
-    a kin of their own.
+    their own kin.
     """
     field = field_of(span)
     about = (field, span.value) if field else (piece.title, piece.file, span.offset)

@@ -2,7 +2,7 @@
 
 Over HTTP, schema types have the same names as in Pulsar's Java code, and schema definitions are
 sent as text. The definition of a KeyValue schema is a JSON document, `{"key": ..., "value": ...}`,
-in which "" stands for a primitive type.
+in which "" represents a primitive type.
 
 In Pulsar: `broker/admin/v2/SchemasResource.java`, `client/impl/schema/SchemaUtils.java`.
 """

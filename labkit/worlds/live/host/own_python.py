@@ -36,7 +36,7 @@ def own_command(module: str, *arguments: str) -> list[str]:
 def own_path() -> dict[str, str]:
     """Return the environment variables that `own_command` needs to find the running labkit.
 
-    Empty entries of PYTHONPATH are dropped, because they stand for the working directory.
+    Empty entries of PYTHONPATH are dropped, because they mean the working directory.
     """
     folders = [folder for folder in os.environ.get(_PATH, "").split(os.pathsep) if folder]
     mine = folder_to_add_to_path()

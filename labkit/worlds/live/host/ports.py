@@ -1,4 +1,4 @@
-"""Chooses a port for a server that must be able to bind it again after a restart."""
+"""Chooses a port that a server can bind again after a restart."""
 
 import errno
 import random

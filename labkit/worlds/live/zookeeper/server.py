@@ -140,7 +140,7 @@ class EmbeddedZooKeeper:
     `folder` is the directory for its data, its configuration, and the newest 3 MB of its log
     `zookeeper.log`. A server that is restarted on the same directory has the same znodes. Without
     `folder`, each start creates a temporary directory, which `stop` deletes. Port 0 selects a free
-    port, which later starts reuse.
+    port, which is reused by later starts.
 
     The server accepts only this user's clients. `labkit.worlds.live.zookeeper.secret` explains how
     clients authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in

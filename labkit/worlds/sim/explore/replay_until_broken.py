@@ -78,7 +78,7 @@ class _JudgedWorld(World):
         loop.on_idle = self._end_or_continue
 
     def receive_events(self, rows: list[Event]) -> None:
-        """Check the events before they trigger faults, which report events of their own."""
+        """Check the events before they trigger faults, which report further events."""
         if self.recording_stopped:
             return
         for row in rows:

@@ -4,8 +4,8 @@
     search(range(5000), variant="ack after one bookie")    stops at the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
-A number stands for the scenario with this seed: a `random_scenario`, or a `random_topic_scenario`
-if the variant needs brokers. Results are returned in the order of the scenarios, regardless of the
+A number is the seed of a generated scenario: a `random_scenario`, or a `random_topic_scenario` if
+the variant needs brokers. Results are returned in the order of the scenarios, regardless of the
 number of processes, so the first finding is always the same.
 """
 

@@ -68,7 +68,9 @@ class ZnodeTree:
         return path
 
     def create_child(self, path: str, data: bytes, parent_version: int) -> None:
-        """Raise `NodeExistsError`, and `NoNodeError` or `BadVersionError` for the parent."""
+        """Create a child. Raises `NodeExistsError`, or `NoNodeError` or `BadVersionError` for the
+        parent.
+        """
         self._find(_parent(path), parent_version)
         self.create(path, data, 0, False)
 
@@ -83,7 +85,9 @@ class ZnodeTree:
         return path in self.nodes
 
     def set(self, path: str, data: bytes, version: int) -> int:
-        """Return the new version. Raises `NoNodeError`, `BadVersionError`, `NodeTooLargeError`."""
+        """Set the node's data and return its new version. Raises `NoNodeError`, `BadVersionError`
+        or `NodeTooLargeError`.
+        """
         check_node(path, data)
         node = self._find(path, version)
         node.data = data

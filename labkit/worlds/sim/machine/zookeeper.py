@@ -141,7 +141,7 @@ class SimZooKeeper:
             due = self._loop.now + delay_ms / 1000
             self._loop.call_at_world_time(due, self._expire, session, context=self.process.context)
         else:
-            # Handle the session's waiting requests first. If its owner is gone, the session will
+            # Handle the session's waiting requests first. If its owner has died, the session will
             # still expire soon.
             session.heard_at = self._loop.now - self._timeout_s * 3 / 4
 

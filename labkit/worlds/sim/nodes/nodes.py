@@ -111,7 +111,7 @@ class SimNode:
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def repair(self) -> None:
-        """End all faults of this node. If it is paused or down, this does not change."""
+        """End all faults of this node. A node that is paused or down remains so."""
         self.end_skew()
 
     def wall_clock_ms(self) -> int:

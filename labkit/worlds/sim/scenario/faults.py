@@ -1,5 +1,5 @@
-"""The faults of a scenario, as immutable objects. The docstring of each fault says what it does and
-what it does not do. The faults of the metadata server are in `metadata_faults`.
+"""The faults of a scenario, as immutable objects. Each fault's docstring describes what the fault
+does and does not affect. The faults of the metadata server are in `metadata_faults`.
 
 A fault begins at the moment `when`. A fault with a duration ends after `for_ms` milliseconds. If
 that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap. When one of them
@@ -210,8 +210,8 @@ class BitRot(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplacedDisks(Value):
-    """A bookie's machine loses power and comes back with empty directories: `all` of them, or only
-    the `journal` or the `ledgers` directories.
+    """A bookie's machine loses power, and its directories are empty afterwards: `all` of them, or
+    only the `journal` or the `ledgers` directories.
 
     The bookie restarts after `down_ms` milliseconds. If that is 0, it stays down until a `Restart`
     or the epilogue. The cookie check then prevents it from serving.
@@ -311,7 +311,7 @@ class Reordering(_LinkShare):
 class Partition(Value):
     """The network between the nodes in `side` and the nodes in `others` is cut.
 
-    If `others` is empty, it stands for all other nodes, including the metadata server `zk`.
+    If `others` is empty, it means all other nodes, including the metadata server `zk`.
     direction: `both`, `out` (messages sent by `side` are held back) or `in`. Messages that are
     already in flight arrive. Messages sent during the cut arrive when it ends, if their connection
     survives.

@@ -69,7 +69,7 @@ class _DeniesUnreadableEntries(Bookie):
 
 
 class _FenceInMemory(LedgerStore):
-    """A fence is not written to the journal. It is only kept in memory until the next flush."""
+    """A fence is not written to the journal, but only kept in memory until the next flush."""
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         self.ledger_with_key(ledger_id, master_key).fence()

@@ -1,7 +1,7 @@
 """A Pulsar producer in the simulated world, and the step that runs it.
 
-After a failure, the producer does what the official clients do: it looks up the topic again, and
-resends all entries without a receipt in the original order.
+After a failure, the producer behaves like the official clients: it looks up the topic again, and
+resends all entries without a receipt in their original order.
 """
 
 import asyncio

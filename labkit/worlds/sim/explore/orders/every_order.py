@@ -48,8 +48,8 @@ from labkit.worlds.sim.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """The result for all orders, or for the orders tried before the search stopped if it is not
-    `complete`.
+    """The result for all orders or, if the search is not `complete`, for the orders tried before it
+    stopped.
 
     failure_combinations  number of combinations of crashes and losses, including none
     states                number of states of the world

@@ -76,7 +76,7 @@ def _with_slow_copies(
 ) -> Scenario:
     """Make a second bookie fail during a slow repair, and come back later.
 
-    The ledger is then marked again, but no copy is missing in the end.
+    The ledger is then marked again, but in the end, no copy is missing.
     """
     slow = replace(
         config,
