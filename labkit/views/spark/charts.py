@@ -10,7 +10,7 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 COLOURS = ["#0072b2", "#d55e00", "#00997a"]
-"""Colours that colour-blind readers can distinguish, assigned to partitions and topics in turn."""
+"""Colours that colour-blind readers can distinguish; partitions and topics cycle through them."""
 
 GREY, GRID, CLEAR = "#767676", "rgba(128, 128, 128, 0.25)", "rgba(0, 0, 0, 0)"
 AXIS = {"gridcolor": GRID, "linecolor": GRID, "zerolinecolor": GRID, "automargin": True}

@@ -31,10 +31,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 UNREACHABLE = (BKBookieHandleNotAvailableException, BKTimeoutException)
-"""Errors of bookies that may soon be reachable again.
-
-They include bookies that are not registered, because all registrations are lost if ZooKeeper hangs
-for longer than the session timeout.
+"""Errors for bookies that may soon be reachable again. This includes unregistered bookies, because
+all registrations are lost if ZooKeeper hangs for longer than the session timeout.
 """
 
 _PAUSE_S = 0.2

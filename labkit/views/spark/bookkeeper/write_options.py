@@ -40,7 +40,7 @@ class WriteOptions:
 
 NAMES = "service.url", "topic", "token", "tlsTrustCertsFilePath", "exactlyOnce", "retrySeconds"
 _OF_SPARK = ("checkpointlocation", "queryname")
-"""Options of every streaming query, which Spark passes on."""
+"""Options that Spark passes on for every streaming query."""
 
 _BY_BROKER = "use 'service.url': the broker's address, such as pulsar://host:6650"
 _OF_READERS_AND_OTHER_CONNECTORS = {

@@ -140,7 +140,9 @@ class PlayView(PlayingView):
         self._changed_past = False
         self._continued: tuple[Any, Any] = (None, None)
         self.branches: list[Any] = []
-        """Other plays: one is kept when the player undoes moves and then chooses differently."""
+        """Other plays. If the player undoes moves and then chooses differently, the old play is
+        kept here.
+        """
         self.comparison: PlayingView | None = None
         """Shows this play and a branch side by side, in place of the play."""
         super().__init__(played.trace)

@@ -57,8 +57,8 @@ class PlayPicture:
         self.cluster = cluster
         self._readers = dict.fromkeys(readers, NOTHING_YET)
         self._heard: dict[str, list[str]] = {name: [] for name in readers}
-        """For each reader, the bookies that have reported their last entry; removed once they are
-        enough.
+        """For each reader, the bookies that have reported their last entry; removed once enough of
+        them have.
         """
         self._syncs = DelayedSyncs(late_syncs)
         self._cache = PartCache()

@@ -38,7 +38,7 @@ _WHY = {
     "BKDigestMatchException": "bad digest",
 }
 SILENCE = ("BKTimeoutException", "BKBookieHandleNotAvailableException", "BKClientClosedException")
-"""Errors that mean that a request got no response, as opposed to a refusal."""
+"""Errors that mean that a request got no response, as opposed to a rejection."""
 ABSENCE = ("BKNoSuchEntryException", "BKNoSuchLedgerExistsException")
 """Errors that count as normal responses: the bookie does not have the entry."""
 

@@ -48,7 +48,7 @@ class Stripes(SceneView):
         super().__init__()
 
     striping: Striping
-    """The quorums and failures on display."""
+    """The displayed quorums and failures."""
 
     def scene(self) -> Mark:
         return stripes_scene(self.striping, self.entries)

@@ -38,7 +38,7 @@ from labkit.worlds.live.tokens import TokenSettings
 _PLAIN, _PARTITIONED = "non-partitioned", "partitioned"
 _PULSAR_MAX_MESSAGE_SIZE = "5242880"
 """Pulsar's default for `maxMessageSize`. A message of this size plus its metadata exceeds the
-bookies' default frame size, so this value stands for the largest size that fits.
+bookies' default frame size, so this value is taken to mean the largest size that fits.
 """
 
 

@@ -315,4 +315,4 @@ VARIANTS: dict[str, Variant] = {
         ),
     )
 }
-"""The variants by name. The name "" stands for the correct system."""
+"""The variants by name. The name "" denotes the correct system."""

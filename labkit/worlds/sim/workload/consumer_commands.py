@@ -116,4 +116,6 @@ START_OVER: Mapping[str, Callable[[int, int], BaseCommand]] = {
     "seek": _seek_to_first,
     "unsubscribe": _unsubscribe,
 }
-"""The ways to reset a subscription, by name. They take a consumer id and a request id."""
+"""The commands that reset a subscription, by name. Each is built from a consumer id and a request
+id.
+"""

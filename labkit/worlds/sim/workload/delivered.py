@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from labkit.system.topic.chain.ledger_chain import Position
 
 _QUIET_TURNS = 5
-"""How many times a consumer must ask in vain before it expects no more messages."""
+"""After this many consecutive requests without a result, a consumer expects no more messages."""
 
 
 @dataclass(slots=True)
