@@ -69,11 +69,11 @@ class Verb:
 
     `on_files` reads a bookie's files; `on_cluster` queries the cluster given by `--zookeeper`. If a
     verb has both, `--zookeeper` selects the cluster. A tuple in `options` is a group of mutually
-    exclusive options. `refuse` checks the arguments before anything is opened or connected. If they
-    are invalid, it returns an error message or raises `LabkitError`; otherwise, it returns None.
-    `confirm` returns a question to which the user must answer yes, or None if there is nothing to
-    confirm; a verb that asks has an option `--force`. `text` formats results that are not instances
-    of `Result`.
+    exclusive options. `refuse` checks the arguments before anything is opened or connected. If the
+    arguments are invalid, `refuse` returns an error message or raises `LabkitError`; otherwise, it
+    returns None. `confirm` returns a question to which the user must answer yes, or None if there
+    is nothing to confirm; a verb that asks has an option `--force`. `text` formats results that are
+    not instances of `Result`.
     """
 
     name: str

@@ -76,11 +76,11 @@ def rollovers(messages: DataFrame) -> DataFrame:
 def rollover_reasons(messages: DataFrame, ledgers: DataFrame, limits: DataFrame) -> DataFrame:
     """Return why each ledger was closed: which of its topic's limits it had reached.
 
-    `limits` has columns `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no
-    limit). A ledger's age is the time from its first received message until it was closed;
-    ledgers without received messages are omitted. `reason` lists the limits reached, in the order
-    above, joined by " and ". If there are none, the ledger was closed early because an add failed
-    or the topic moved to another owner.
+    `limits` has columns `topic`, `max_entries`, `max_size_bytes` and `max_age_ms` (null: no limit).
+    A ledger's age is the time from its first received message until it was closed; ledgers without
+    received messages are omitted. `reason` lists the limits reached, in the order above, joined by
+    " and ". If no limit was reached, the ledger was closed early because an add failed or the topic
+    moved to another owner.
     """
     born = messages.groupBy(*STREAM, "ledger").agg(fn.min("publish_time_ms").alias("born_ms"))
     # Use the metadata, because ledgers without received messages belong to the chain, too.

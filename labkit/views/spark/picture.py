@@ -1,7 +1,7 @@
 """An SVG that breaks a MessageID down into partition, ledger, entry and message within the batch.
 
-It is drawn from real rows and needs no JavaScript, so a notebook displays it without a kernel.
-Each part of the id has the same colour wherever it appears.
+The picture is drawn from real rows and needs no JavaScript, so a notebook displays it without a
+kernel. Each part of the id has the same colour wherever it appears.
 """
 
 from base64 import b64encode

@@ -147,9 +147,9 @@ def stream_report(messages: DataFrame) -> DataFrame:
     """Return all counts at once, with one row per stream; `batch_sizes` maps a batch size to the
     number of entries of this size.
 
-    All windows partition by stream, so the messages are shuffled only once. They are also sorted
-    only once, by arrival: after that, each block of 64 slots of an entry becomes one row, and only
-    blocks are sorted by id.
+    All windows partition by stream, so the messages are shuffled only once. The messages are also
+    sorted only once, by arrival: after that, each block of 64 slots of an entry becomes one row,
+    and only blocks are sorted by id.
     """
     before = fn.lag("position").over(_arrival_order())
     arrivals = with_position(messages).withColumn("before", before)

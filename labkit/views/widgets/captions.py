@@ -33,8 +33,8 @@ class Explainer:
 
 
 def note(words: str, left: float, top: float, right: float, bottom: float) -> Mark:
-    """Return a box with the text. Its top left corner is at (left, top), unless the box must be
-    moved left or up so that it ends before (right, bottom).
+    """Return a box with the text. The top left corner of the box is at (left, top), unless the box
+    must be moved left or up so that it ends before (right, bottom).
     """
     lines = lines_of(words, ROOM)
     width = max(width_of(line) for line in lines) + 18

@@ -5,7 +5,7 @@ nothing may happen for half a minute. The clock stretches time so that messages 
 skips quiet periods (and says so), plays the events of the same microsecond one after another, and
 pauses after the first event of each kind so that the reader has time to read about it.
 
-Positions are milliseconds of display time at normal speed. They depend only on the events, so all
+Positions are milliseconds of display time at normal speed, and depend only on the events, so all
 views of a run agree on them and can share a cursor.
 """
 

@@ -166,7 +166,7 @@ def group(
     pin: the related marks that stay highlighted after a click. For a group without an `act`, the
         default is the kin that is highlighted when the reader points at the group.
     latest: whether the group shows the latest moment, even when the picture shows an earlier one.
-        Then it is faint, and its buttons do nothing.
+        In that case, the group is faint, and its buttons do nothing.
 
     A group with a title is one item for screen readers and can be reached with the arrow keys. A
     group with an `act` is a button, which the Tab key reaches unless `tab` is false.
@@ -244,8 +244,8 @@ def narrowed(wide: Mark, narrow: Mark) -> Mark:
 
 @lru_cache(512)
 def hatch(width: float, height: float, *, step: float = 6, falling: bool = False) -> str:
-    """Return path data for diagonal lines that fill a box. They are not an SVG pattern, because a
-    pattern would need an id that is unique on the page.
+    """Return path data for diagonal lines that fill a box. The lines are not an SVG pattern,
+    because a pattern would need an id that is unique on the page.
     """
     parts, at = [], step
     while at < width + height:
@@ -329,7 +329,7 @@ def _without_buttons(mark: Mark) -> tuple[Mark, ...]:
 def still(*scenes: Mark, words: str, position: float = 0, title: str = "", note: str = "") -> str:
     """Return a self-contained SVG document with a title line and the scenes, one below another.
 
-    The document uses dark colours if the reader prefers them. It does not contain the buttons that
+    The document uses dark colours if the reader prefers them, and does not contain the buttons that
     act on the run. note: a text at the end of the title line, which is omitted if there is no room.
     """
     width = max(size_of(scene)[0] for scene in scenes)

@@ -32,8 +32,8 @@ _MEANINGS = {
 
 
 def ledger_metadata_spans(data: bytes) -> Iterator[Span]:
-    """Label the bytes of a ledger's znode. Raises `BKMetadataSerializationException` if it is
-    text.
+    """Label the bytes of a ledger's znode. Raises `BKMetadataSerializationException` if the znode
+    contains text.
     """
     if not data.startswith(_HEADER):
         raise BKMetadataSerializationException(

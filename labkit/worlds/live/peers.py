@@ -57,8 +57,8 @@ class PeerLimits:
     max_connections: the maximum number of connections to a server.
     max_memory_mb: the maximum memory held for all peers, in MiB. The minimum is 20, so that a few
         frames fit.
-    max_frame_bytes: the maximum frame size in bytes, including the length prefix. It can be from
-        1024 to 5 MiB, the size of the largest frame that labkit's own clients send and accept.
+    max_frame_bytes: the maximum frame size in bytes, including the length prefix. The value can be
+        from 1024 to 5 MiB, the size of the largest frame that labkit's own clients send and accept.
 
     BookKeeper does not limit all connections together, so two of the keys exist only in labkit.
 

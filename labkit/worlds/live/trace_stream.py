@@ -48,8 +48,8 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The received data is not a trace. It was sent by another program or another version of
-    labkit.
+    """The received data is not a trace, because it was sent by another program or another version
+    of labkit.
     """
 
 
@@ -277,7 +277,7 @@ def decode_rows(line: bytes) -> list[Event]:
 
 
 def _event(values: list[Any]) -> Event:
-    """Decode one row. Raises `TraceStreamError`, `ValueError` or `TypeError` if it is invalid."""
+    """Decode a row. Raises `TraceStreamError`, `ValueError` or `TypeError` for an invalid row."""
     event = Event(*values)
     if len(values) > _FIRST_CONVERTED:
         converted = {name: convert(getattr(event, name)) for name, convert in _CONVERTED.items()}

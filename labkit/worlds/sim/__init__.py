@@ -46,8 +46,8 @@ Four things are not simulated: a crash of the metadata server, a failure of its 
 memory, and malicious nodes. Each run tries only one order of events, so even many successful runs
 do not prove that there are no bugs.
 
-Apart from the standard library, this package needs only protobuf, which has a pure-Python wheel. It
-therefore also runs in the browser (Pyodide) and produces the same traces there.
+Apart from the standard library, this package needs only protobuf, which has a pure-Python wheel.
+The simulated world therefore also runs in the browser (Pyodide) and produces the same traces there.
 
 Start reading with `machine/loop.py` and `scenario/scenario.py`.
 """

@@ -2,10 +2,10 @@
 
 Whenever the event loop is idle, one of the messages in flight is delivered: the decisions `next 0`,
 `next 1`, ... choose among the oldest messages of each connection. If the decision `crash b1 5` is
-set, bookie b1 loses power after its fifth message. It loses everything that it has not synced, and
-restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth choice, so
-that requests time out. Meanwhile, all messages remain in flight except those to and from the
-metadata server.
+set, bookie b1 loses power after its fifth message. The bookie loses everything that it has not
+synced, and restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth
+choice, so that requests time out. Meanwhile, all messages remain in flight except those to and from
+the metadata server.
 
 To keep the number of choices small:
 

@@ -1,5 +1,5 @@
-"""A link to a run or to a crash map. It contains everything needed to repeat the run or the map,
-and to show one of its moments.
+"""A link to a run or to a crash map. The link contains everything needed to repeat the run or the
+map, and to show one of its moments.
 
     run.1.eNqrVkrJTC9K...Qx7cQ.57
     crash.1.eNqrVipOLs...AUZ1A.42
@@ -104,7 +104,7 @@ class _Link(Value):
     def parse(cls, text: str) -> Self:
         """Read a link: the whole URL, or only its fragment.
 
-        Raises `BKIncorrectParameterException` if it is not a valid link.
+        Raises `BKIncorrectParameterException` if the link is not valid.
         """
         fragment = text.strip().rpartition("#")[2]
         if len(fragment) > MAX_LENGTH:

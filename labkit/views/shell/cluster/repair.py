@@ -155,7 +155,7 @@ async def decommissionbookie(
 ) -> AsyncIterator[StillNeeded | CookieDeleted]:
     """Wait until autorecovery has copied a stopped bookie's entries, then delete its cookie.
 
-    Raises `ClusterInUseError` if the bookie is registered, `ShellError` if it is not in the
+    Raises `ClusterInUseError` if the bookie is registered, `ShellError` if the bookie is not in the
     cluster, and any error raised by `triggeraudit`.
     """
     await _require_members(client, [bookie_id])

@@ -28,10 +28,10 @@ and writes rows to topics through a broker.
     sending           sends the messages of a task, at least once or exactly once
     writers           the classes that Spark calls to write
 
-The source reads only confirmed entries, so every later query returns the same ones. It never
-recovers a ledger, so it never fences a writer. The newest entry of an open ledger becomes readable
-when another entry follows it, or when the writer announces LastAddConfirmed without an entry
-(`explicitLacInterval`), as labkit's brokers do.
+The source reads only confirmed entries, so every later query returns the same ones. The source
+never recovers a ledger, and therefore never fences a writer. The newest entry of an open ledger
+becomes readable when another entry follows it, or when the writer announces LastAddConfirmed
+without an entry (`explicitLacInterval`), as labkit's brokers do.
 
 Options for reading (not case-sensitive):
 

@@ -1,7 +1,8 @@
 """Counts the messages in each entry, for option `maxRowsPerTrigger`.
 
-Only the entry itself contains its number of messages, so the driver has to read it. It reads each
-entry only once, although it reads a chunk of entries at a time and a batch can end within a chunk.
+Only the entry itself contains its number of messages, so the driver has to read the entry. The
+driver reads each entry only once, although it reads a chunk of entries at a time and a batch can
+end within a chunk.
 """
 
 from labkit.system.model.errors import BKNoSuchLedgerExistsOnMetadataServerException

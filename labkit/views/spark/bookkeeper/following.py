@@ -320,8 +320,8 @@ class StreamFollower:
 
 
 def _extended_to(ledger: LedgerSnapshot, end: MessageId) -> LedgerSnapshot:
-    """Return the ledger, extended if necessary to include the entries up to `end`. They are
-    confirmed, because no offset passes the last confirmed entry.
+    """Return the ledger, extended if necessary to include the entries up to `end`. These entries
+    are confirmed, because no offset passes the last confirmed entry.
 
     When a batch is repeated, the ledger may seem shorter than before, either because of option
     `closedOnly`, or because bookies have lost a LastAddConfirmed that was not on disk.

@@ -21,7 +21,7 @@ class PartitionBacklog:
 
     `topic` is "" if the query reads one topic, or ledgers; for ledgers, `number` is the ledger's
     id. The source counts entries exactly. It estimates bytes from the average entry of each ledger,
-    and rows from the average entry of the batch: None if the batch was empty.
+    and rows from the average entry of the batch (None if the batch was empty).
     """
 
     topic: str

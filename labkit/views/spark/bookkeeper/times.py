@@ -2,8 +2,8 @@
 
 The search bisects the ledgers by the publish time of their last entry, and then the entries of one
 ledger, so it reads one entry per step and never scans. Publish times are assumed to increase within
-a lane, as in Pulsar's seek by time. They are set by the producers' clocks, so messages from several
-producers may be slightly out of order.
+a lane, as in Pulsar's seek by time. Publish times are set by the producers' clocks, so messages
+from several producers may be slightly out of order.
 """
 
 from collections.abc import Awaitable, Callable

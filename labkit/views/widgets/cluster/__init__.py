@@ -1,6 +1,6 @@
 """The cluster view: bookies as columns, entries as rows, and messages between them.
 
-It replays a run or follows a running cluster, whose bookies the reader can kill and restart.
+The view replays a run or follows a running cluster, whose bookies the reader can kill and restart.
 
 Read the modules in this order: `cells` (an entry on a bookie), `heads` (the column headings),
 `grid` (columns, rows and messages in flight), `picture` (the scene), and then `ClusterView` below.
@@ -66,8 +66,8 @@ class ClusterView(PlayingView):
         return [{**choice, "value": value}, *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
-        """Show the chosen ledger. If it is the newest one, the view switches to later ledgers as
-        they are created.
+        """Show the chosen ledger. If this ledger is the newest one, the view switches to later
+        ledgers as they are created.
         """
         self._ledger = int(value) if value else None
 

@@ -406,7 +406,7 @@ def _flight(hop: Hop, what: str, x: float, gutter: float) -> Mark:
 def _bounce(hop: Hop, x: float, gutter: float) -> Mark:
     """Return an add that travels to a fenced bookie, is rejected, and travels back.
 
-    It is drawn at the writer. The outer group moves it to the bookie, and then the inner group
+    The add is drawn at the writer. The outer group moves it to the bookie, and then the inner group
     moves it back.
     """
     wire, home = ROW * hop.arrived.entry + CELL + 4, gutter * 0.4

@@ -64,8 +64,8 @@ class SegmentBookie:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntries:
-    """A segment with its entries. If it has none, `last` is `first` - 1. `is_deferred`: whether
-    only the recovering client knows about the segment.
+    """A segment with its entries. If the segment has no entries, `last` is `first` - 1.
+    `is_deferred`: whether only the recovering client knows about the segment.
     """
 
     first: int

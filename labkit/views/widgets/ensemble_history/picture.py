@@ -133,7 +133,7 @@ class EnsemblePicture:
         self.history.take(event)
 
     def scene(self) -> Mark:
-        """Return the picture. Its last moment shows the current state, and the other moments no
+        """Return the picture. The last moment shows the current state, and the other moments no
         longer change.
         """
         top = 34 + self._chips.height + 20

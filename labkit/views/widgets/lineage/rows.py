@@ -216,7 +216,7 @@ def _windowed(part: str, label: str, note: str, boxes: Sequence[Box]) -> BoxRow:
 
 
 def legend_of(lineage: Lineage) -> list[str]:
-    """Return the items of the legend. It has fewer items if the message is not in a batch."""
+    """Return the items of the legend, which are fewer if the message is not in a batch."""
     in_batch = lineage.batch_size > 1 and lineage.message_id.batch_index >= 0
     return [each for each in LEGEND if in_batch or each not in (OWN, REST)]
 

@@ -88,8 +88,8 @@ class Playable(HasCurves, Protocol):
         """Return the run without its last `count` moves."""
 
     def after(self, *moves: str) -> Self:
-        """Return the run that results from making these moves next. Raises `LabkitError` if they
-        are impossible.
+        """Return the run that results from making these moves next. Raises `LabkitError` if the
+        moves are impossible.
         """
 
     def to_the_end(self) -> Self:
@@ -343,8 +343,8 @@ class PlayView(PlayingView):
             self.make(after)
 
     def make(self, after: Any) -> None:
-        """Show the run that results from a new move. If it differs from the moves that were undone,
-        keep the play with the undone moves as a branch.
+        """Show the run that results from a new move. If the new move differs from the moves that
+        were undone, keep the play with the undone moves as a branch.
         """
         earlier = (*self.played.moves, *reversed(self._undone))
         if after.moves == earlier[: len(after.moves)]:

@@ -31,8 +31,8 @@ _LABELS = {"paused": "paused", "down": "down", "gone": "gone", "lost": "consider
 
 @dataclass(frozen=True, slots=True)
 class LaneSpan:
-    """A section of a lane whose appearance does not change. It extends from step `first` (counting
-    from 0) up to but not including step `end`.
+    """A section of a lane whose appearance does not change. The section extends from step `first`
+    (counting from 0) up to but not including step `end`.
     """
 
     first: int
@@ -68,7 +68,7 @@ Look = tuple[str, str, str]
 
 
 def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
-    """Return the chart of all steps. If there are too many ledgers, under-replicated ones are
+    """Return the chart of all steps. If there are too many ledgers, the under-replicated ones are
     shown first.
     """
     progress = Progress(bookies)

@@ -239,7 +239,9 @@ def _labels(chart: Chart, lane: Lane, y: float) -> list[Mark]:
 
 @lru_cache(2048)
 def _shade(x: float, top: float, bottom: float) -> Mark:
-    """Return the shade that hides the rest of the chart. Its edge marks the current moment."""
+    """Return the shade that hides the rest of the chart. The edge of the shade marks the current
+    moment.
+    """
     return group(
         "shade",
         rect("cover", x, top, WIDTH - x, bottom - top, fill="page"),

@@ -158,8 +158,8 @@ def _line(begin: Point, end: Point) -> str:
 
 
 def flight(key: str, look: str, start: tuple[float, int], end: tuple[float, int], hop: Hop) -> Mark:
-    """Return a message in flight. It is drawn at its destination and shifted back by the remaining
-    distance.
+    """Return a message in flight. The message is drawn at its destination and shifted back by the
+    remaining distance.
     """
     x, y = end[0], y_of(end[1])
     move = Move(round(hop.start, 1), round(hop.end, 1), start[0] - x, y_of(start[1]) - y)

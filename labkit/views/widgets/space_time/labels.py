@@ -1,7 +1,7 @@
 """Chooses the position of each dot's label, so that arrows, dots and other labels do not cross it.
 
-A label is beside its dot, above or below the middle of the row, on one line or on two. It does not
-move while the run plays, because its position depends on the whole diagram.
+A label is beside its dot, above or below the middle of the row, on one line or on two. A label does
+not move while the run plays, because its position depends on the whole diagram.
 """
 
 from collections.abc import Collection, Iterator, Sequence

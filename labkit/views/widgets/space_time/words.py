@@ -1,5 +1,5 @@
-"""The labels of events in the space-time diagram. They are as short as possible, and a click shows
-the whole sentence. `#` stands for the entries of all events that share a dot.
+"""The labels of events in the space-time diagram. Labels are as short as possible, and a click
+shows the whole sentence. `#` stands for the entries of all events that share a dot.
 """
 
 from labkit.system.trace.events import Event

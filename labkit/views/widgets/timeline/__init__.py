@@ -1,9 +1,9 @@
 """The timeline: a run from its first event to its last, optionally with an alternative future next
 to it.
 
-It shows the state of every node at the current moment, every event with its causes, and the event
-at which a promise was broken. The reader can choose a fault from the palette to inject it right
-after the current event. This forks the run: the real code runs again with the fault, and the
+The timeline shows the state of every node at the current moment, every event with its causes, and
+the event at which a promise was broken. The reader can choose a fault from the palette to inject it
+right after the current event. This forks the run: the real code runs again with the fault, and the
 alternative future is shown next to the original run, starting at the first difference between them.
 
     TimelineView(PlayedRun(events))

@@ -110,7 +110,8 @@ class Call:
     async def open_topic(self) -> BrokerTopic:
         """Return the topic in the path.
 
-        Raises `RedirectError` if another broker owns it, and `BrokerError` if it does not exist.
+        Raises `RedirectError` if another broker owns the topic, and `BrokerError` if the topic does
+        not exist.
         """
         await self.require_owner(self.topic)
         if self.topic not in await topics_of(self.broker.store, self.namespace):

@@ -247,7 +247,9 @@ def _status(error: LabkitError) -> int:
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
-    """Return the broker's tornado application. It logs one line for each rejected request."""
+    """Return the broker's tornado application. The application logs one line for each rejected
+    request.
+    """
 
     def log_refusal(handler: RequestHandler) -> None:
         status = handler.get_status()

@@ -158,7 +158,7 @@ def _number(call: Call, name: str, default: int) -> int:
 
 
 async def _message(topic: BrokerTopic, position: Position | None) -> Binary:
-    """Read the entry at the position. Raises `StatusError` if it does not exist."""
+    """Read the entry at the position. Raises `StatusError` if there is no such entry."""
     if position is None or topic.ledger.chain.first_from(position) != position:
         raise StatusError(HTTPStatus.NOT_FOUND, "Message not found")
     stored = await topic.ledger.read(position, 1, 1)

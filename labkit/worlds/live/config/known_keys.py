@@ -112,7 +112,7 @@ def obeyed_keys(kinds: Iterable[type]) -> Mapping[str, tuple[Field[Any], Setting
 def refused_keys(table: str) -> Iterator[RefusedKey]:
     """Read a table of rejected keys from this directory.
 
-    It is tab-separated, with one key per line.
+    The table is tab-separated, with one key per line.
     """
     text = files("labkit.worlds.live.config").joinpath(table).read_text(encoding="utf-8")
     for line in text.splitlines():

@@ -6,9 +6,9 @@ usually killed with SIGKILL. However, the operating system always closes the pip
 process.
 
 This process therefore forks. The child detaches itself and watches the pipe on its standard input.
-End-of-file means that the owner has exited. It also watches the owner's process id, because the
-pipe stays open if the owner has forked. The parent calls `exec` to become the command, so the owner
-sees the command's own process id, signals and exit code.
+End-of-file means that the owner has exited. The child also watches the owner's process id, because
+the pipe stays open if the owner has forked. The parent calls `exec` to become the command, so the
+owner sees the command's own process id, signals and exit code.
 
 Usage: `python -m labkit.worlds.live.host.guard OWNER -- command argument ...`, where OWNER is the
 owner's process id, and standard input is a pipe.
@@ -34,7 +34,7 @@ def guarded(command: list[str]) -> list[str]:
 
     Start the returned command with a pipe as its standard input, and keep the pipe open. Closing
     the pipe ends `command`. The process id, the signals and the exit code are those of `command`
-    itself. It leads a process group, so `os.killpg` also reaches its children.
+    itself. The command leads a process group, so `os.killpg` also reaches its children.
     """
     # Run this file in isolated mode and without site-packages, because Python then starts in only
     # 10 ms.

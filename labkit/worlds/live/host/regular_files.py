@@ -54,8 +54,8 @@ def open_regular(path: Path | str, flags: int) -> int:
 def is_regular(path: Path | str) -> bool:
     """Return whether the path is an existing regular file.
 
-    Raises `StorageDamagedException` if it is something else, or if a parent is not a directory,
-    and `OSError` if the system call fails.
+    Raises `StorageDamagedException` if the path is something else, or if a parent is not a
+    directory, and `OSError` if the system call fails.
     """
     try:
         mode = os.lstat(path).st_mode

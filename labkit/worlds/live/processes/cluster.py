@@ -74,7 +74,7 @@ class LocalCluster:
     ) -> None:
         """Prepare a cluster, to be started with `start`.
 
-        `autorecovery` enables autorecovery in the bookies. It contains keys for their
+        `autorecovery` enables autorecovery in the bookies. Its value contains keys for their
         `bk_server.conf`, such as `{"openLedgerRereplicationGracePeriod": 1000}`, or is empty to use
         the defaults. `broker_conf` contains keys of `broker.conf`, such as
         `{"brokerDeduplicationEnabled": "true"}`.
@@ -258,25 +258,25 @@ class LocalCluster:
             await self._connect_trace(node)
 
     async def kill(self, name: str) -> None:
-        """Kill the node with SIGKILL. Its memory is lost, but its files are kept.
+        """Kill the node with SIGKILL. The node's memory is lost, but its files are kept.
 
-        Raises `NodeStateError` if it is down.
+        Raises `NodeStateError` if the node is down.
         """
         await self._find(name).kill()
 
     async def shut_down(self, name: str) -> None:
         """Send SIGTERM and wait until the broker has released its topics or the bookie has flushed.
 
-        A paused node is resumed first. Raises `NodeStateError` if it is down.
+        A paused node is resumed first. Raises `NodeStateError` if the node is down.
         """
         await self._find(name).shut_down()
 
     async def pause(self, name: str) -> None:
-        """Suspend the node with SIGSTOP. Raises `NodeStateError` if it is down."""
+        """Suspend the node with SIGSTOP. Raises `NodeStateError` if the node is down."""
         await self._find(name).pause()
 
     async def resume(self, name: str) -> None:
-        """Resume a paused node with SIGCONT. Raises `NodeStateError` if it is not paused."""
+        """Resume a paused node with SIGCONT. Raises `NodeStateError` if the node is not paused."""
         self._find(name).resume()
 
     async def restart(self, name: str) -> None:

@@ -153,7 +153,7 @@ class NodeProcess:
         self.recorder.record("node.killed")
 
     async def kill(self) -> None:
-        """Kill the process with SIGKILL. Raises `NodeStateError` if it is down."""
+        """Kill the process with SIGKILL. Raises `NodeStateError` if the node is down."""
         self._running("killed").kill()
         await self._ended()
 
@@ -173,7 +173,7 @@ class NodeProcess:
         await self.watch
 
     async def pause(self) -> None:
-        """Suspend the process with SIGSTOP. Raises `NodeStateError` if it is down."""
+        """Suspend the process with SIGSTOP. Raises `NodeStateError` if the node is down."""
         await stop_process(self._running("paused").pid)
         self.paused = True
         self.recorder.record("node.paused")
@@ -230,7 +230,7 @@ def kill_and_wait(pid: int) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether the child has exited. Raises `ChildProcessError` if it has been reaped."""
+    """Return whether the child has exited. Raises `ChildProcessError` if it was reaped."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
     return os.waitpid(pid, os.WNOHANG)[0] == pid

@@ -130,7 +130,7 @@ class ServerConfig:
         """The location of the cluster's metadata, or None if the file does not set it.
 
         As in BookKeeper, `metadataServiceUri` takes precedence over the older keys. Raises
-        `BKIncorrectParameterException`, for example if they conflict.
+        `BKIncorrectParameterException`, for example if the keys conflict.
         """
         uri, servers, root = self.metadata_service_uri, self.zk_servers, self.zk_ledgers_root_path
         if not uri:

@@ -62,7 +62,7 @@ def sasl_options(servers: str) -> dict[str, str] | None:
 
 
 def check_secrets_folder() -> Path:
-    """Return the directory for this user's secrets. It need not exist yet.
+    """Return the directory for this user's secrets. The directory need not exist yet.
 
     Raises `MissingPart` if the path is not a directory or belongs to another user.
     """

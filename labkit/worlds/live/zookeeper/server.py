@@ -1,7 +1,7 @@
 """A ZooKeeper server for the cluster's metadata.
 
 Ledger metadata, ledger ids, cookies and bookie registrations are stored as znodes, as in
-production. The server is Apache ZooKeeper itself, from the jars in PySpark's wheel. It serves one
+production. The server is Apache ZooKeeper itself, from the jars in PySpark's wheel, and serves one
 data directory on one loopback port. It exits together with the process that started it, even if
 that process is killed (`labkit.worlds.live.host.guard`).
 

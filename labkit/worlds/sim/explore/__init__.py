@@ -25,7 +25,7 @@ A search that finds nothing proves nothing, but `every_order` can prove that a s
 no promise. Both the search and `every_order` rely on two properties of `labkit.worlds.sim`: every
 run can be reproduced, and its random decisions are stored in a dictionary.
 
-BookKeeper has nothing comparable. Its tests inject single failures by hand, and its TLA+
+BookKeeper has nothing comparable: its tests inject single failures by hand, and its TLA+
 specification is checked separately from its code.
 
 Start with `search` and `shrink`.

@@ -1,6 +1,6 @@
 """A ZooKeeper server that lags behind the others and serves reads from an older tree.
 
-As ZooKeeper guarantees, a session never returns to an older state. It sees its own changes, all
+As ZooKeeper guarantees, a session never returns to an older state, and sees its own changes, all
 changes up to its last `sync`, and every change reported by one of its watches.
 
 In ZooKeeper: `server/quorum/Follower.java`.

@@ -1,4 +1,4 @@
-"""The event loop of the simulated world. Its clock jumps from one event to the next.
+"""The event loop of the simulated world, whose clock jumps from one event to the next.
 
 Two runs of a scenario execute the same steps in the same order. Timers that are due at the same
 time fire in the order in which they were set. Tasks and futures are hashed by their creation

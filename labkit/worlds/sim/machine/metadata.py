@@ -1,8 +1,8 @@
 """Implements the metadata port with a session on the simulated ZooKeeper server.
 
 The client sends its requests over the simulated network and pings the server three times per
-session timeout. If it receives no response, it reconnects. If its session has expired by then, it
-starts a new session.
+session timeout. If the client receives no response, it reconnects. If its session has expired by
+then, it starts a new session.
 
 A request raises `MetadataUnavailableError` if the connection breaks before the response arrives,
 because the client then cannot know whether the request was carried out. A request that is waiting

@@ -5,7 +5,7 @@ the sender's side until the link heals, as if TCP retransmitted it. Frames that 
 moment are delivered together, as if a single call had received them.
 
 When a process ends, its connections are closed. When a machine loses power, it sends nothing. Its
-peers notice this only when they write to it after it is up again.
+peers notice the failure only when they write to the machine after it is up again.
 """
 
 import asyncio
@@ -191,8 +191,9 @@ class SimNetwork:
             self._send_reset(end)
 
     def died(self, process: Process, *, silently: bool) -> None:
-        """Disconnect a process that has ended. Its peers are notified, unless `silently` is set
-        because the machine has lost power. The machine of a killed process can lose power later.
+        """Disconnect a process that has ended. The process's peers are notified, unless `silently`
+        is set because the machine has lost power. The machine of a killed process can lose power
+        later.
         """
         self._up.pop(process.name, None)
         if silently:

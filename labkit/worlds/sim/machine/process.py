@@ -1,9 +1,9 @@
 """A node's process. When it dies, everything that runs in it stops for good.
 
 Every task, callback and timer carries the process that created it in a context variable, and the
-event loop checks this process before each step. It executes the steps of running processes, keeps
-the steps of paused processes for later, and drops the steps of dead processes. A crash is therefore
-a single assignment, after which no `finally` block runs.
+event loop checks this process before each step. The loop executes the steps of running processes,
+keeps the steps of paused processes for later, and drops the steps of dead processes. A crash is
+therefore a single assignment, after which no `finally` block runs.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A simulated ZooKeeper server, which runs on its own node, and the server side of its sessions.
 
-The server handles requests in order. It carries out each request only once: if the network
+The server handles requests in order, and carries out each request only once: if the network
 duplicates a request, the server repeats its response. (Real ZooKeeper clients never resend a
 request.) A session that is silent for longer than its timeout expires: its ephemeral nodes are
 deleted and its watches removed.
@@ -46,7 +46,7 @@ _BUSY_S = 1.0
 
 
 class SimZooKeeper:
-    """The server. It never crashes, because ZooKeeper's replication is not simulated."""
+    """The server, which never crashes, because ZooKeeper's replication is not simulated."""
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 does and does not affect. The faults of the metadata server are in `metadata_faults`.
 
 A fault begins at the moment `when`. A fault with a duration ends after `for_ms` milliseconds. If
-that is 0, it lasts until the epilogue, which ends all faults. Faults may overlap. When one of them
-ends, all faults of the same kind on the same target end with it.
+`for_ms` is 0, the fault lasts until the epilogue, which ends all faults. Faults may overlap. When
+one of them ends, all faults of the same kind on the same target end with it.
 """
 
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class Crash(Value):
     later operation may survive although an earlier one is lost. Decisions such as `lose disk b1 7`
     say how much of an operation is lost. In all cases except `kept`, the machine loses power, even
     if its process is already dead, and its peers do not see their connections close. Only the death
-    of a process is reported as an event. The node restarts after `down_ms` milliseconds. If that is
-    0, it stays down until a `Restart` or the epilogue.
+    of a process is reported as an event. The node restarts after `down_ms` milliseconds. If
+    `down_ms` is 0, the node stays down until a `Restart` or the epilogue.
     """
 
     node: str
@@ -213,8 +213,8 @@ class ReplacedDisks(Value):
     """A bookie's machine loses power, and its directories are empty afterwards: `all` of them, or
     only the `journal` or the `ledgers` directories.
 
-    The bookie restarts after `down_ms` milliseconds. If that is 0, it stays down until a `Restart`
-    or the epilogue. The cookie check then prevents it from serving.
+    The bookie restarts after `down_ms` milliseconds. If `down_ms` is 0, the bookie stays down until
+    a `Restart` or the epilogue. The cookie check then prevents it from serving.
     """
 
     node: str
@@ -232,8 +232,8 @@ class ReplacedDisks(Value):
 class Reformatted(Value):
     """An operator stops a bookie, empties its directories and deletes its cookie, as BookKeeper's
     `bookieformat -deleteCookie` does. The bookie restarts with the same id after `down_ms`
-    milliseconds. If that is 0, it stays down until a `Restart` or the epilogue. It has forgotten
-    all entries and fences.
+    milliseconds, and has forgotten all entries and fences. If `down_ms` is 0, the bookie stays down
+    until a `Restart` or the epilogue.
     """
 
     node: str
@@ -369,7 +369,7 @@ class ClockSkew(Value):
 @dataclass(frozen=True, slots=True, repr=False)
 class Leave(Value):
     """A broker shuts down gracefully after unloading all its topics, and restarts after `down_ms`
-    milliseconds. If that is 0, it stays down until a `Restart` or the epilogue.
+    milliseconds. If `down_ms` is 0, the broker stays down until a `Restart` or the epilogue.
     """
 
     node: str

@@ -53,9 +53,9 @@ class LacOutOfOrder(LedgerWriter):
 
 
 class _SegmentFromNextAdd(EnsembleChange):
-    """The segment of a new ensemble starts at the next entry to be sent. It should start right
-    after the last confirmed entry. The metadata therefore still refers to the old ensemble for
-    pending entries.
+    """The segment of a new ensemble starts at the next entry to be sent, instead of right after the
+    last confirmed entry. The metadata therefore still refers to the old ensemble for pending
+    entries.
     """
 
     def first_of_new_segment(self) -> int:

@@ -1,8 +1,8 @@
 """Variants of the whole system, by name, each with one well-known bug.
 
 A variant replaces one real component, but only in runs of scenarios that select the variant. The
-replacement is the real code with one rule changed. Its docstring describes the change. The storage
-bugs are imported from `storage_variants`.
+replacement is the real code with one rule changed. The docstring of the replacement describes the
+change. The storage bugs are imported from `storage_variants`.
 
 `labkit.worlds.sim.explore.counterexamples` contains the smallest known scenario in which each
 variant breaks a promise.

@@ -1,10 +1,10 @@
 """Pulsar consumers in the simulated world, and the step that runs them.
 
 A consumer behaves like the official clients: it looks up the topic, subscribes, grants permits for
-as many messages as it can hold, and acknowledges entries or parts of batches. It may request
-redelivery of unacknowledged messages, or reset the subscription to the first message. After any
-failure, it opens a new connection and forgets its unacknowledged messages, which the broker then
-redelivers.
+as many messages as it can hold, and acknowledges entries or parts of batches. The consumer may
+request redelivery of unacknowledged messages, or reset the subscription to the first message. After
+any failure, it opens a new connection and forgets its unacknowledged messages, which the broker
+then redelivers.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ class Consume(Value):
     """Consume messages of a topic through the cluster's brokers, and acknowledge them.
 
     The step ends when `messages` different messages have been delivered and acknowledged, or when
-    the topic has had no further messages for several seconds. It runs `consumers` consumers of the
-    `subscription`, each with its own connection and `permits`. After every `ack_every` entries, a
-    consumer acknowledges each of them individually or, with `is_cumulative`, everything up to the
-    last one. With `acks_parts`, it first acknowledges the first half of each batch.
+    the topic has had no further messages for several seconds. The step runs `consumers` consumers
+    of the `subscription`, each with its own connection and `permits`. After every `ack_every`
+    entries, a consumer acknowledges each of them individually or, with `is_cumulative`, everything
+    up to the last one. With `acks_parts`, it first acknowledges the first half of each batch.
 
     After `entries_per_connection` entries (0: never), a consumer disconnects without acknowledging
     the last one, then reconnects. After every `redeliver_every` entries (0: never), it requests

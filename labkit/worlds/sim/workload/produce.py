@@ -78,7 +78,7 @@ class _Sends:
             await self.wait_for_first()
 
     async def wait_for_first(self) -> None:
-        """Wait until the oldest message is stored. Raises an error if it cannot be stored."""
+        """Wait until the oldest message is stored, and raise an error if that fails."""
         number, stored = self._pending.popleft()
         message_id = await stored
         self._node.recorder.record(

@@ -214,8 +214,8 @@ async def _read(node: ClientNode, reader: LedgerReader, first: int, last: int) -
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delete(Value):
-    """Delete a ledger. Its metadata is deleted immediately, and its entries when the bookies
-    collect garbage.
+    """Delete a ledger. The ledger's metadata is deleted immediately, and its entries when the
+    bookies collect garbage.
     """
 
     ledger: int = 0

@@ -7,7 +7,8 @@ The state of a node consists of
     for a bookie or the metadata server  all messages received, in order
 
 If a node receives the same message in the same state again, its reaction is compared with the
-table. If they differ, the node depends on something other than its messages and its memory.
+table. If the two reactions differ, the node depends on something other than its messages and its
+memory.
 """
 
 from collections.abc import Sequence

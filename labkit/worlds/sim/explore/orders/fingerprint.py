@@ -2,9 +2,9 @@
 identically.
 
 A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
-coroutines together with the instructions at which they wait. It ignores everything that merely
-identifies an object or reveals its age: addresses, times (all floats), and the numbers of tasks and
-futures.
+coroutines together with the instructions at which they wait. The fingerprint ignores everything
+that merely identifies an object or reveals its age: addresses, times (all floats), and the numbers
+of tasks and futures.
 
 The traversal does not enter the simulation's own objects, which are the same for all programs.
 """

@@ -57,7 +57,9 @@ class TransitionTable:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def learn(self, state: int, step: Arrival, outcome: Reaction) -> None:
-        """Record a node's reaction. Raises `SimulationError` if it reacted differently before."""
+        """Record a node's reaction. Raises `SimulationError` if the node reacted differently
+        before.
+        """
         reactions = self.reactions.setdefault(state, {})
         before = reactions.setdefault(step, outcome)
         if before is outcome:

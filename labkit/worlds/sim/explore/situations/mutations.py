@@ -23,7 +23,7 @@ _STRANGER = "z"
 def variation_of(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
     """Return a variation of a scenario that reached the situation.
 
-    It has a new seed and usually modified faults.
+    The variation has a new seed and, usually, modified faults.
     """
     faults = list(scenario.faults)
     seed = rng.getrandbits(40)

@@ -25,10 +25,10 @@ _KILLED = "node.killed"
 class Activity:
     """Something that takes time, such as a recovery.
 
-    It lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or until the
-    node dies. `same` lists the fields that must be equal in both events, so that concurrent
-    activities can be told apart. An activity can also be a call of a disk worker. In that case,
-    `call` lists the functions.
+    An activity lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or
+    until the node dies. `same` lists the fields that must be equal in both events, so that
+    concurrent activities can be told apart. An activity can also be a call of a disk worker. In
+    that case, `call` lists the functions.
     """
 
     begins: tuple[str, ...] = ()
