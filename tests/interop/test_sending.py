@@ -47,7 +47,7 @@ def _repeat(options: WriteOptions) -> None:
     for batch_id in (0, 0, 1):
         write(options, rows, Attempt("task", batch_id))
     changed = [*rows[:7], *reversed(rows[7:])]
-    with pytest.raises(WriteError, match="repeated with other rows"):
+    with pytest.raises(WriteError, match="cannot be repeated exactly once"):
         write(options, changed, Attempt("task", 1))
     client = connect(options.service_url)
     assert stored(client, options) == [*range(4500), *range(4500)]

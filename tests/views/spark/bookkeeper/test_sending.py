@@ -118,7 +118,7 @@ def test_a_task_that_is_repeated_with_other_rows_fails_and_stores_nothing(
             rows[998], rows[999] = rows[999], rows[998]
         case "fewer":
             del rows[999:]
-    with pytest.raises(WriteError, match="repeated with other rows, or with its rows in another"):
+    with pytest.raises(WriteError, match="its rows, or their order, differ"):
         write(options, rows, Attempt("task", 4))
     assert stored(client, options) == list(range(1000))
 
