@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from inspect import Parameter, Signature
-from signal import SIGKILL
 from subprocess import TimeoutExpired
 from types import TracebackType
 from typing import Any, Self
@@ -37,8 +36,10 @@ from labkit.course.grading.isolation.submission_process import (
 from labkit.course.grading.values import EncodingError, decode_value, encode_value
 from labkit.system.model.missing_part import MissingPart
 
-_KILLED = (-SIGKILL, 128 + SIGKILL)
-"""Return codes of a killed process: its own, and that of bubblewrap, which runs it."""
+_KILLED = (-9, 128 + 9)
+"""Return codes after SIGKILL, which Windows does not define: the process's own, and the code of
+bubblewrap, which runs the process.
+"""
 MAX_ANSWERS = 500
 """Limit on the checks and errors that a notebook may report while it is loaded."""
 PING_S = 2.0
