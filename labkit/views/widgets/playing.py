@@ -304,7 +304,7 @@ class PlayingView(SceneView):
         # A page ignores a recording of a running cluster unless its number is higher than that of
         # the last one.
         self._number += self.is_live
-        self._record_run()
+        self.record_run()
         super().redraw()
 
     def open_run(self, source: Any) -> None:
@@ -319,7 +319,7 @@ class PlayingView(SceneView):
             self.run = DisplayedRun(list(self._trace.events), name=str(uuid4()))
         else:
             self.run = DisplayedRun(events_of(self._source), sentence=self.sentence)
-        self._record_run()
+        self.record_run()
 
     def fork(self, seq: int, fault: str, node: str) -> None:
         """Show the run again with a fault right after event `seq`. Raises `LabkitError` if that is
@@ -356,7 +356,7 @@ class PlayingView(SceneView):
             "signs": clock["signs"],
         }
 
-    def _record_run(self) -> None:
+    def record_run(self) -> None:
         self.reel = Film()
         self._read_until = 0.0
         self._signs: list[list[Any]] = []

@@ -396,8 +396,8 @@ class PlayView(PlayingView):
         end = next((e.seq for e in events if e.kind == "epilogue.started"), len(events))
         return end - 1
 
-    def _record_run(self) -> None:
-        super()._record_run()
+    def record_run(self) -> None:
+        super().record_run()
         if words := self.last_move():
             last = self.reel.beats[-1]
             self.reel.add(last._replace(at=self.run.clock.end, words=words))
