@@ -1,4 +1,4 @@
-"""Tests playing a run by hand: in JupyterLab with mouse and keyboard, and on the site's page."""
+"""Tests for playing a run by hand, in JupyterLab with mouse and keyboard, and on the site."""
 
 import json
 import shutil

@@ -26,8 +26,8 @@ PACKAGES = ("autorecovery", "bookie", "client", "metadata", "storage", "topic")
 """The packages of the protocol in `labkit.system`."""
 
 MEASURED_EVERY = 31
-"""Branches are measured for one in this many seeds. This must not be a multiple of 5, because every
-fifth seed has brokers.
+"""Branches are measured for only one of this many seeds, because measuring is slow. The number must
+not be a multiple of 5, because every fifth seed has brokers.
 """
 
 _SCHEMA = pa.schema(

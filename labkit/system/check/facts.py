@@ -197,7 +197,9 @@ class Facts:
         return (answer for answer in self.answers if isinstance(answer, kind))
 
     def before(self, answer: Answer) -> Event:
-        """Return the last event before the call returned, or else the first event of the trace."""
+        """Return the last event before the call returned, or the trace's first event if there is
+        none.
+        """
         count = bisect_left(self.events, answer.at, key=attrgetter("seq"))
         return self.events[max(count - 1, 0)]
 

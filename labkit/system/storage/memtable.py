@@ -36,8 +36,8 @@ class Memtable:
         self._ledgers: dict[int, dict[int, bytes | None]] = {}
         """The entries, keyed by ledger id and entry id; None once an entry has been removed."""
         self._last_ids: dict[int, tuple[int, int]] = {}
-        """For each ledger: how many entries it had when its highest entry id was last computed, and
-        that id.
+        """Maps each ledger to the number of entries that it had when its highest entry id was last
+        computed, and to that entry id.
         """
 
     def is_full(self, limit_bytes: int) -> bool:

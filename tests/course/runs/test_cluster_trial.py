@@ -1,4 +1,4 @@
-"""Tests running the learner's code inside the simulated world."""
+"""Tests for running the learner's code inside the simulated world."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests playing with the learner's code: it runs, is named, and cannot break the view."""
+"""Tests for playing with the learner's code: it runs, is named, and cannot break the view."""
 
 from pathlib import Path
 

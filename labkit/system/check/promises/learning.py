@@ -20,9 +20,10 @@ class ReadersLearnWhatIsConfirmed(Check):
     The check skips readers that accept the first response; their `lac.read` events have a `detail`.
 
     The result is unknown if the ledger is deleted, if a bookie was formatted, or if the reader may
-    not know about a second segment or a replacement bookie. It is also unknown if responses to the
-    reader were duplicated or reordered, which cannot happen with TCP: responses of protocol version
-    2 have no request number, so the client may mistake an old response for a new one.
+    not know about a second segment or a replacement bookie. The result is also unknown if responses
+    to the reader were duplicated or reordered. This cannot happen with TCP, but without it, the
+    client may mistake an old response for a new one, because responses of protocol version 2 have
+    no request number.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -114,8 +114,8 @@ class MarkedLedgersAreRepaired(Check):
     """Once all faults are repaired, no ledger remains marked as under-replicated.
 
     The result is unknown if a disk was damaged or formatted, because copies may be lost for good.
-    It is also unknown if a bookie, auditor or replication worker does not start again, because then
-    nobody may repair the ledgers.
+    The result is also unknown if a bookie, auditor or replication worker does not restart, because
+    the ledgers may then never be repaired.
     """
 
     def finish(self) -> None:

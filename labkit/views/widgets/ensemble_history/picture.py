@@ -79,7 +79,7 @@ class Column(NamedTuple):
 
 
 def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
-    """Return the ranges of entries. A new range starts wherever a segment started at any moment."""
+    """Return the ranges of entries, split at every entry with which some segment has started."""
     firsts = sorted({segment.first for moment in moments for segment in moment.segments})
     end = moments[-1].segments[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]

@@ -1,4 +1,4 @@
-"""Tests streaming queries on a cluster of real bookie processes.
+"""Tests for streaming queries on a cluster of real bookie processes.
 
 The rows are compared with the messages sent, one by one.
 """

@@ -1,4 +1,4 @@
-"""Tests parsing the lines of a configuration file."""
+"""Tests for parsing the lines of a configuration file."""
 
 import pytest
 
