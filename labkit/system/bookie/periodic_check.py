@@ -24,9 +24,12 @@ class PeriodicCheck:
 
     async def wait(self) -> None:
         self._begin_interval()
-        await self._is_over.wait()
-        # Stop the timer, because the next interval starts only after the caller has done its work.
-        self._timer.cancel()
+        try:
+            await self._is_over.wait()
+        finally:
+            # The next interval starts only after the caller has done its work. If the wait was
+            # cancelled, the timer would otherwise restart itself forever.
+            self._timer.cancel()
         self._is_over.clear()
 
     def __call__(self) -> None:

@@ -29,3 +29,20 @@ def test_a_wait_that_is_ended_checks_nothing_more() -> None:
         return len(answers)
 
     assert asyncio.run(main()) == 3
+
+
+def test_a_cancelled_wait_checks_nothing_more() -> None:
+    async def main() -> int:
+        answers = [False] * 1000
+        cancelled = PeriodicCheck(0.001, lambda: answers.pop(0))
+        waiting = asyncio.create_task(cancelled.wait())
+        async with asyncio.timeout(60):
+            while len(answers) == 1000:  # noqa: ASYNC110 - the check has no event
+                await asyncio.sleep(0.001)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            left = len(answers)
+            await PeriodicCheck(0.05, lambda: True).wait()
+        return left - len(answers)
+
+    assert asyncio.run(main()) == 0
