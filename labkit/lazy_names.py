@@ -1,6 +1,6 @@
 """Packages whose names are imported on first use, so that importing the package itself is fast.
 
-`labkit` and `labkit.course.lessons` are such packages. The stub `__init__.pyi` of each one lists
+`labkit.course.lessons` is such a package. The stub `__init__.pyi` of each such package lists
 its names and the modules that define them. The same list is used by type checkers and at run time.
 """
 
