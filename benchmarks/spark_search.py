@@ -13,9 +13,7 @@ processes have completed some runs.
 import tempfile
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple, Self
 
-import psutil
 from pyspark.sql import SparkSession
 
 from benchmarks.measure import Figure, machine, per_second, ratios
@@ -34,23 +32,6 @@ _WARM_UP = 32
 _JOBS = 2
 
 
-class Cost(NamedTuple):
-    """Elapsed time, and the processor time of this process and its descendants, in seconds."""
-
-    elapsed_s: float
-    cpu_s: float
-
-    @classmethod
-    def until_now(cls) -> Self:
-        this = psutil.Process()
-        processes = [this, *this.children(recursive=True)]
-        # Include the time of children that have exited.
-        return cls(perf_counter(), sum(sum(each.cpu_times()[:4]) for each in processes))
-
-    def since(self, began: Self) -> Self:
-        return type(self)(self.elapsed_s - began.elapsed_s, self.cpu_s - began.cpu_s)
-
-
 def main() -> None:
     quick = benchmark_parser(__doc__, quick="one repeat with fewer seeds").parse_args().quick
     seeds, repeat_count = (range(_SEEDS // 4), 1) if quick else (range(_SEEDS), _REPEATS)
@@ -62,50 +43,35 @@ def main() -> None:
             pairs = [(_local(seeds), _on_spark(spark, seeds, name)) for _ in range(repeat_count)]
         finally:
             spark.stop()
-    figures = [
-        _figure(
-            "second",
-            [(local.elapsed_s, on_spark.elapsed_s) for local, on_spark in pairs],
-            len(seeds),
-        ),
-        _figure(
-            "processor second",
-            [(local.cpu_s, on_spark.cpu_s) for local, on_spark in pairs],
-            len(seeds),
-        ),
-    ]
-    publish(make_run("spark-search", measured_on, figures), only_print=quick)
-
-
-def _figure(unit: str, pairs: list[tuple[float, float]], run_count: int) -> Figure:
     local, on_spark = ([pair[side] for pair in pairs] for side in (0, 1))
-    return Figure(
-        f"runs per {unit} on Spark, of the local search",
+    figure = Figure(
+        "runs per second on Spark, of the local search",
         ratios(local, on_spark),
         at_least=0.9,
-        note=f"{per_second(run_count, on_spark)}; local: {per_second(run_count, local)}",
+        note=f"{per_second(len(seeds), on_spark)}; local: {per_second(len(seeds), local)}",
     )
+    publish(make_run("spark-search", measured_on, [figure]), only_print=quick)
 
 
-def _local(seeds: range) -> Cost:
-    times: dict[int, Cost] = {}
+def _local(seeds: range) -> float:
+    times: dict[int, float] = {}
     ends = _WARM_UP, _WARM_UP + len(seeds)
 
     def record_time(tried: int, _: int) -> None:
         if tried in ends:
-            times[tried] = Cost.until_now()
+            times[tried] = perf_counter()
 
     # Add scenarios before and after the measured ones, so that both processes are busy throughout
     # the measurement.
     scenarios = [scenario_of_seed(each) for each in (*range(_WARM_UP), *seeds, *range(_WARM_UP))]
     search(scenarios, stop_at=0, jobs=_JOBS, on_progress=record_time)
-    return times[ends[1]].since(times[ends[0]])
+    return times[ends[1]] - times[ends[0]]
 
 
-def _on_spark(spark: SparkSession, seeds: range, folder: str) -> Cost:
-    began = Cost.until_now()
+def _on_spark(spark: SparkSession, seeds: range, folder: str) -> float:
+    began = perf_counter()
     record(Aim(), run_trials(spark, [Trial(seed) for seed in seeds], folder, ""))
-    return Cost.until_now().since(began)
+    return perf_counter() - began
 
 
 if __name__ == "__main__":
