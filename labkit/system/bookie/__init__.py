@@ -3,7 +3,8 @@
     receive  decode all frames that arrived together into requests
     add      check the master key and the fence -> memtable and journal -> wait for the sync
     read     if the request has the flag FENCE, fence the ledger first, and wait for the sync even
-             if the read fails; look in the memtable, else in the index and the entry log -> respond
+             if the read fails; look in the memtable, or else in the index and the entry log ->
+             respond
     sync     write and sync all records that arrived in the meantime, then send all responses, with
              one write per connection (group commit)
 
@@ -28,10 +29,10 @@ Invariants:
   - A bookie responds "no such ledger" or "no such entry" only if that is certain. It reports every
     other failure to read as an I/O error.
 
-A bookie notices during garbage collection that a ledger was deleted. From then on, it rejects every
-add to the ledger, even during recovery, as if the ledger were fenced. It responds "no such ledger"
-to reads, fences and explicit LACs. As in BookKeeper, the writer of a deleted ledger may still
-receive acknowledgements
+A bookie notices during garbage collection that a ledger has been deleted. From then on, it rejects
+every add to the ledger, even during recovery, as if the ledger were fenced. It responds "no such
+ledger" to reads, fences and explicit LACs. As in BookKeeper, the writer of a deleted ledger may
+still receive acknowledgements
   - before the next collection (`gcWaitTime`), if the ledger is not fenced;
   - from a bookie that had no entry of the ledger when the ledger was deleted, until the bookie's
     next collection;
@@ -40,7 +41,7 @@ receive acknowledgements
   - from any bookie, once there has been no add, fence or explicit LAC for the ledger for seven
     days.
 
-A full ledger directory does not count as a failed disk. If a checkpoint runs out of space, the
+A full ledger directory is not treated as a failed disk. If a checkpoint runs out of space, the
 bookie is read-only, and retries the checkpoint until it succeeds. If a checkpoint fails for any
 other reason, or the journal cannot be written (even for lack of space), the contents of the failed
 disk are unknown, so the process ends. Compactions need disk space before they free any. So they are
@@ -52,8 +53,8 @@ Differences from BookKeeper:
   - A bookie that deletes its over-replicated copies of a ledger keeps the master key and the fence
     until the ledger is deleted. BookKeeper discards both, and rejects adds only for seven days or
     until the bookie is restarted.
-  - Garbage is collected only while the metadata store contains the cluster that the bookie's cookie
-    names. BookKeeper treats a store that has lost its data as an empty cluster.
+  - Garbage is collected only while the metadata store contains the cluster named in the bookie's
+    cookie. BookKeeper treats a store that has lost its data as an empty cluster.
   - One thread serves all clients, which take turns; BookKeeper has thread pools with bounded queues
     (`maxPendingReadRequestsPerThread`). If there are too many long polls, some receive a response
     early. A batch read returns at most 1,000 entries.
@@ -62,15 +63,16 @@ Differences from BookKeeper:
   - A read-only bookie accepts high-priority adds until its memtable or its journal is full
     (`minUsableSizeForHighPriorityWrites` is ignored).
   - A bookie that has no disk space for the replayed entries starts as read-only, serves reads from
-    memory, and flushes the entries as soon as there is space. (BookKeeper does not start.)
-  - An invalid frame closes a version 3 connection; BookKeeper would try to decode it as version 2.
+    memory, and flushes the entries as soon as there is space. (BookKeeper refuses to start.)
+  - If a version 3 connection receives an invalid frame, the bookie closes the connection;
+    BookKeeper would try to decode the frame as version 2.
   - TLS is not supported, and authentication is reported as disabled.
   - The response that lists a ledger's entries encodes a striped ledger as a single group with
     a repeat interval.
   - The response to a long poll does not contain the time at which LastAddConfirmed advanced
     (`lacUpdateTimestamp`).
 
-Read in this order: `node`, `channel`, `turns`, `protocol_v2`, `error_codes`, `batch_read`,
-`commit`, `checkpoints`, `periodic_check`, `disk_monitor`, `garbage_collection`; then `protocol_v3`,
-`long_poll`.
+Read the modules in this order: `node`, `channel`, `turns`, `protocol_v2`, `error_codes`,
+`batch_read`, `commit`, `checkpoints`, `periodic_check`, `disk_monitor`, `garbage_collection`; then
+`protocol_v3` and `long_poll`.
 """

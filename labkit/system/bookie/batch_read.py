@@ -1,4 +1,4 @@
-"""Serves batch reads. A batch read returns as many consecutive entries as fit into one response.
+"""Serves batch reads, which return as many consecutive entries as fit into one response.
 
 In BookKeeper: `proto/BatchedReadEntryProcessor.java`.
 """
@@ -17,8 +17,8 @@ MAX_ENTRIES = 1000
 def read_batch(
     read: Callable[[int, int], bytes], store: LedgerStore, request: BatchReadRequest
 ) -> EntryBatch:
-    """Read consecutive entries until one does not fit or cannot be read. The first one is read with
-    the bookie's own `read` method, whose errors are raised.
+    """Read consecutive entries until one does not fit or cannot be read. The first entry is read
+    with the bookie's own `read` method, so this function raises the errors of that method.
     """
     first, ledger_id = request.first_entry_id, request.ledger_id
     entry = read(ledger_id, first)
@@ -26,7 +26,7 @@ def read_batch(
     room = room_for(request) - room_taken(entry)
     sources: list[str] = []
     if store.recorder.listening:
-        # Look these up before the read (see `Bookie.read`).
+        # Look these up before the read, for the reason given in `Bookie.read`.
         sources = [source_of(store, ledger_id, first + n) for n in range(1, max_count)]
     more = read_entries(store, ledger_id, first + 1, max_count - 1, room)
     for entry_id, where in enumerate(sources[: more.entry_count], first + 1):

@@ -1,6 +1,6 @@
 """A client's connection and its pending requests.
 
-Flow control prevents a client from filling the memory or stalling the others:
+Flow control prevents a client from filling the memory or stalling other clients:
 
     the turn has no time left               requests wait        `Turns.serve_or_queue`
     delayed responses cost too much         requests wait        `Channel.is_blocked`
@@ -8,8 +8,8 @@ Flow control prevents a client from filling the memory or stalling the others:
     requests wait                           TURN                 `Turns.hold_back`
     the memtable or a journal is full       SPACE                `Bookie._must_hold`
 
-TURN and SPACE are reasons to `Pause`. Adds of version 2 never wait for a turn. A read-only bookie
-rejects adds instead of pausing for SPACE.
+TURN and SPACE are values of `Pause`: the bookie stops reading from the client. Adds of version 2
+never wait for a turn. A read-only bookie rejects adds instead of pausing for SPACE.
 
 In BookKeeper: `proto/BookieRequestHandler.java`, which pauses a client by calling
 `setAutoRead(false)` on its Netty channel.
@@ -38,7 +38,7 @@ Serve = Callable[["Batch", R], None]
 
 
 class Pause(Enum):
-    """The reason why a bookie has stopped reading from a client."""
+    """A reason why a bookie has stopped reading from a client."""
 
     TURN = "its requests wait for their turn, or it does not read its responses"
     SPACE = "the memtable or the journal is full"
@@ -78,7 +78,7 @@ class Channel:
         self._wake(self)
 
     def pause(self, why: Pause) -> None:
-        """Stop reading from the client."""
+        """Stop reading from the client, for this reason."""
         if not self._pauses:
             self.connection.pause()
         self._pauses.add(why)
@@ -112,17 +112,17 @@ class Batch:
     cost: int = 0
 
     def respond(self, body: bytes, requests: int = 1) -> None:
-        """Add a response that can be sent immediately, and the cost of `requests` requests."""
+        """Add a response that can be sent immediately, and add the cost of `requests` requests."""
         self.responses.append(body)
         self.cost += len(body) + REQUEST_COST * requests
 
     def respond_when_synced(
         self, body: bytes, ledger_id: int, mark: LogMark, entry_ids: Sequence[int] = (NO_ENTRY_ID,)
     ) -> None:
-        """Add a response to send once everything appended so far is synced, and count its cost
-        until then. The trace reports the record at `mark` as synced.
+        """Add a response that is sent once everything appended so far has been synced. Until then,
+        its cost counts as delayed. The trace reports the record at `mark` as synced.
 
-        Pass no `entry_ids` if the request has no journal record.
+        If the request has no journal record, pass an empty `entry_ids`.
         """
         cost = REQUEST_COST + len(body)
         self.cost += cost

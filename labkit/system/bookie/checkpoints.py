@@ -41,7 +41,7 @@ class Checkpoints:
             self._next.end_wait()
 
     async def run(self) -> None:
-        """Checkpoint forever. Raises `OSError` if the disk fails."""
+        """Run checkpoints forever. Raises `OSError` if the disk fails."""
         while True:
             await self._next.wait()
             error = await self._checkpoint()
@@ -51,12 +51,12 @@ class Checkpoints:
                 self._on_checkpoint_end(error)
 
     def _is_worthwhile(self) -> bool:
-        # After a checkpoint has run out of space, only a new attempt can show whether there is
-        # space again.
+        # After a checkpoint has run out of space, only another attempt can show whether there is
+        # enough space now.
         return not self._has_space or self._store.mark_can_advance
 
     async def _checkpoint(self) -> OSError | None:
-        """Return None, or the error if the checkpoint ran out of disk space."""
+        """Run a checkpoint. Return the error if it ran out of disk space, and None otherwise."""
         checkpoint = self._store.begin_checkpoint()
         try:
             await self._run_in_flush_thread(partial(self._store.flush, checkpoint))

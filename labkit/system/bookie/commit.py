@@ -33,10 +33,10 @@ class RunInThread(Protocol):
 
 
 class Pending(NamedTuple):
-    """Responses that are sent after a sync of the journal or, for deferred adds, after a write.
+    """Responses that will be sent after the journal has been synced or, for deferred adds, written.
 
     All of these ledgers use the same journal. The trace reports `entry_ids`. For adds, `records`
-    contains the entries; their journal records are contiguous, and the first one is at `traced_at`.
+    contains the entries, whose journal records are contiguous and start at `traced_at`.
     """
 
     connection: Connection
@@ -49,9 +49,9 @@ class Pending(NamedTuple):
     """Called once the responses have been sent."""
 
     def record(self, recorder: Recorder, kind: str, size: int = -1) -> None:
-        """Record an event for each entry, with the position of its journal record."""
+        """Record an event for each entry, with the position of the entry's journal record."""
         file, offset = self.traced_at.file_name, self.traced_at.offset
-        # A force request names a ledger but has no records, so nothing is recorded for it.
+        # A force request has a ledger but no records, so nothing is recorded for it.
         columns = zip(self.ledger_ids, self.entry_ids, self.records, strict=False)
         for ledger_id, entry_id, record in columns:
             recorder.record(kind, ledger_id, entry_id, file=file, offset=offset, size=size)

@@ -17,11 +17,13 @@ Usages = Callable[[], Mapping[str, float]]
 """Returns the file system usage (0 to 1) of each ledger directory, keyed by path."""
 
 OnReadOnly = Callable[[bool, str], None]
-"""Called with True if the bookie is now read-only, or False if it is writable, and the reason."""
+"""Called with True if the bookie has become read-only or False if it has become writable, and with
+the reason.
+"""
 
 
 class Space(Enum):
-    """How much space is left in the fullest ledger directory."""
+    """The amount of space that is left in the fullest ledger directory."""
 
     ENOUGH = "enough"
     ALMOST_FULL = "almost full"
@@ -42,8 +44,8 @@ class DiskConfig:
     defaults to `disk_usage_threshold`).
 
     With `read_only_mode_on_any_disk_full_enabled`, one full directory makes the bookie read-only.
-    Without `read_only_mode_enabled`, the bookie stops instead. With `force_read_only_bookie`, it is
-    always read-only.
+    Without `read_only_mode_enabled`, the bookie stops instead of becoming read-only. With
+    `force_read_only_bookie`, it is always read-only.
 
     Raises `BKIncorrectParameterException`.
     """
@@ -79,7 +81,9 @@ class DiskConfig:
 
     @property
     def low_water_mark(self) -> float:
-        """After all directories were full, a directory becomes usable again below this usage."""
+        """If all directories were full, a directory becomes usable again once its usage falls below
+        this value.
+        """
         lwm = self.disk_usage_lwm_threshold
         return self.disk_usage_threshold if lwm is None else lwm
 

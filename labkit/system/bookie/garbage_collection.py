@@ -44,14 +44,15 @@ class GarbageConfig:
     """Settings of garbage collection, with the names and defaults of
     `conf/ServerConfiguration.java`.
 
-    A log is compacted if the live fraction of its bytes is below a threshold. Minor compactions
-    are frequent and have a low threshold; major compactions are rare and have a high one. An
-    interval of 0 disables that kind of compaction.
+    A log is compacted if the live fraction of its bytes is below a threshold. Minor compactions are
+    frequent and have a low threshold; major compactions are rare and have a high one. An interval
+    of 0 disables the respective kind of compaction.
 
     Over-replicated ledgers are removed every `gc_overreplicated_ledger_wait_time_ms` (0: never).
     Compactions copy at most `compaction_rate_by_bytes` bytes per second if `is_throttle_by_bytes`
     is set, and otherwise at most `compaction_rate_by_entries` entries per second. With
-    `is_force_gc_allow_when_no_space`, every collection starts a compaction while space is low.
+    `is_force_gc_allow_when_no_space`, every collection also starts a compaction while disk space is
+    low.
 
     Raises `BKIncorrectParameterException`.
     """
@@ -94,8 +95,8 @@ class Compaction(Enum):
 def due_compaction(
     config: GarbageConfig, space: Space, since_minor_s: float, since_major_s: float
 ) -> Compaction | None:
-    """Return the kind of compaction that is due, if any. The arguments `since_..._s` are the
-    seconds since the last compaction of each kind.
+    """Return the kind of compaction that is due, or None. The arguments `since_..._s` contain the
+    number of seconds since the last compaction of each kind.
     """
     forced = is_forced(config, space)
     for kind, interval_s, since_s in (
@@ -113,9 +114,9 @@ def is_forced(config: GarbageConfig, space: Space) -> bool:
 
 
 def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
-    """Return whether compactions of this kind are suspended. If a directory is full, all are
-    suspended; if one is almost full, only major ones are.
-    In BookKeeper: `InterleavedLedgerStorage.getLedgerDirsListener`.
+    """Return whether compactions of this kind are suspended. If a directory is full, all
+    compactions are suspended; if one is almost full, only major compactions are. In BookKeeper:
+    `InterleavedLedgerStorage.getLedgerDirsListener`.
     """
     if config.is_force_gc_allow_when_no_space:
         return False
@@ -176,9 +177,9 @@ class GarbageCollection:
                 self._recorder.record("garbage.kept", explanation=str(error))
 
     async def collect(self) -> None:
-        """Remove deleted ledgers, and logs that contain only entries of deleted ledgers.
+        """Remove deleted ledgers, and remove logs that contain only entries of deleted ledgers.
 
-        Raises `MetadataError`, and removes nothing, if it is uncertain which ledgers exist.
+        If it is uncertain which ledgers exist, removes nothing and raises `MetadataError`.
         """
         # List the stored ledgers first. Otherwise, a ledger that is created in between would
         # look deleted.

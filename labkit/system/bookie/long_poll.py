@@ -1,4 +1,5 @@
-"""Long polls: readers wait until a ledger's LastAddConfirmed exceeds the value that they have.
+"""Long polls, with which readers wait until a ledger's LastAddConfirmed exceeds the value that they
+already have.
 
 A poll ends when one of the following happens:
 
@@ -20,7 +21,7 @@ from labkit.system.model.net import Connection
 
 MAX_POLLS = 10_000
 """If there are more polls, the oldest poll of the connection with the most polls gets an early
-response. This way, one client cannot displace many polls of others.
+response. As a result, a single client cannot displace many polls of other clients.
 """
 
 
@@ -33,7 +34,7 @@ class _Poll(NamedTuple):
 
 
 class LongPolls:
-    """Pending long polls. Each gets exactly one response, unless its connection is closed."""
+    """Pending long polls. Each poll gets exactly one response, unless its connection is closed."""
 
     def __init__(self) -> None:
         self._last_number = self._count = 0
@@ -55,7 +56,9 @@ class LongPolls:
         timeout_ms: int,
         respond: Callable[[], None],
     ) -> None:
-        """Call `respond` once LastAddConfirmed exceeds `previous_lac`, or after `timeout_ms`."""
+        """Start a poll: call `respond` once LastAddConfirmed exceeds `previous_lac`, or after
+        `timeout_ms`.
+        """
         self._last_number += 1
         number = self._last_number
         loop = asyncio.get_running_loop()
@@ -73,7 +76,7 @@ class LongPolls:
 
     def advance(self, ledger_id: int, last_add_confirmed: int) -> None:
         """End the polls of this ledger whose readers have a lower LastAddConfirmed."""
-        # Iterate over a copy, because ending a poll removes it.
+        # Iterate over a copy, because ending a poll removes it from the dictionary.
         for number, poll in list(self._by_ledger.get(ledger_id, {}).items()):
             if last_add_confirmed > poll.previous_lac:
                 self._end(poll.connection, number)

@@ -34,8 +34,8 @@ class Bookie:
         on_checkpoint_end: OnCheckpointEnd,
         disk_space: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
-        """`run_in_journal_threads` has one runner per journal. `disk_space` returns the total and
-        free bytes of the file systems that contain the ledger directories.
+        """`run_in_journal_threads` contains one runner per journal. `disk_space` returns the total
+        and free bytes of the file systems that contain the ledger directories.
         """
         self.disk_space = disk_space
         self._store = store
@@ -56,8 +56,9 @@ class Bookie:
         self._read_only = False
 
     async def run(self) -> None:
-        """Serve until cancelled. Raises `OSError` if a disk fails, and `StorageDamagedException`
-        if a checkpoint reads corrupt data; in both cases, the bookie must stop.
+        """Serve clients until cancelled. Raises `OSError` if a disk fails, and
+        `StorageDamagedException` if a checkpoint reads corrupt data. In both cases, the bookie must
+        stop.
         """
         failed: list[BaseException] = []
         try:
@@ -68,7 +69,8 @@ class Bookie:
         except* STORAGE_ERRORS as errors:
             failed += errors.exceptions
         if failed:
-            raise failed[0]  # If raised inside `except*`, it would be wrapped in a group.
+            # If the error were raised inside `except*`, it would be wrapped in an exception group.
+            raise failed[0]
 
     @property
     def read_only(self) -> bool:
@@ -139,7 +141,7 @@ class Bookie:
             self._held[channel] = None
 
     def _respond_later(self, pending: list[Pending], deferred: list[Pending]) -> None:
-        """Pass each response to the journal that contains its ledger's records."""
+        """Pass each response to the group commit of its ledger's journal."""
         if len(self._commits) == 1:  # Fast path, because most bookies have one journal.
             self._commits[0].respond_later(pending, deferred)
             return
@@ -153,7 +155,7 @@ class Bookie:
     @property
     def _must_hold(self) -> bool:
         """Whether clients must wait for space. Clients of a read-only bookie do not wait, because
-        it rejects their adds, and they can still read.
+        the bookie rejects their adds anyway, and they can still read.
         """
         return self._store.is_overfull and not self._read_only
 

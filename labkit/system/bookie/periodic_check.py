@@ -1,4 +1,4 @@
-"""Polls for work at intervals, for conditions that trigger no event.
+"""Polls at regular intervals for conditions that trigger no event.
 
 In BookKeeper: tasks that a `ScheduledExecutorService` runs at a fixed rate.
 """
@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 class PeriodicCheck:
     """Lets a task wait until `holds` returns True or `end_wait` is called. `holds` is called at
-    intervals, and must not have side effects, because a simulated event loop skips calls if nothing
-    has changed.
+    regular intervals. It must not have side effects, because a simulated event loop skips calls if
+    nothing has changed.
     """
 
     def __init__(self, interval_s: float, holds: Callable[[], bool]) -> None:
@@ -19,7 +19,9 @@ class PeriodicCheck:
         self._is_over = asyncio.Event()
 
     def end_wait(self) -> None:
-        """End the current call of `wait`. If there is none, the next call returns immediately."""
+        """End the current call of `wait`. If there is no such call, the next one returns
+        immediately.
+        """
         self._is_over.set()
 
     async def wait(self) -> None:

@@ -36,25 +36,26 @@ _READ, _OK = Opcode.READ, Code.OK
 
 
 class BookieOperations(Protocol):
-    """The methods of a bookie that both wire protocols call. For everything else, they call the
-    store.
+    """The methods of a bookie that both wire protocols call. For everything else, the protocols
+    call the store.
     """
 
     def rejects_adds(self, *, high_priority: bool) -> bool:
-        """Return whether to reject such adds because the bookie is read-only. Even then, it accepts
-        high-priority adds, which recoveries send, unless its memtable or a journal is full.
+        """Return whether adds of this priority are rejected because the bookie is read-only. Even a
+        read-only bookie accepts high-priority adds, which recoveries send, unless its memtable or a
+        journal is full.
         """
 
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Fence the ledger, and return the position of the journal record. Pass the response to
-        `Batch.respond_when_synced` even if it is an error response, because it implies that the
-        ledger is fenced.
+        `Batch.respond_when_synced` even if it reports an error, because any response implies that
+        the ledger is fenced.
 
         Raises `UnauthorizedAccessException`.
         """
 
     def read(self, ledger_id: int, entry_id: int) -> bytes:
-        """Raises the same errors as `LedgerStore.read_entry`."""
+        """Read an entry. Raises the same errors as `LedgerStore.read_entry`."""
 
     def disk_space(self) -> tuple[int, int]:
         """Return the total and the free disk space in bytes."""
@@ -68,7 +69,7 @@ class ProtocolV2:
         self._has_one_journal = len(store.journals) == 1
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve adds immediately, and other requests when it is the channel's turn."""
+        """Serve adds immediately, and serve other requests when it is the channel's turn."""
         for request in decode_requests(bodies):
             if isinstance(request, AddBatch):
                 for add in [request] if self._has_one_journal else request.by_ledger():
@@ -93,7 +94,8 @@ class ProtocolV2:
             if len(ledgers) == 1:
                 batch.responses += add.responses(code_of(error))
             else:
-                # Add to each ledger separately, because only some of them may reject the adds.
+                # Add to each ledger separately, because possibly only some of the ledgers reject
+                # adds.
                 for each in ledgers:
                     self._add(batch, each)
         else:

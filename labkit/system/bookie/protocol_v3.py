@@ -1,6 +1,6 @@
 """Serves protocol version 3, using the same store and the same group commit as version 2.
 
-Each operation returns the body of its response, or None if the response is sent later.
+Each operation returns its part of the response, or None if the response will be sent later.
 
 In BookKeeper: `proto/*ProcessorV3.java`, `proto/BookieRequestProcessor.java`.
 """
@@ -70,8 +70,8 @@ class ProtocolV3:
         }
 
     def serve(self, batch: Batch, bodies: Sequence[bytes]) -> None:
-        """Serve requests, including adds, when it is the channel's turn. Adds of version 3 are
-        expensive, because each one must be decoded separately.
+        """Serve requests when it is the channel's turn. This includes adds, because adds of version
+        3 are expensive: each one must be decoded separately.
         """
         for body in bodies:
             self._turns.serve_or_queue(batch, self._serve, body)
@@ -87,7 +87,7 @@ class ProtocolV3:
             return
         operation = self._operations.get(request.header.operation)
         if operation is None or not is_valid(request):
-            # This rejects START_TLS, for example, because the bookie has no certificate.
+            # START_TLS, for example, is rejected here, because the bookie has no certificate.
             batch.respond(encode_response(request.header, pb.EBADREQ))
         elif request.header.version != pb.VERSION_THREE:
             batch.respond(encode_response(request.header, pb.EBADVERSION))
@@ -154,7 +154,9 @@ class ProtocolV3:
         batch.respond(_encoded(request, result))
 
     def _poll_result(self, request: pb.Request) -> pb.ReadResponse:
-        """Return LastAddConfirmed and, if requested and stored here, the next entry."""
+        """Return LastAddConfirmed and, if it was requested and is stored on this bookie, the next
+        entry.
+        """
         read = request.readRequest
         if not is_flagged(read, pb.ReadRequest.ENTRY_PIGGYBACK):
             return self._found(request)
@@ -190,7 +192,9 @@ class ProtocolV3:
         return None
 
     def _read_lac(self, batch: Batch, request: pb.Request) -> Message:
-        """Return the explicit LAC and the last entry, or "no such entry" if neither exists."""
+        """Return the explicit LAC and the last entry, or the response "no such entry" if neither
+        exists.
+        """
         ledger_id = request.readLacRequest.ledgerId
         found = pb.ReadLacResponse(status=pb.ENOENTRY, ledgerId=ledger_id)
         ledger = self._store.ledger(ledger_id)
@@ -204,11 +208,11 @@ class ProtocolV3:
     # Queries
 
     def _list_entries(self, batch: Batch, request: pb.Request) -> None:
-        """List a ledger's entries. This runs in the flush thread, because it reads the whole index.
-        Only one such request is served at a time.
+        """List a ledger's entries. The request is served in the flush thread, because the whole
+        index must be read. Only one such request is served at a time.
         """
         batch.cost += REQUEST_COST
-        # Count the cost now, so that a client cannot queue an unlimited number of these requests.
+        # Add the cost now, so that a client cannot queue an unlimited number of these requests.
         batch.channel.add_delayed_cost(_LIST_COST)
         task = asyncio.get_running_loop().create_task(self._list(batch.channel, request))
         self._listing[task] = None

@@ -1,4 +1,5 @@
-"""Schedules requests: each channel's requests are served in order, and the channels take turns.
+"""Schedules requests: the requests of each channel are served in order, and the channels take
+turns.
 
     version 2 adds   are served on arrival, because they are cheap and the memtable limits them
     all others       are served on arrival while the current turn (an iteration of the event loop)
@@ -6,7 +7,7 @@
                      following turn, starting with the channel that has waited longest.
 
 As a result, large reads by one client do not delay the adds of other clients, which are received
-between turns. `channel` lists all the limits.
+between turns. The module `channel` lists all limits.
 
 In BookKeeper: `proto/BookieRequestProcessor.java` (thread pools by kind of request,
 `maxPendingReadRequestsPerThread`), `proto/PacketProcessorBase.java` (sendResponseAndWait).
@@ -44,8 +45,8 @@ class Turns:
         return channel
 
     def serve_or_queue(self, batch: Batch, serve: Serve[R], request: R) -> None:
-        """Serve a request if the turn has time left and no other request is waiting. Otherwise,
-        queue the request.
+        """Serve a request if the current turn has time left and no other request is waiting.
+        Otherwise, queue the request.
         """
         channel = batch.channel
         if channel.waiting or self._queue or self._left <= 0 or channel.is_blocked:

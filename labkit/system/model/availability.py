@@ -1,4 +1,4 @@
-"""Encodes the list of a ledger's entries on a bookie, which an auditor compares with the metadata.
+"""Encodes which entries of a ledger a bookie has. An auditor compares this list with the metadata.
 
 With striping, a bookie has `size` consecutive entries out of every `period`, so a single group of
 24 bytes can describe the whole ledger. An irregular gap starts a new group.
@@ -33,8 +33,8 @@ _LONGEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Runs of `size` entries. The first run starts at entry `first`, and the next ones follow every
-    `period` entries. The last one starts at entry `last`.
+    """Runs of `size` consecutive entries. A run starts every `period` entries; the first run starts
+    at entry `first`, and the last one at entry `last`.
     """
 
     first: int
@@ -82,7 +82,7 @@ def _runs(entry_ids: Iterable[int]) -> Iterator[Sequences]:
 
 
 def _merge(group: Sequences, run: Sequences) -> Sequences | None:
-    """Append the run to the group. Return None if it does not match the group's pattern."""
+    """Return the group with the run added, or None if the run does not match its pattern."""
     period = run.first - group.last
     if run.size != group.size or period > _LONGEST or group.period not in (0, period):
         return None
@@ -98,7 +98,7 @@ def encode_availability(availability: AvailabilityOfEntries) -> bytes:
 
 
 def decode_availability(data: bytes) -> AvailabilityOfEntries:
-    """Raise `ValueError` if the bytes are invalid."""
+    """Decode the list. Raises `ValueError` if the bytes are invalid."""
     try:
         version, count = AVAILABILITY_HEADER.struct.unpack_from(data)
         rows = list(AVAILABILITY_GROUP.struct.iter_unpack(data[AVAILABILITY_HEADER.size :]))

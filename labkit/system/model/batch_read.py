@@ -32,7 +32,7 @@ def encode_batch_read(request: BatchReadRequest) -> bytes:
 
 
 def room_for(request: BatchReadRequest) -> int:
-    """Return how many bytes the response has for entries, including their length fields."""
+    """Return how many bytes of the response can be used for entries and their length fields."""
     return min(request.max_size, MAX_FRAME_SIZE) - _RESPONSE_OVERHEAD
 
 
@@ -45,7 +45,7 @@ def encode_size(entry: bytes) -> bytes:
 
 
 def encode_batch_response(request: BatchReadRequest, code: Code, pieces: Iterable[bytes]) -> bytes:
-    """`pieces`, when joined, must be length-prefixed entries."""
+    """Encode a response. When joined, `pieces` must be a sequence of length-prefixed entries."""
     head = packet_header(Opcode.BATCH_READ)
     header = RESPONSE.struct.pack(head, code, request.ledger_id, request.first_entry_id)
     return b"".join((header, _REQUEST_ID.pack(request.request_id), *pieces))

@@ -18,7 +18,7 @@ _TABLE = tuple(map(_entry, range(256)))
 
 
 def extend_by_table(crc: int, data: bytes) -> int:
-    """Return the checksum of bytes with the checksum `crc`, followed by `data`."""
+    """Extend the checksum `crc` of the preceding bytes by `data`, and return the new checksum."""
     crc ^= 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]

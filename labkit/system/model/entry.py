@@ -2,8 +2,8 @@
 
 A client packs a payload once. The same bytes are sent over the wire, and stored in the journal and
 the entry log of each bookie in the write set. The digest covers the header and the payload. The
-client that writes the entry computes it, clients that read the entry check it, and bookies ignore
-it.
+client that writes the entry computes the digest, clients that read the entry check the digest, and
+bookies ignore it.
 
 In BookKeeper: `proto/checksum/DigestManager.java`.
 """
@@ -26,7 +26,7 @@ ENTRY_HEADER = Layout(
     Field("last add confirmed", "q", "LAC when the writer packed the entry; -1: none yet"),
     Field("length", "q", "payload bytes in the ledger, including this entry"),
 )
-"""Followed by the digest, whose size depends on its type, and the payload."""
+"""The header is followed by the digest, whose size depends on its type, and by the payload."""
 _HEADER_SIZE = ENTRY_HEADER.size
 
 LAC_HEADER = Layout(
@@ -34,21 +34,21 @@ LAC_HEADER = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("last add confirmed", "q", "the newest confirmed entry"),
 )
-"""Followed by a digest of these 16 bytes."""
+"""The header is followed by a digest of these 16 bytes."""
 
 NO_ENTRY_ID = -1
-"""As a LastAddConfirmed, it means that no entry is confirmed yet. In a read request, it means the
-bookie's last entry of the ledger.
+"""As a LastAddConfirmed, this id means that no entry has been confirmed yet. In a read request, it
+stands for the bookie's last entry of the ledger.
 """
 
 
 MAX_ENTRY_ID = 2**40 - 1
-"""The location of this entry is at offset 8 TiB of the index file, a size that file systems allow.
+"""The index stores the location of this entry at offset 8 TiB, a file size that file systems allow.
 """
 
 
 class DigestType(IntEnum):
-    """The values are those used in the ledger metadata (`DataFormats.proto`)."""
+    """Types of digests. The values are the ones used in ledger metadata (`DataFormats.proto`)."""
 
     CRC32 = 1
     HMAC = 2
@@ -66,7 +66,7 @@ class Digest:
 
 
 def make_digest(digest_type: DigestType, password: bytes) -> Digest:
-    """Return the digest of this type. Only HMAC uses the password."""
+    """Return a digest of this type. Only HMAC uses the password."""
     if digest_type is DigestType.CRC32C:
         return Digest(digest_type, 4, _crc32c)
     if digest_type is DigestType.CRC32:
@@ -121,8 +121,8 @@ def pack_entry(
     payload: bytes,
     digest: Digest,
 ) -> bytes:
-    """Like `encode_entry`, but without creating an `Entry`, because a writer calls this for each
-    entry.
+    """Like `encode_entry`, but does not create an `Entry`, for speed: a writer calls this function
+    for every entry.
     """
     header = ENTRY_HEADER.struct.pack(ledger_id, entry_id, last_add_confirmed, length)
     return header + digest.compute(header, payload) + payload
@@ -167,7 +167,9 @@ def encode_explicit_lac(ledger_id: int, last_add_confirmed: int, digest: Digest)
 
 
 def decode_explicit_lac(body: bytes, digest: Digest, ledger_id: int) -> int:
-    """Raise `BKDigestMatchException` if the digest or the ledger id does not match."""
+    """Check and decode an explicit LAC. Raises `BKDigestMatchException` if the digest or the ledger
+    id does not match.
+    """
     header, found = body[: LAC_HEADER.size], body[LAC_HEADER.size :]
     if len(header) < LAC_HEADER.size or found != digest.compute(header, b""):
         raise BKDigestMatchException(

@@ -10,7 +10,7 @@ response "could not read" proves nothing, and treating it as proof could lose da
 
 
 class LabkitError(Exception):
-    """Base of every error that labkit raises on purpose."""
+    """Base class of all errors that labkit raises on purpose."""
 
 
 class BKException(LabkitError):
@@ -26,7 +26,7 @@ class BKDigestMatchException(BKException):
 
 
 class BKNotEnoughBookiesException(BKException):
-    """Fewer writable bookies are registered than the ensemble needs."""
+    """There are fewer registered, writable bookies than the ensemble needs."""
 
 
 class BKNoSuchLedgerExistsException(BKException):
@@ -86,7 +86,7 @@ class BKLedgerFencedException(BKException):
 
 
 class BKUnauthorizedAccessException(BKException):
-    """The password does not match the ledger's."""
+    """The password does not match the ledger's password."""
 
 
 class BKWriteOnReadOnlyBookieException(BKException):
@@ -106,7 +106,7 @@ PROVES_ABSENCE = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
 
 
 class BookieException(LabkitError):
-    """Raised inside a bookie."""
+    """Base class of the errors that are raised inside a bookie."""
 
 
 class NoLedgerException(BookieException):
@@ -122,7 +122,7 @@ class LedgerFencedException(BookieException):
 
 
 class UnauthorizedAccessException(BookieException):
-    """The master key in the request does not match the ledger's."""
+    """The master key in the request does not match the ledger's master key."""
 
 
 class NoWritableLedgerDirException(BookieException):

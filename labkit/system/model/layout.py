@@ -46,7 +46,9 @@ class Layout:
         self.size = self.struct.size
 
     def spans(self, data: bytes, offset: int = 0) -> Iterator[Span]:
-        """Yield a span for each field at `offset`; raise `struct.error` if `data` is too short."""
+        """Yield a span for each field of the layout, which starts at `offset` in `data`. Raises
+        `struct.error` if `data` is too short.
+        """
         values = iter(self.struct.unpack_from(data, offset))
         for field in self.fields:
             filler = field.code.endswith("x")

@@ -4,7 +4,7 @@ There are three format versions:
 
     1    since BookKeeper 4.0   lines of text; Qa equals Qw, and there is no password
     2    since 4.2              protobuf's text format
-    3    since 4.9              a length, then protobuf's bytes
+    3    since 4.9              a length, followed by protobuf's binary format
 
 Each starts with a line that contains `BookieMetadataFormatVersion`, a tab and the version number.
 New ledgers use version 3. An update does not change the version of existing metadata, so that the
@@ -49,7 +49,7 @@ class LedgerState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The bookies that store the entries from `first_entry_id` on. The order of the bookies
+    """The ensemble that stores the entries from `first_entry_id` on. The order of its bookies
     matters.
     """
 
@@ -65,10 +65,10 @@ class LedgerMetadata:
     bookies; the segments are in ascending order of their first entries. `last_entry_id` and
     `length` are meaningful only if the state is CLOSED.
 
-    A client uses `c_token` to recognize a ledger that it has created. `ctime_ms` is the wall-clock
-    time at which the ledger was created; labkit does not set it, but other software does. If
-    `has_password` is False (version 1), the client that opens the ledger must supply the password
-    and the digest type.
+    A client uses `c_token` to recognize ledgers that it created itself. `ctime_ms` is the
+    wall-clock time at which the ledger was created; labkit does not set it, but other software
+    does. If `has_password` is False (version 1), the client that opens the ledger must supply the
+    password and the digest type.
     """
 
     ensemble_size: int
@@ -90,7 +90,9 @@ class LedgerMetadata:
         return next(s.ensemble for s in reversed(self.segments) if s.first_entry_id <= entry_id)
 
     def closed(self, last_entry_id: int, length: int) -> "LedgerMetadata":
-        """Return the metadata of the closed ledger. Like every update, this removes the token."""
+        """Return the metadata of the ledger after closing. Like every update, closing removes the
+        token.
+        """
         state = LedgerState.CLOSED
         return replace(self, state=state, last_entry_id=last_entry_id, length=length, c_token=0)
 
@@ -121,8 +123,8 @@ def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
 
 
 def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
-    """Raise `BKMetadataSerializationException` if the format version is not 1, 2 or 3, or if the
-    metadata violates the invariants of `LedgerMetadata`.
+    """Decode metadata of any version. Raises `BKMetadataSerializationException` if the format
+    version is not 1, 2 or 3, or if the metadata violates the invariants of `LedgerMetadata`.
     """
     line, end, body = data.partition(b"\n")
     version = _VERSIONS.get(line + end)

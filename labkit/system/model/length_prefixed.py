@@ -18,7 +18,7 @@ def join_with_lengths(bodies: Sequence[bytes]) -> bytes:
 
 def join_with_lengths_in_parts(bodies: Sequence[bytes], part_size: int) -> Iterator[bytes]:
     """Join the bodies into parts of at most `part_size` bytes, not counting the length fields. A
-    larger body is returned as a separate part.
+    body larger than `part_size` becomes a part of its own.
     """
     ends = [*accumulate(map(len, bodies))]
     first = begin = 0

@@ -64,7 +64,7 @@ class MessageId:
 
     @classmethod
     def parse(cls, text: str) -> "MessageId":
-        """Parse a string that `str` has returned, or raise `BKIncorrectParameterException`."""
+        """Parse a string that was returned by `str`. Raises `BKIncorrectParameterException`."""
         try:
             ledger_id, entry_id, partition, batch_index = (int(part) for part in text.split(":"))
             parsed = cls(ledger_id, entry_id, partition, batch_index)
@@ -80,7 +80,7 @@ class MessageId:
 
     @property
     def _is_printed(self) -> bool:
-        """Whether this is an id that a message can have, or `EARLIEST`."""
+        """Whether this is either `EARLIEST` or an id that a message can have."""
         ids, indexes = (self.ledger_id, self.entry_id), (self.partition, self.batch_index)
         return self == EARLIEST or (min(ids) >= 0 and min(indexes) >= -1)
 
@@ -103,7 +103,7 @@ class MessageId:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MessageId":
-        """Decode bytes that `to_bytes` has returned, or raise `BKIncorrectParameterException`."""
+        """Decode bytes that were returned by `to_bytes`. Raises `BKIncorrectParameterException`."""
         try:
             parsed = MessageIdData.FromString(data)
             # Check this here, because the parser accepts bytes in which required fields are

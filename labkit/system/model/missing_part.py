@@ -1,12 +1,12 @@
-"""The error for a missing or unsuitable prerequisite: for example, Java is not installed, or a port
-is already in use.
+"""The error that reports a missing or unsuitable prerequisite, such as a missing Java installation
+or a port that is already in use.
 
 `labkit doctor` prints the same messages, because it calls the same checks.
 """
 
 
 class MissingPart(RuntimeError):
-    """`detail` describes what is wrong with the `part`, and `remedy` how to fix it."""
+    """`detail` describes what is wrong with the `part`, and `remedy` explains how to fix it."""
 
     def __init__(self, part: str, detail: str, remedy: str) -> None:
         self.part = part

@@ -28,7 +28,7 @@ class Connection(Protocol):
         """Call `on_writable` whenever the connection becomes writable again."""
 
     def pause(self) -> None:
-        """Stop receiving until `resume`."""
+        """Stop receiving until `resume` is called."""
 
     def resume(self) -> None: ...
 
@@ -46,5 +46,6 @@ class Network(Protocol):
         """Open a connection that calls `on_close` once when it is closed.
 
         Raises an `OSError`, such as `ConnectionRefusedError` or `TimeoutError`. If the connection
-        is closed before this call returns, calls `on_close` and raises `ConnectionResetError`.
+        is closed before this method returns, the method calls `on_close` and raises
+        `ConnectionResetError`.
         """

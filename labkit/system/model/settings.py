@@ -67,7 +67,7 @@ def setting(default: Any = _REQUIRED, key: str = "", **known: Any) -> Any:
 
 
 def settings_by_key(kind: type) -> Mapping[str, tuple[Field[Any], Setting]]:
-    """Return the fields that a configuration file can set."""
+    """Return the fields that a configuration file can set, keyed by their names in the file."""
     found = ((it, it.metadata.get(_SETTING)) for it in fields(kind))
     return {known.key: (it, known) for it, known in found if known and known.key}
 
@@ -93,7 +93,9 @@ class Named(NamedTuple):
 
 
 class InvalidSettingException(BKIncorrectParameterException):
-    """`rule` is a template of the message, with field names of `settings` in braces (`Named`)."""
+    """`rule` is a template for the message, which contains field names of `settings` in braces (see
+    `Named`).
+    """
 
     def __init__(self, settings: Any, rule: str) -> None:
         super().__init__(settings, rule)
@@ -104,7 +106,7 @@ class InvalidSettingException(BKIncorrectParameterException):
         return self.message({})
 
     def message(self, named: Mapping[str, Named]) -> str:
-        """Return the message; `named` overrides the names and values of some fields."""
+        """Return the error message. `named` overrides the names and values of some fields."""
         own = {
             it.name: Named(it.name, getattr(self.settings, it.name)) for it in fields(self.settings)
         }

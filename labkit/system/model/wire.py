@@ -1,7 +1,7 @@
 """BookKeeper's wire protocol, version 2: the requests from clients and the responses from bookies.
 
 A frame consists of a length (u32) and a body. This module encodes and decodes bodies. A body starts
-with one i32 that combines version, opcode and flags. A response is matched to its request by
+with one i32 that combines version, opcode and flags. A client matches a response to its request by
 ledger, entry and opcode.
 
 In BookKeeper: `proto/BookieProtocol.java`, `proto/BookieProtoEncoding.java`.
@@ -34,11 +34,11 @@ MASTER_KEY_SIZE = 20
 MAX_FRAME_SIZE = 5 * 1024 * 1024
 """The maximum number of bytes, including the length field (`nettyMaxFrameSizeBytes`)."""
 AUTH_DISABLED = "AuthDisabledPlugin"
-"""The plugin name with which a bookie without authentication responds."""
+"""The plugin name that a bookie sends if authentication is disabled."""
 
 
 class Opcode(IntEnum):
-    """A response has the same opcode as its request."""
+    """The type of a request. A response has the same opcode as its request."""
 
     ADD = 1
     READ = 2
@@ -47,7 +47,9 @@ class Opcode(IntEnum):
 
 
 class Flag(IntEnum):
-    """Not an IntFlag, because testing a flag of an IntFlag creates an object."""
+    """Flags of a request. This is not an IntFlag, because every test of an IntFlag creates an
+    object.
+    """
 
     FENCE = 1
     RECOVERY_ADD = 2
@@ -71,7 +73,7 @@ ADD_REQUEST = Layout(
     Field("packet header", "i", "version << 24 | opcode << 16 | flags"),
     Field("master key", "20s", "proves that the client knows the password"),
 )
-"""Followed by the entry, in the form in which the bookie stores it."""
+"""The header is followed by the entry, in the form in which the bookie stores it."""
 
 READ_REQUEST = Layout(
     "read request",
@@ -79,7 +81,7 @@ READ_REQUEST = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("entry id", "q", "the entry; -1: the last one that the bookie has"),
 )
-"""Followed by the master key if the flag FENCE is set."""
+"""The header is followed by the master key if the flag FENCE is set."""
 
 BATCH_READ_REQUEST = Layout(
     "batch read request",
@@ -90,7 +92,7 @@ BATCH_READ_REQUEST = Layout(
     Field("max count", "i", "maximum number of entries; 0: no limit"),
     Field("max size", "q", "maximum size of the response, unless the first entry is larger"),
 )
-"""Followed by the master key if the flag FENCE is set."""
+"""The header is followed by the master key if the flag FENCE is set."""
 
 RESPONSE = Layout(
     "response",
@@ -99,7 +101,7 @@ RESPONSE = Layout(
     Field("ledger id", "q", "as requested"),
     Field("entry id", "q", "as requested"),
 )
-"""Followed by the entry if a read has succeeded."""
+"""The header is followed by the entry if the request was a read and succeeded."""
 
 _HEAD = struct.Struct(">i")
 _ADD_BEGIN = struct.Struct(">i20sqq")
@@ -111,7 +113,9 @@ _SMALLEST_ADD = _ADD_HEADER_SIZE + 32
 
 
 class AddBatch(NamedTuple):
-    """Add requests that arrived together, in order, with the same flags and master key."""
+    """Add requests that arrived together and have the same flags and master key, in order of
+    arrival.
+    """
 
     flags: int
     master_key: bytes
@@ -190,7 +194,7 @@ _PLAIN_READ = packet_header(Opcode.READ)
 
 
 def add_header(master_key: bytes, flags: int = 0) -> bytes:
-    """Return the start of all add requests to a ledger."""
+    """Return the bytes with which every add request to a ledger starts."""
     header: bytes = ADD_REQUEST.struct.pack(packet_header(Opcode.ADD, flags), master_key)
     return header
 
@@ -216,7 +220,7 @@ def encode_response(
 
 
 def encode_no_authentication() -> bytes:
-    """Encode the response to an `AuthRequest`. It has no code and accepts every client."""
+    """Encode the response to an `AuthRequest`. It has no code, and accepts every client."""
     message = AuthMessage(authPluginName=AUTH_DISABLED, payload=b"")
     return _HEAD.pack(packet_header(Opcode.AUTH)) + message.SerializeToString()
 
@@ -236,7 +240,8 @@ def decode_requests(bodies: Sequence[bytes]) -> list[Request]:
     batches: dict[bytes, AddBatch] = {}
     for body in bodies:
         batch = batches.get(body[:_ADD_HEADER_SIZE])
-        # The first bytes are the same as in the batch's first add, so only the ids must be decoded.
+        # The first bytes are the same as in the batch's first add, so only the ids need to be
+        # decoded.
         if batch is not None and len(body) >= _SMALLEST_ADD:
             # Ids are decoded as unsigned numbers, so a negative id exceeds the limit, too.
             ledger_id, entry_id = _UNSIGNED_IDS.unpack_from(body, _ADD_HEADER_SIZE)
@@ -312,7 +317,7 @@ _DECODERS: dict[int, Callable[[bytes], Request | None]] = {
 
 
 def decode_responses(bodies: Iterable[bytes]) -> list[Response]:
-    """Raise `struct.error` if a body is too short."""
+    """Decode responses. Raises `struct.error` if a body is too short."""
     responses = []
     for body in bodies:
         head, code, ledger_id, entry_id = RESPONSE.struct.unpack_from(body)

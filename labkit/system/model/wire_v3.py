@@ -1,8 +1,8 @@
 """BookKeeper's wire protocol, version 3: the bodies of frames are protobuf messages.
 
-Responses are matched by `txnId` instead of by ledger and entry ids. Version 3 also supports adds
-that are acknowledged before they are synced, and a request to sync them. Other additions are reads
-that wait for the next entry, explicit LACs, and queries about a bookie.
+Clients match responses to requests by `txnId` instead of by ledger and entry ids. Version 3 also
+supports adds that are acknowledged before they are synced, and a request to sync them. It also adds
+reads that wait for the next entry, explicit LACs, and queries about a bookie.
 
 In BookKeeper: `BookkeeperProtocol.proto`, `proto/BookieProtoEncoding.java` (RequestEnDecoderV3).
 """
@@ -19,7 +19,7 @@ from labkit.system.model.wire import EXCEPTIONS, MASTER_KEY_SIZE, Code
 M = TypeVar("M", pb.Request, pb.Response)
 
 HIGH_PRIORITY = 100
-"""The `priority` of a recovery's requests; a bookie treats any value above 0 as high."""
+"""The `priority` of requests sent by a recovery. A bookie treats any value above 0 as high."""
 DEFERRED_SYNC = 1
 """The bit of `writeFlags` that requests a response before the sync."""
 
@@ -58,7 +58,7 @@ _PARTS: dict[int, tuple[str, type[Message]]] = {
 def encode_request(
     operation: pb.OperationType, txn_id: int, part: Message, priority: int = 0
 ) -> bytes:
-    """`part` is the operation's message, such as an `AddRequest`."""
+    """Encode a request. `part` is the message of the operation, such as an `AddRequest`."""
     request = pb.Request()
     header = request.header
     header.version, header.operation, header.txnId = pb.VERSION_THREE, operation, txn_id
@@ -71,7 +71,9 @@ def encode_request(
 def encode_response(
     asked: pb.BKPacketHeader, status: pb.StatusCode, part: Message | None = None
 ) -> bytes:
-    """`asked` is the request's header. Without a `part`, the response contains only a status."""
+    """Encode a response to the request with the header `asked`. Without a `part`, the response
+    contains only a status.
+    """
     response = pb.Response(status=status)
     header = response.header
     header.version, header.operation = pb.VERSION_THREE, asked.operation
@@ -82,8 +84,8 @@ def encode_response(
 
 
 def response_to(request: pb.Request, status: pb.StatusCode) -> Message:
-    """Return the part of a response that belongs to the operation, with this status and the
-    request's ids.
+    """Return the operation's part of a response, with this status and with the ids from the
+    request.
 
     Do not call this for AUTH and START_TLS, whose parts have no status.
     """
@@ -96,12 +98,12 @@ def response_to(request: pb.Request, status: pb.StatusCode) -> Message:
 
 
 def decode_request(body: bytes) -> pb.Request:
-    """Raise `ValueError` if the bytes are not a request of version 3."""
+    """Decode a request. Raises `ValueError` if the bytes are not a request of version 3."""
     return _parsed(pb.Request(), body)
 
 
 def decode_response(body: bytes) -> pb.Response:
-    """Raise `ValueError` if the bytes are not a response of version 3."""
+    """Decode a response. Raises `ValueError` if the bytes are not a response of version 3."""
     return _parsed(pb.Response(), body)
 
 
@@ -119,7 +121,7 @@ def _parsed(message: M, body: bytes) -> M:
 def is_version_3(body: bytes) -> bool:
     """Return whether the body is a request of version 3.
 
-    A body of version 2 starts with a byte from 0 to 2, and no protobuf message does.
+    A body of version 2 starts with a byte from 0 to 2, which no protobuf message does.
     """
     try:
         decode_request(body)
@@ -168,7 +170,7 @@ def _is_valid_read(read: pb.ReadRequest) -> bool:
 
 
 def _is_valid_lac(write: pb.WriteLacRequest) -> bool:
-    """Return whether the ids match the body, and the digest is small enough to be stored."""
+    """Return whether the ids match those in the body and the digest is not too large to store."""
     size = len(write.body) - LAC_HEADER.size
     if not 0 <= size <= _LARGEST_DIGEST_SIZE or len(write.masterKey) != MASTER_KEY_SIZE:
         return False

@@ -5,7 +5,7 @@ ledger, its old writer could recreate it here and get acknowledgements for entri
 collection would drop.
 
 So the bookie remembers a dropped ledger until there has been no add, fence or explicit LAC for it
-for seven days, or until the process exits. Each remembered ledger takes about a hundred bytes.
+for seven days, or until the process exits. Each remembered ledger uses about a hundred bytes.
 
 In BookKeeper: `bookie/HandleFactoryImpl.java` (recentlyFencedAndDeletedLedgers, from pull request
 4462), which remembers only ledgers that its process has written, fenced or replayed.
@@ -17,10 +17,11 @@ KEPT_S = 7 * 86_400
 
 
 class CollectedLedgers:
-    """The dropped ledgers, each with the time of its last add, fence or explicit LAC.
+    """The dropped ledgers, each with the time of the last request to add to it, to fence it or to
+    set its explicit LAC.
 
-    Only `advance_to` advances the time, so a ledger may be forgotten too early, by up to the
-    interval between two calls.
+    The time advances only when `advance_to` is called, so a ledger may be forgotten too early by up
+    to the interval between two calls.
     """
 
     def __init__(self) -> None:
@@ -39,8 +40,8 @@ class CollectedLedgers:
         self._requested_at_s.update(dict.fromkeys(ledger_ids, self._now_s))
 
     def must_reject(self, ledger_id: int) -> bool:
-        """Return whether an add, fence or explicit LAC must be rejected. If so, remember the ledger
-        for another seven days.
+        """Return whether to reject an add, fence or explicit LAC for this ledger. If so, remember
+        the ledger for another seven days.
         """
         if ledger_id not in self._requested_at_s:
             return False

@@ -13,15 +13,16 @@ _LEDGER_STORAGES = ("SortedLedgerStorage", "InterleavedLedgerStorage")
 
 @dataclass(frozen=True, slots=True)
 class StorageConfig:
-    """Settings of a bookie's storage. Sizes are in bytes unless the name ends in `mb`.
+    """Settings of a bookie's storage. Sizes are in bytes unless the name of the setting ends in
+    `mb`.
 
     By default, a group of journal records is written as soon as the previous group has been synced.
-    If `journal_flush_when_queue_empty` is off (BookKeeper's default), a group then also waits
-    `journal_max_group_wait_ms` for more records. It stops waiting if it exceeds the threshold for
-    its size in bytes or for its number of records (0 disables a threshold).
+    If `journal_flush_when_queue_empty` is off (BookKeeper's default), the group then also waits up
+    to `journal_max_group_wait_ms` for more records. The wait ends early if the group exceeds the
+    threshold for its size in bytes or for its number of records (0 disables a threshold).
 
     `page_limit` is the maximum number of index pages with unwritten changes (-1: chosen by labkit).
-    If it is exceeded, all indexes are written immediately.
+    If this limit is exceeded, all indexes are written immediately.
 
     `ledger_storage_class` names one of the two BookKeeper storage classes whose file formats labkit
     supports.

@@ -1,7 +1,8 @@
 """A minimal interface through which the storage accesses a directory of files.
 
-`labkit.worlds.live.disk` implements it with real files. The simulated disk also determines which
-unsynced bytes survive a simulated crash. Paths are relative to the directory and use "/".
+`labkit.worlds.live.disk` implements it with real files. The simulated world implements it with a
+disk that also determines which unsynced bytes survive a simulated crash. Paths are relative to the
+directory and use "/".
 
 The failed-sync rule: if a sync has failed, or may have failed in an earlier process, the storage
 writes the bytes again before it syncs. Repeating only the sync is not enough: the operating system
@@ -32,8 +33,8 @@ class File(Protocol):
         """
 
     def sync(self) -> None:
-        """Block until all bytes written so far are durable. If this raises `OSError`, it is unknown
-        whether they are on the device.
+        """Block until all bytes written so far are durable. If this method raises `OSError`, it is
+        unknown whether the bytes are on the device.
         """
 
     def close(self) -> None:
@@ -51,7 +52,7 @@ class Disk(Protocol):
         """Create an empty file, replacing any existing one, and create missing parent folders."""
 
     def open(self, path: str) -> File:
-        """Open a file for reading and writing. Raises `FileNotFoundError`."""
+        """Open an existing file for reading and writing. Raises `FileNotFoundError`."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -67,7 +68,7 @@ class Disk(Protocol):
         """Return the full path of a file or folder, for use in messages."""
 
     def rename(self, old: str, new: str) -> None:
-        """Rename atomically, replacing any existing file."""
+        """Rename a file atomically, replacing any existing file of that name."""
 
     def remove(self, path: str) -> None: ...
 
@@ -76,19 +77,19 @@ class Disk(Protocol):
 
     def sync_whole(self) -> bool:
         """Sync the contents and names of all files in one call, which is faster than syncing many
-        files one by one. Return False if this is not supported. If this raises `OSError`, it is
-        unknown which writes are on the device.
+        files one by one. Return False if the disk does not support this. If this method raises
+        `OSError`, it is unknown which writes are on the device.
         """
 
 
 def is_out_of_space(error: OSError) -> bool:
-    """Return whether the error means that the file system is full or a quota is used up."""
+    """Return whether the error means that the file system is full or that a quota is exhausted."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def ids_in(disk: Disk, folder: str, suffix: str) -> list[int]:
     """Return the sorted ids of the files named `<hex id><suffix>` in a folder. Raise
-    `StorageDamagedException` if a file has this suffix but its name is not a valid id.
+    `StorageDamagedException` if a file name with this suffix does not contain a valid id.
     """
     ids = []
     for name in disk.files(folder, suffix):

@@ -3,7 +3,7 @@
 The entry log and the response to a batch read use the same format, so consecutive entries of the
 log are sent as one slice of the file.
 
-In BookKeeper, `proto/BatchedReadEntryProcessor.java` reads the entries one at a time.
+In BookKeeper: `proto/BatchedReadEntryProcessor.java`, which reads the entries one at a time.
 """
 
 import struct
@@ -17,7 +17,9 @@ _LENGTH = struct.Struct(">i")
 
 
 class EntryBatch(NamedTuple):
-    """Entries, each preceded by its length. A piece is one or more entries, or part of an entry."""
+    """A batch of entries, each preceded by its length. A piece contains one or more entries, or
+    part of an entry.
+    """
 
     pieces: list[bytes]
     entry_count: int
@@ -66,7 +68,7 @@ def _from_log(
     try:
         pieces, count = store.entry_logger.read_all(locations, ledger_id, first, max_bytes)
         if not count:
-            # The first entry may not fit into the part of the log that was read, so read it
+            # The first entry may be larger than the part of the log that was read, so read it
             # separately.
             data = store.entry_logger.read(locations[0], ledger_id, first)
             pieces, count = [_LENGTH.pack(len(data)) + data], 1

@@ -38,7 +38,7 @@ LOG_ENTRY_HEADER = Layout(
     Field("ledger id", "q", "the ledger"),
     Field("entry id", "q", "position in the ledger, starting at 0"),
 )
-"""The two ids are part of the entry."""
+"""The two ids are the first bytes of the entry itself."""
 
 LEDGERS_MAP_HEADER = Layout(
     "ledgers map",
@@ -63,7 +63,7 @@ _LENGTH = struct.Struct(">i")
 _WRITE_SIZE = 64 * 1024
 _SHARED = -1
 _MAX_READERS = 64
-"""The maximum number of logs open for reading."""
+"""The maximum number of logs that are open for reading."""
 
 
 class LogEntry(NamedTuple):
@@ -90,8 +90,8 @@ class EntryLogger:
     gets its own logs, which are deleted as a whole when the ledger is deleted. New logs are
     distributed round-robin over the directories.
 
-    A log goes through these states: created ahead (an empty file), active, ended (complete, but its
-    last sync is pending), finished (never written to again).
+    A log goes through these states: created in advance (an empty file), active, ended (complete,
+    but its last sync is pending), and finished (never written to again).
 
     Invariants: `sync` makes all entries appended so far durable. After a failed write or sync, the
     log is never written to again, because the contents of the device are unknown. Its unsynced
@@ -162,7 +162,7 @@ class EntryLogger:
         return self._reader(log_id).entries(offsets, ledger_id, first, max_bytes)
 
     def has_entry(self, location: int, ledger_id: int, entry_id: int) -> bool:
-        """Return whether the complete entry is at that location. A crash can cause an entry to be
+        """Return whether the complete entry is at that location. After a crash, an entry can be
         missing if the bookie syncs its indexes before its logs.
         """
         try:
@@ -178,7 +178,9 @@ class EntryLogger:
         return [log_id for log_id in sorted(self._disk_of) if log_id not in open_ids]
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Stop writing entries to the directories with these indices, unless all are full."""
+        """Stop writing entries to the directories with these indices, unless all directories are
+        full.
+        """
         self._full_directories = directories if len(directories) < len(self._disks) else set()
 
     def disk_of(self, log_id: int) -> Disk:
@@ -200,7 +202,7 @@ class EntryLogger:
         disk.sync_folder("current")
 
     def close(self) -> None:
-        """Close all files. As in BookKeeper, active logs do not get a ledgers map."""
+        """Close all files. As in BookKeeper, no ledgers map is appended to the active logs."""
         for reader in self._readers.values():
             reader.close()
         for log in self._active.values():
@@ -241,7 +243,9 @@ class EntryLogger:
         return reader
 
     def _begin_log(self, owner: int) -> "OpenLog":
-        """Activate the log created ahead, unless its directory is full, and create the next one."""
+        """Activate the log that was created in advance, unless its directory is full, and create
+        the next log.
+        """
         log_id = self._created_ahead
         if log_id is None or self._is_on_full_directory(log_id):
             log_id = self._allocate()
@@ -252,7 +256,7 @@ class EntryLogger:
         return self._active[owner]
 
     def _end_log(self, owner: int) -> None:
-        """Append the ledgers map to the log. The log still needs its last sync."""
+        """Append the ledgers map to the log, which must then be synced one last time."""
         log = self._active.pop(owner)
         self._ended.append(log)
         log.append_ledgers_map()
@@ -262,7 +266,7 @@ class EntryLogger:
         return any(disk is self._disks[index] for index in self._full_directories)
 
     def _disk_for(self, log_id: int) -> Disk:
-        full = self._full_directories  # Read only once, because another thread may replace it.
+        full = self._full_directories  # Read this only once, because another thread may replace it.
         writable = [disk for index, disk in enumerate(self._disks) if index not in full]
         return writable[log_id % len(writable)]
 
@@ -329,7 +333,7 @@ class OpenLog:
 
     def _write(self) -> None:
         pieces, self._buffer = self._buffer, []
-        # Join the pieces in chunks that fit into the processor's caches.
+        # Join the pieces into chunks that fit into the processor's caches.
         at_a_time = max(1, len(pieces) * _WRITE_SIZE // (self.end - self._written or 1))
         for first in range(0, len(pieces), at_a_time):
             joined = b"".join(pieces[first : first + at_a_time])

@@ -5,7 +5,8 @@ then deletes the logs that contain no entries of other ledgers. A log that is mo
 compacted: its live entries are appended to the current log, and the old log is deleted.
 
 If a ledger's entries no longer belong on this bookie, they become garbage in the same way. In that
-case, the ledger's index is kept without locations, because its fence must still stop an old writer.
+case, the ledger's index is kept, but without locations, because the ledger's fence must still stop
+an old writer.
 
 Every step is crash-safe:
 
@@ -13,7 +14,7 @@ Every step is crash-safe:
 - the index is synced before the old log is deleted
 - a copy that no index points to is ordinary garbage
 
-`bookie.garbage_collection` decides when these methods are called, and by which thread.
+`bookie.garbage_collection` decides when the methods of this module are called, and by which thread.
 
 In BookKeeper: `bookie/GarbageCollectorThread.java`, `bookie/EntryLogCompactor.java`.
 """
@@ -40,7 +41,7 @@ _BUCKETS = 10
 
 @dataclass(frozen=True, slots=True)
 class EntryLogMetadata:
-    """The number of bytes of a log that belong to each existing ledger, including length fields."""
+    """How many bytes of a log belong to each existing ledger, including the length fields."""
 
     log_id: int
     total_bytes: int
@@ -48,7 +49,7 @@ class EntryLogMetadata:
 
     @property
     def usage(self) -> float:
-        """The fraction of the log that existing ledgers use, from 0 to 1."""
+        """The fraction of the log that belongs to existing ledgers, from 0 to 1."""
         return sum(self.ledger_bytes.values()) / self.total_bytes if self.total_bytes else 0.0
 
     def without(self, deleted: Collection[int]) -> "EntryLogMetadata":
@@ -70,7 +71,8 @@ def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[in
 
 
 def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[int]:
-    """Return the logs with usage below `threshold`, lowest usage first (in steps of 10 %).
+    """Return the logs whose usage is below `threshold`, ordered from low to high usage in steps of
+    10 %.
 
     In BookKeeper: `GarbageCollectorThread.doCompactEntryLogs`.
     """
@@ -81,7 +83,7 @@ def logs_to_compact(logs: Iterable[EntryLogMetadata], threshold: float) -> list[
 
 
 def read_log_metadata(disk: Disk, log_id: int) -> EntryLogMetadata:
-    """Read the ledgers map or, if there is none, scan the log."""
+    """Read the log's ledgers map or, if the log has none, scan the log."""
     ledger_bytes = read_ledgers_map(disk, log_id)
     if ledger_bytes is None:
         ledger_bytes = {}
@@ -92,7 +94,8 @@ def read_log_metadata(disk: Disk, log_id: int) -> EntryLogMetadata:
 
 
 class GarbageCollector:
-    """Collects the garbage in a bookie's ledger directories; only one method may run at a time.
+    """Collects the garbage in a bookie's ledger directories. Only one of the methods may run at a
+    time.
 
     Invariants: every entry of an existing ledger is readable at all times; a log is never deleted
     while an index on disk points to it.
@@ -109,7 +112,7 @@ class GarbageCollector:
 
     @property
     def logs(self) -> list[EntryLogMetadata]:
-        """The finished logs, as of the last `collect`."""
+        """The logs that were finished at the time of the last `collect`."""
         return list(self._logs.values())
 
     def drop_entries(self, ledger_id: int) -> bool:
@@ -123,8 +126,8 @@ class GarbageCollector:
         return True
 
     def collect(self, deleted: Iterable[int]) -> list[int]:
-        """Drop these ledgers. Return the logs without live entries; the caller deletes them with
-        `remove_log`.
+        """Drop these ledgers. Return the logs without live entries, which the caller must delete
+        with `remove_log`.
         """
         for ledger_id in deleted:
             # Otherwise, the loop below would flush the index of a deleted ledger.
@@ -188,7 +191,9 @@ class GarbageCollector:
         yield Copied(len(moved), copied_bytes)
 
     def remove_log(self, log_id: int) -> None:
-        """Delete a log emptied by `collect` or `compact`, once earlier reads have ended."""
+        """Delete a log that was emptied by `collect` or `compact`, once all earlier reads have
+        ended.
+        """
         self.entry_logger.remove(log_id)
         self._logs.pop(log_id, None)
 

@@ -4,7 +4,7 @@ A journal file is named `<hex id>.txn`. It starts with a 512-byte header, follow
 group of records is padded to a multiple of the alignment, and the space after the last record is
 preallocated with zeros. A record consists of an i32 length and a body that starts with a ledger id
 and an entry id. A negative entry id marks a special record (master key, fence, explicit LAC).
-Records have no checksum; `journal_scan` explains what this means for a torn tail.
+Records have no checksum; `journal_scan` explains the consequences for a torn tail.
 
 `append` buffers records, and `seal` combines the buffered records into a group. `write_and_sync`
 writes the group to disk and syncs it, possibly in another thread, and `note_synced` then advances
@@ -90,7 +90,7 @@ def _with_length(body: bytes) -> bytes:
 
 def padding(offset: int, alignment: int) -> bytes:
     """Return the padding up to the next multiple of `alignment`. If the padding's header does not
-    fit before that multiple, pad to the next one.
+    fit before that multiple, pad up to the following one.
     """
     left = -offset % alignment
     if left == 0:
@@ -166,7 +166,9 @@ class Journal:
         return len(self._records)
 
     def seal(self) -> JournalGroup | None:
-        """Return a group of all buffered records, if any. The next group may start a new file."""
+        """Combine all buffered records, if there are any, into a group. The next group may start a
+        new file.
+        """
         if not self._records:
             return None
         group_padding = b""
@@ -198,7 +200,7 @@ class Journal:
 
     def write_unsynced(self, group: JournalGroup) -> None:
         """Write a group without syncing it. The group then survives if the process is killed, but
-        not a power failure. Raises `OSError`, like `write_and_sync`.
+        not if the power fails. Raises `OSError`, like `write_and_sync`.
         """
         if group.file_id != self._written_file_id:
             self._file.close()
@@ -216,14 +218,14 @@ class Journal:
             offset += len(part)
 
     def sync(self) -> None:
-        """Raise `OSError`, like `write_and_sync`."""
+        """Sync the records that have been written. Raises `OSError`, like `write_and_sync`."""
         self._file.sync()
 
     def note_synced(self, group: JournalGroup) -> None:
         self.synced = group.end
 
     def commit(self) -> None:
-        """Write and sync everything appended so far, in the calling thread.
+        """Write and sync everything that has been appended so far, in the calling thread.
 
         A bookie that serves requests uses `bookie.commit.GroupCommit` instead.
         """

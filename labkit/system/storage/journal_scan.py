@@ -1,7 +1,7 @@
 """Reads the records of a journal file, for replay and for the tools that inspect a bookie's files.
 
-Records have no checksum, so a scan cannot always tell where the written data ends. After a crash,
-or if a file is damaged, the scan may find:
+Records have no checksum, so a scan cannot always determine where the written data ends. After a
+crash, or if a file is damaged, the scan may find:
   - A length of 0, or a length that points past the end of the file: the scan of this file ends
     without an error. If the length was damaged in the middle of the file, this silently skips the
     acknowledged records after it. Later files are still read.
@@ -54,7 +54,9 @@ _SECTOR_SIZE = 512
 
 
 class JournalRecord(NamedTuple):
-    """A record; `offset` is the offset of its length field, and `body` starts with the two ids."""
+    """A journal record. `offset` is the offset of its length field, and `body` starts with the two
+    ids.
+    """
 
     offset: int
     ledger_id: int
@@ -66,7 +68,7 @@ class JournalScan:
     """The records of one journal file.
 
     `records` and `chunks` close the file, and set `end_offset` to the offset at which the records
-    end. If you iterate over neither of them, close `file` yourself.
+    end. If you use neither of them, close `file` yourself.
     """
 
     def __init__(self, disk: Disk, file_id: int) -> None:
@@ -142,7 +144,8 @@ class JournalScan:
                 base += at
                 if size is None:
                     break
-            # If a crash interrupted the creation of the file, it may be shorter than its header.
+            # If a crash interrupted the creation of the file, the file may be shorter than its
+            # header.
             self.end_offset = min(base, self.file.size())
 
     def _special_record(self, data: bytes, at: int, size: int, base: int) -> JournalRecord:
@@ -186,9 +189,9 @@ class JournalScan:
 
 
 def _entries_in(data: bytes, at: int, limit: int, base: int) -> tuple[list[JournalRecord], int]:
-    """Return the entries from index `at` on, and the index after the last one. The last one extends
-    to `limit` or beyond, unless a special record, padding or an incomplete entry comes first.
-    `data` starts at offset `base` in the file.
+    """Return the entries from index `at` on, up to the first entry that ends at or after `limit`,
+    and the index after the last entry. Stop earlier before a special record, padding or an
+    incomplete entry. `data` starts at offset `base` in the file.
     """
     entries, end = list[JournalRecord](), len(data)
     while at < limit and at + _RECORD_SIZE <= end:
@@ -206,7 +209,7 @@ def _is_torn_padding_mask(data: bytes, at: int, base: int) -> bool:
     """Return whether a sector boundary splits the i32 at `at`, and only zeros follow the boundary.
 
     A crash can cut off padding in the middle of its mask (-0x100). The missing bytes read as zeros,
-    so the mask then looks like a negative length that no writer produces.
+    so the mask looks like a negative length, which no writer ever produces.
     """
     edge = _SECTOR_SIZE - (base + at) % _SECTOR_SIZE
     behind = data[at + edge : at + edge + _SECTOR_SIZE]

@@ -1,7 +1,8 @@
-"""A ledger's LastAddConfirmed, according to a single bookie.
+"""Determines a ledger's LastAddConfirmed according to a single bookie.
 
 Each entry contains the LastAddConfirmed (LAC) that was current when the entry was packed. Writers
-also send explicit LACs without an entry. The bookie's value is the highest of all these.
+also send explicit LACs without an entry. The bookie's LastAddConfirmed is the highest of all these
+values.
 
 In BookKeeper: `bookie/FileInfo.java` (lac), `bookie/InterleavedLedgerStorage.java`
 (getLastAddConfirmed).

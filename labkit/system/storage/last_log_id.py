@@ -1,4 +1,4 @@
-"""The highest entry log id ever used, stored in the file `lastId` of each ledger directory.
+"""Stores the highest entry log id ever used, in the file `lastId` of each ledger directory.
 
 Ids are not reused, because an index may still point to a deleted log.
 

@@ -1,7 +1,7 @@
 """LastLogMark: the position in the journal from which replay starts.
 
-Every record before the mark is in the entry log and the index, and both are synced. The mark is
-taken before a flush begins, and persisted only after the flush is durable.
+The contents of all records before the mark are in the entry log and the index, and both have been
+synced. The mark is determined before a flush begins, and persisted only after the flush is durable.
 
 `LogMark` is BookKeeper's name for any position in the journal. In both of these names, "log" means
 the journal; in `log_id`, `log_name` and `LogEntry`, it means an entry log.

@@ -23,7 +23,7 @@ _ZEROS_SIZE = 64 * 1024
 
 
 class EntryLogReader:
-    """An entry log that is open for reading. Several threads may use it."""
+    """An entry log that is open for reading, possibly by several threads."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -33,7 +33,9 @@ class EntryLogReader:
         """
 
     def entry(self, offset: int, ledger_id: int, entry_id: int) -> bytes | None:
-        """Return the entry at `offset`, or None if it is incomplete or a different entry."""
+        """Return the entry at `offset`, or None if that entry is incomplete or is not the expected
+        one.
+        """
         start, data = self._read_ahead
         at = offset - LENGTH_SIZE - start
         read_size = _READ_SIZE_IN_ORDER if 0 < at <= len(data) + _READ_SIZE else _READ_SIZE
@@ -60,8 +62,8 @@ class EntryLogReader:
     def entries(
         self, offsets: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Return the entries that start at these offsets as slices of the log, and their number.
-        `first` is the id of the first entry, and the ids are consecutive.
+        """Return the entries that start at these offsets, as slices of the log, and the number of
+        entries. The entries must have consecutive ids, starting with `first`.
 
         Each slice contains one or more length-prefixed entries. All slices together contain at most
         `max_bytes` bytes. The result ends before the first entry that is incomplete, missing, or
@@ -98,7 +100,7 @@ class EntryLogReader:
 
 
 def _extent(offsets: Sequence[int], max_bytes: int) -> int:
-    """Return how many bytes to read to get the leading entries that are close together."""
+    """Return how many bytes to read for the leading entries that are close together."""
     first = last = offsets[0]
     for offset in offsets:
         if not 0 <= offset - last <= _READ_SIZE or offset - first > max_bytes:
@@ -108,7 +110,7 @@ def _extent(offsets: Sequence[int], max_bytes: int) -> int:
 
 
 def zeros_to_skip(file: File, position: int) -> int:
-    """Return how many zeros a scan can skip at `position`, where there must be at least four.
+    """Return how many zeros a scan can skip at `position`. At least four zeros must start there.
 
     Do not skip the last three zeros, because they may be the first bytes of a length. Skip a hole
     in one step, and other zeros in steps of up to `_ZEROS_SIZE` bytes.

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 _SMALL_ENTRY_BYTES = 256
-"""Entries smaller than this take less memory than the Python objects that hold them, so the number
+"""Entries smaller than this use less memory than the Python objects that hold them, so the number
 of entries is limited as well.
 """
 _FEW_ENTRIES = 100_000
@@ -16,7 +16,7 @@ _FEW_ENTRIES = 100_000
 
 
 class LedgerEntries(NamedTuple):
-    """Some entries of one ledger, in ascending order."""
+    """Some entries of one ledger, in ascending order of their ids."""
 
     ledger_id: int
     entry_ids: list[int]
@@ -41,8 +41,8 @@ class Memtable:
         """
 
     def is_full(self, limit_bytes: int) -> bool:
-        """Return whether the entries take up `limit_bytes`, or about twice as much memory because
-        there are so many small ones. Python objects add 250 bytes per entry.
+        """Return whether the entries have reached `limit_bytes`, or use about twice as much memory
+        because many of them are small. Python's objects use 250 bytes per entry.
         """
         return self.size_bytes >= limit_bytes or self.entry_count >= max(
             limit_bytes // _SMALL_ENTRY_BYTES, _FEW_ENTRIES
@@ -63,11 +63,13 @@ class Memtable:
         return None if kept is None else kept.get(entry_id)
 
     def last_entry_id(self, ledger_id: int) -> int:
-        """Return the ledger's highest entry id, counting removed entries, or -1 if it has none."""
+        """Return the ledger's highest entry id, including removed entries, or -1 if the ledger has
+        no entries.
+        """
         kept = self._ledgers.get(ledger_id, {})
         count, last = self._last_ids.get(ledger_id, (0, -1))
         if len(kept) > count:
-            # The entries added since the last call are at the end of the dictionary.
+            # The entries that were added since the last call are at the end of the dictionary.
             last = max(last, *islice(reversed(kept), len(kept) - count))
             self._last_ids[ledger_id] = len(kept), last
         return last

@@ -1,8 +1,8 @@
-"""Rejects directories that another storage implementation has written.
+"""Rejects directories that were written by another storage implementation.
 
-A DbLedgerStorage directory contains the same journals and entry logs, but its index is
-a database. If labkit served such a directory, it would respond "no such ledger" to every read, and
-garbage collection would delete the entry logs, because no index points to them.
+A DbLedgerStorage directory contains the same journals and entry logs, but its index is a database.
+If labkit served such a directory, it would respond "no such ledger" to every read, and its garbage
+collection would delete the entry logs, because no index points to them.
 
 In BookKeeper: `bookie/storage/ldb/DbLedgerStorage.java`, `bookie/BookieImpl.java`
 (checkDirectoryStructure).

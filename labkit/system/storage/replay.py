@@ -1,4 +1,4 @@
-"""Replay: reapplies the journal records from LastLogMark onward when a bookie starts.
+"""Replays the journal: reapplies all records from LastLogMark onward when a bookie starts.
 
 The store and this module call each other, so that a subclass of the store can override each step:
 
@@ -99,9 +99,9 @@ def _check_none_missing(disk: Disk, file_ids: Sequence[int]) -> None:
 class RecordApplier:
     """Applies journal records to a bookie's ledgers, and passes entries to `put_entries`.
 
-    The last record of a write may be torn (see `journal_scan`), so a master key creates a ledger
-    only when another record of the ledger follows. If a ledger has neither an index nor a key
-    record, it has been deleted, so its records are skipped.
+    The last record of a write may be torn (see `journal_scan`), so a ledger is created from a
+    master key only when another record of the ledger follows. A ledger that has neither an index
+    nor a key record has been deleted, so its records are skipped.
     """
 
     def __init__(self, ledgers: LedgerCache, put_entries: PutEntries) -> None:
@@ -110,7 +110,7 @@ class RecordApplier:
         self._put_entries = put_entries
 
     def apply(self, records: Sequence[JournalRecord], path: str) -> None:
-        """Raise `StorageDamagedException` if a record is damaged."""
+        """Apply the records. Raises `StorageDamagedException` if a record is damaged."""
         first = records[0]
         if first.entry_id == LEDGER_KEY:
             self._keep_key(first, path)

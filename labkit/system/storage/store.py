@@ -1,8 +1,8 @@
 """The storage of one bookie, which combines journals, a memtable, entry logs and indexes.
 
 `LedgerStore` determines the order in which the components are written; each of the other modules
-implements one component. The package's docstring states the rules and shows which thread may call
-which method.
+implements one component. The package's docstring explains the rules, and lists the methods that
+each thread may call.
 
 In BookKeeper: `bookie/BookieImpl.java` (journal, replay), `bookie/SortedLedgerStorage.java`.
 """
@@ -51,7 +51,9 @@ _FLUSH_SLICE_BYTES = 4 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A memtable to flush, and the LastLogMarks (one per journal) to persist afterwards."""
+    """A memtable that must be flushed, and the LastLogMarks (one per journal) that must be
+    persisted afterwards.
+    """
 
     marks: tuple[LogMark, ...]
     memtable: Memtable
@@ -83,13 +85,14 @@ class LedgerStore:
         recorder: Recorder,
         first_journal_id: int,
     ) -> None:
-        """Check the directories, replay each journal, and create a new file in each journal
-        directory; only then advance LastLogMark. Replayed entries are flushed whenever the memtable
-        is full, and once more just before LastLogMark advances.
+        """Check the directories, replay each journal, create a new file in each journal directory,
+        and only then advance LastLogMark. Replayed entries are flushed whenever the memtable is
+        full, and once more just before LastLogMark advances.
 
         `first_journal_id` is the id of the first file in an empty journal directory; BookKeeper
         uses the current time in milliseconds. Raises `OtherStorageException` if a directory belongs
-        to another storage, and `StorageDamagedException` if a file is missing or damaged.
+        to another storage implementation, and `StorageDamagedException` if a file is missing or
+        damaged.
         """
         refuse_other_storages((*journal_disks, *ledger_disks))
         self.ledger_disks = ledger_disks
@@ -102,7 +105,7 @@ class LedgerStore:
         self.memtable = self.memtable_class()
         self.flushing_memtable: Memtable | None = None
         """Set by `begin_checkpoint` and cleared by `end_checkpoint`. If the flush in between fails,
-        it stays set until a later checkpoint succeeds.
+        the attribute stays set until a later checkpoint succeeds.
         """
         self.start_lacked_space = False
         """Whether the disk was too full for the replayed entries when the store was opened. If so,
@@ -110,8 +113,8 @@ class LedgerStore:
         """
         self.record_applier = RecordApplier(self.ledgers, self._replay_entries)
         self.logs_to_sync: dict[int, None] = {}
-        """Entry logs with complete copies of journaled entries (an ordered set). They must be
-        synced before LastLogMark advances.
+        """Entry logs that contain complete copies of journaled entries (an ordered set). These logs
+        must be synced before LastLogMark advances.
         """
         self._mark_file_names = [
             mark_file_name(i, len(journal_disks)) for i in range(len(journal_disks))
@@ -153,20 +156,21 @@ class LedgerStore:
         *,
         recovery: bool = False,
     ) -> LogMark:
-        """Add all or none of these entries. Their ledgers must share a master key and a journal.
+        """Add either all of these entries or none of them. Their ledgers must share a master key
+        and a journal.
 
         Each of `entries` must be a packed entry that starts with the given ledger id and entry id,
-        because replay reads the ids from the entry. Entry ids must be in 0 to `MAX_ENTRY_ID`, and
-        the master key must have 20 bytes. (`model.wire` checks all this for requests.)
+        because replay reads the ids from the entry. Entry ids must be between 0 and `MAX_ENTRY_ID`,
+        and the master key must have 20 bytes. (For requests, `model.wire` checks all of this.)
 
         Returns the position of the first entry's journal record; the other records follow it. An
         add may be acknowledged once the journal is synced past its record or, with deferred sync,
-        once the record is written. Raises the errors of `ledger_for_adds`.
+        once the record is written. Raises the same errors as `ledger_for_adds`.
         """
         distinct_ids = dict.fromkeys(ledger_ids)
         ledgers = [self.ledger_for_adds(i, master_key, recovery=recovery) for i in distinct_ids]
         # Put the entries into the memtable before the journal, so that the entry of every synced
-        # record is in a memtable whenever a mark is taken.
+        # record is in a memtable whenever a mark is determined.
         for ledger_id, entry_id, data in zip(ledger_ids, entry_ids, entries, strict=True):
             self.memtable.put(ledger_id, entry_id, data)
         for ledger in ledgers:
@@ -177,8 +181,8 @@ class LedgerStore:
     def fence(self, ledger_id: int, master_key: bytes) -> LogMark:
         """Reject further adds to the ledger, even if this bookie has never stored it.
 
-        The fence may be acknowledged once everything appended so far is synced. Raises the errors
-        of `ledger_with_key`.
+        The fence may be acknowledged once everything appended so far has been synced. Raises the
+        same errors as `ledger_with_key`.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.fence()
@@ -186,10 +190,10 @@ class LedgerStore:
         return self._trace_append("journal.fence_appended", ledger_id, mark)
 
     def set_explicit_lac(self, ledger_id: int, lac_body: bytes, master_key: bytes) -> LogMark:
-        """Store the writer's LastAddConfirmed. Raises the errors of `ledger_with_key`.
+        """Store the writer's LastAddConfirmed. Raises the same errors as `ledger_with_key`.
 
-        Returns the position of the journal record. Journals before version 6 have no such record,
-        so nothing has to be synced, and a restart loses the value, as in BookKeeper.
+        Returns the position of the journal record. Journals before version 6 cannot contain such a
+        record, so nothing has to be synced, and the value is lost on restart, as in BookKeeper.
         """
         ledger = self.ledger_with_key(ledger_id, master_key)
         ledger.set_explicit_lac(lac_body)
@@ -202,9 +206,9 @@ class LedgerStore:
     def read_entry(self, ledger_id: int, entry_id: int) -> bytes:
         """Return an entry, or the ledger's last entry on this bookie if the entry id is -1.
 
-        Raises `NoLedgerException` or `NoEntryException` only if the bookie certainly does not have
-        the entry, and `StorageDamagedException` or `OSError` if it should have the entry but cannot
-        read it.
+        Raises `NoLedgerException` or `NoEntryException` only if it is certain that the bookie does
+        not have the entry. Raises `StorageDamagedException` or `OSError` if the bookie should have
+        the entry but cannot read it.
         """
         ledger = self.ledger_for_reads(ledger_id)
         if entry_id == NO_ENTRY_ID:
@@ -286,8 +290,8 @@ class LedgerStore:
 
     @property
     def needs_checkpoint(self) -> bool:
-        """Whether the memtable is full and no checkpoint is unfinished. `bookie.checkpoints`
-        retries a checkpoint that has failed.
+        """Whether the memtable is full and no other checkpoint is unfinished. A failed checkpoint
+        is retried by `bookie.checkpoints`.
         """
         return self.flushing_memtable is None and self.memtable.is_full(
             self.config.skip_list_size_limit
@@ -306,15 +310,17 @@ class LedgerStore:
 
     @property
     def mark_can_advance(self) -> bool:
-        """Whether a new checkpoint would advance LastLogMark; False while one is unfinished."""
+        """Whether a new checkpoint would advance LastLogMark. False while a checkpoint is
+        unfinished.
+        """
         behind = any(
             journal.synced > mark for journal, mark in zip(self.journals, self.marks, strict=True)
         )
         return behind and self.flushing_memtable is None
 
     def begin_checkpoint(self) -> Checkpoint:
-        """Take the mark (the position up to which the journal is synced), and replace the memtable
-        with an empty one. The old memtable contains all unflushed entries before the mark.
+        """Determine the mark (the position up to which the journal is synced), and replace the
+        memtable with an empty one. The old memtable contains all unflushed entries before the mark.
 
         If an earlier checkpoint has failed, merge the newer entries into its memtable.
         """
@@ -329,7 +335,8 @@ class LedgerStore:
         )
 
     def flush(self, checkpoint: Checkpoint) -> None:
-        """Write the checkpoint's memtable to disk, then persist the mark, then delete old journals.
+        """Write the checkpoint's memtable to disk, then persist the mark, and finally delete old
+        journals.
 
         Only one flush may run at a time. It can run in another thread while entries are added and
         read. After `OSError`, LastLogMark does not advance, and the next checkpoint retries the
@@ -385,8 +392,8 @@ class LedgerStore:
         return is_stored
 
     def was_collected(self, ledger_id: int) -> bool:
-        """Return whether garbage collection has dropped the ledger. This counts as a request, so
-        the ledger is remembered for another seven days.
+        """Return whether garbage collection has dropped the ledger. If so, remember the ledger for
+        another seven days, because this call means that there was a request for it.
         """
         return self.collected.must_reject(ledger_id)
 
@@ -423,8 +430,9 @@ class LedgerStore:
     ) -> LedgerDescriptor:
         """Return the ledger for an add, creating it if needed.
 
-        Raises `UnauthorizedAccessException` for a wrong master key, and `LedgerFencedException` if
-        the ledger has been deleted, or if it is fenced and this is not a `recovery` add.
+        Raises `UnauthorizedAccessException` if the master key is wrong. Raises
+        `LedgerFencedException` if the ledger has been deleted, or if it is fenced and this is not a
+        `recovery` add.
         """
         if self.was_collected(ledger_id):
             raise LedgerFencedException(f"ledger {ledger_id} was deleted")
@@ -438,8 +446,8 @@ class LedgerStore:
     def ledger_with_key(self, ledger_id: int, master_key: bytes) -> LedgerDescriptor:
         """Return the ledger for a fence or an explicit LAC, creating it if needed.
 
-        Raises `UnauthorizedAccessException` for a wrong master key, and `NoLedgerException` if the
-        ledger has been deleted.
+        Raises `UnauthorizedAccessException` if the master key is wrong, and `NoLedgerException` if
+        the ledger has been deleted.
         """
         if self.was_collected(ledger_id):
             raise NoLedgerException(f"ledger {ledger_id} was deleted")
@@ -463,8 +471,8 @@ class LedgerStore:
             self._flush_replayed()
 
     def _flush_replayed(self, ends: tuple[LogMark, ...] = ()) -> None:
-        """Flush the entries replayed so far, unless the disk is full. If `ends` contains the ends
-        of the journals, advance LastLogMark to them.
+        """Flush the entries that have been replayed so far, unless the disk is full. If `ends`
+        contains the end positions of the journals, advance LastLogMark to these positions.
         """
         # Sync these logs before the mark advances, because records before the mark are never
         # replayed again.

@@ -1,1 +1,1 @@
-"""Generated from the .proto files beside it: `make proto`."""
+"""Modules that `make proto` generates from the .proto files in this directory."""

@@ -1,7 +1,8 @@
 """The indexes of all ledgers of a bookie. They are opened on demand and flushed together.
 
-Despite its name, which is BookKeeper's, `LedgerCache` is not a cache: a ledger that has been used
-stays in memory. Only its file is closed, if more than `open_file_limit` files are open.
+Despite its name, which comes from BookKeeper, `LedgerCache` is not a cache: a ledger that has been
+used stays in memory. If more than `open_file_limit` files are open, only the ledger's file is
+closed.
 
 In BookKeeper: `bookie/LedgerCacheImpl.java`, `bookie/IndexPersistenceMgr.java`.
 """
@@ -43,7 +44,9 @@ class LedgerCache:
     index_class = LedgerIndex
 
     def __init__(self, disks: Sequence[Disk], config: StorageConfig) -> None:
-        """Raise `StorageDamagedException` if a file that is named like an index is not an index."""
+        """Raise `StorageDamagedException` if a file is named like an index file but is something
+        else.
+        """
         self._disks = disks
         self._full_directories: set[int] = set()
         """Indices into `_disks`."""
@@ -56,7 +59,8 @@ class LedgerCache:
         self._with_open_file: deque[LedgerIndex] = deque()
         """At most `open_file_limit` indexes, in the order in which they were opened."""
         self._found_at_start = {i for disk in disks for i in ledger_ids_on_disk(disk)}
-        """Kept so that `ledger_ids` need not list the directories, which can take a second."""
+        """Kept so that `ledger_ids` does not have to list the directories, which can take a second.
+        """
 
     def get(self, ledger_id: int) -> LedgerDescriptor | None:
         ledger = self._ledgers.get(ledger_id)
@@ -79,7 +83,7 @@ class LedgerCache:
     def set_locations(
         self, ledger_id: int, entry_ids: Sequence[int], locations: Sequence[int]
     ) -> None:
-        """Set the locations of durable entries, unless their ledger was deleted.
+        """Set the locations of durable entries, unless their ledger has been deleted.
 
         The locations become durable with the next `flush`, which runs immediately if too many pages
         have changed.
@@ -134,7 +138,9 @@ class LedgerCache:
         return settled
 
     def set_full_directories(self, directories: set[int]) -> None:
-        """Stop creating index files in the directories with these indices, unless all are full."""
+        """Stop creating index files in the directories with these indices, unless all directories
+        are full.
+        """
         self._full_directories = directories if len(directories) < len(self._disks) else set()
 
     def ledger_ids(self) -> list[int]:
@@ -191,7 +197,7 @@ class LedgerCache:
             self._with_open_file.popleft().forget_file()
 
     def _disk_for_new_file(self, ledger_id: int) -> Disk:
-        full = self._full_directories  # Read only once, because another thread may replace it.
+        full = self._full_directories  # Read this only once, because another thread may replace it.
         writable = [disk for index, disk in enumerate(self._disks) if index not in full]
         return writable[ledger_id % len(writable)]
 

@@ -1,7 +1,7 @@
 """A ledger on one bookie: the state that requests check and change, and the index of its entries.
 
-    in the index header   master key, fence, explicit LAC; durable through the journal until the
-                          next flush writes them to the index file
+    in the index header   master key, fence, explicit LAC; durable in the journal until the next
+                          flush writes them to the index file
     in the index          the location of each entry in the entry logs
     in memory only        whether the key is in the journal, whether entries were added since
                           `LedgerCache.take_settled`, and the last entry's LastAddConfirmed
@@ -22,7 +22,7 @@ class LedgerDescriptor:
         self.key_in_journal = False
         """Whether this process has written the master key to the journal."""
         self.has_new_entries = False
-        """Whether entries have been added since the last `LedgerCache.take_settled`."""
+        """Whether entries have been added since the last call of `LedgerCache.take_settled`."""
         self.confirmed_by_entry = (-1, -1)
         """The last entry read by `last_add_confirmed`, and the highest LAC read so far."""
 

@@ -24,13 +24,13 @@ INDEX_HEADER = Layout(
     Field("version", "i", "1: can store an explicit LAC; 0: cannot"),
     Field("master key length", "i", "20"),
 )
-"""Followed by the master key, `INDEX_STATE`, and zeros up to offset 1024."""
+"""The header is followed by the master key, `INDEX_STATE`, and zeros up to offset 1024."""
 INDEX_STATE = Layout(
     "index state",
     Field("state bits", "i", "bit 0: fenced"),
     Field("explicit LAC length", "i", "0: no explicit LAC"),
 )
-"""Followed by the explicit LAC."""
+"""The state is followed by the explicit LAC."""
 INDEX_SLOT = Layout(
     "index slot",
     Field("location", "q", "log id << 32 | offset of the entry; 0: no entry"),
@@ -68,7 +68,9 @@ class IndexHeader(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes) -> "IndexHeader":
-        """Raise `ValueError` if the header is invalid; `data` must have `DATA_OFFSET` bytes."""
+        """Decode a header. Raises `ValueError` if the header is invalid. `data` must have
+        `DATA_OFFSET` bytes.
+        """
         magic, version, key_size = INDEX_HEADER.struct.unpack_from(data)
         if magic != MAGIC or version not in (0, VERSION) or not 0 <= key_size <= _LONGEST_KEY:
             raise ValueError(
@@ -94,7 +96,7 @@ class IndexHeader(NamedTuple):
 
 
 class WrittenIndex(NamedTuple):
-    """The header that was written, and the file to sync."""
+    """The header that was written, and the file that must be synced."""
 
     header: bytes
     file: File
@@ -156,8 +158,8 @@ class LedgerIndex:
 
     @classmethod
     def load(cls, ledger_id: int, disk: Disk, page_size: int) -> "LedgerIndex":
-        """Raise `FileNotFoundError`, or `StorageDamagedException` if the header is invalid or
-        truncated. A crash cannot cause an invalid or truncated header (see `write`).
+        """Load an existing index. Raises `FileNotFoundError`, or `StorageDamagedException` if the
+        header is invalid or truncated, which a crash cannot cause (see `write`).
         """
         file = disk.open(index_path(ledger_id))
         size = file.size() - DATA_OFFSET
@@ -208,8 +210,8 @@ class LedgerIndex:
         return self._stored_location(entry_id * _LOCATION.size)
 
     def locations_from(self, entry_id: int, count: int) -> Sequence[int]:
-        """Return the locations of up to `count` entries, starting with this one. Return only
-        locations on the same page; some of them may be 0.
+        """Return the locations of up to `count` entries, starting with this entry. The result
+        contains only locations on the same page, some of which may be 0.
         """
         page_id, at = divmod(entry_id * _LOCATION.size, self.page_size)
         count = min(count, (self.page_size - at) // _LOCATION.size)
@@ -222,7 +224,7 @@ class LedgerIndex:
             flush_count = self._flush_count
             stored = self._open_file().read(DATA_OFFSET + start, _READ_SIZE)
             self._read_ahead = flush_count, start, stored
-        # A location that the end of the file cuts off was never synced.
+        # A location that is cut off by the end of the file was never synced.
         if len(stored) < offset - start + _LOCATION.size:
             return 0
         found: int = _LOCATION.unpack_from(stored, offset - start)[0]
@@ -303,14 +305,15 @@ class LedgerIndex:
         return WrittenIndex(header, file)
 
     def after_sync(self, written: WrittenIndex) -> Sequence[str]:
-        """Rename a new file, and return the folders to sync, deepest first."""
+        """If the file is new, give it its final name. Return the folders to sync, deepest first."""
         path = index_path(self.ledger_id)
         if not self._stored_header:
             self.disk.rename(_temporary_path(self.ledger_id), path)
             self._keep_open(written.file)
             self._needs_sync = True
         self._stored_header = written.header
-        # Invalidate the read-ahead before dropping the changes, because it does not contain them.
+        # Invalidate the read-ahead, which does not contain the changes, before dropping the
+        # changes.
         self._flush_count += 1
         last_page = max(self._changed.pages, default=-1)
         self._whole_page_count = max(self._whole_page_count, last_page + 1)
@@ -349,7 +352,7 @@ class LedgerIndex:
     def _stored_page(self, page_id: int) -> bytes:
         offset = DATA_OFFSET + page_id * self.page_size
         stored = self._open_file().read(offset, self.page_size) if self._stored_header else b""
-        # A location that the end of the file cuts off was never synced and counts as 0.
+        # A location that is cut off by the end of the file was never synced and counts as 0.
         whole = stored[: len(stored) // _LOCATION.size * _LOCATION.size]
         return whole.ljust(self.page_size, b"\0")
 
@@ -365,7 +368,9 @@ def _folders_of(path: str) -> list[str]:
 
 
 def ledger_ids_on_disk(disk: Disk) -> list[int]:
-    """Raise `StorageDamagedException` if a file that is named like an index is not an index."""
+    """Return the ids of all ledgers with an index file. Raises `StorageDamagedException` if a file
+    is named like an index file but is something else.
+    """
     return sorted(
         ledger_id for folder in index_folders(disk) for ledger_id in ids_in(disk, folder, ".idx")
     )
