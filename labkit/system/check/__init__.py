@@ -1,4 +1,4 @@
-"""Checks whether the system has kept its promises, based on the trace of a run.
+"""Checks, based on the trace of a run, whether the system has kept its promises.
 
     events, in order      from a live cluster or a simulated run, with the same kinds of events
     answers               the values that the calls of a simulated run returned
@@ -15,13 +15,13 @@ A check is named after its promise, and the first paragraph of its docstring is 
               nothing
     valid     the trace tested the promise, and the promise held
 
-A check sees only events, so it may miss a broken promise (the check's docstring explains when). But
-it never rejects a correct run, even if the trace is incomplete:
+A check has only the events, so it may overlook a broken promise (the docstring of the check
+explains when). But it never rejects a correct run, even if the trace is incomplete:
 
 - A trace may end in the middle of a run. Checks of conditions that must hold at the end of a run
   need the epilogue, which a live trace does not have.
-- A trace may begin in the middle of a run. If it does not include the creation of a ledger, earlier
-  events of the ledger are missing, so the result is unknown.
+- A trace may begin in the middle of a run. If the trace does not include the creation of a ledger,
+  earlier events of the ledger are missing, so the result is unknown.
 - A live trace may lack the last events of a node that was killed. Apart from that, it contains all
   events of a bookie, in order, because each node sends its events over one connection.
 
@@ -38,11 +38,11 @@ Terms:
     receipt             the broker's response to a producer: the message is stored
     answer              the value that a call of a simulated workload returned to its caller
 
-BookKeeper has no such checks. Its tests examine states, and its specification is separate from its
-code.
+BookKeeper has no such checks. Its tests examine states, and its specification is checked separately
+from its code.
 
-Read in this order: `verdict`, `promise`, `facts`, `segments`, `response_check`, `attempt_check`,
-`promises/durability.py`, `judge`.
+Read the modules in this order: `verdict`, `promise`, `facts`, `segments`, `response_check`,
+`attempt_check`, `promises/durability.py`, and `judge`.
 """
 
 from labkit.system.check.facts import EPILOGUE

@@ -1,4 +1,4 @@
-"""Base class of the repair check, which follows each worker while it holds a lock.
+"""Base class of the repair check. It follows each replication worker while the worker holds a lock.
 
 In BookKeeper: `replication/ReplicationWorker.java`.
 """
@@ -12,12 +12,14 @@ from labkit.system.trace.events import Event
 from labkit.system.trace.handlers import on
 
 NOTICE_DELAY_US = 200_000
-"""How long it can take a node to notice that a bookie has registered or left."""
+"""The maximum time that a node needs to notice that a bookie has registered or left."""
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """A worker's attempt to repair a ledger; `marked` is the first mark written during it."""
+    """A worker's attempt to repair a ledger. `marked` reports the first under-replication mark that
+    was written during the attempt.
+    """
 
     begun: Event
     asked_for_lac: set[str] = field(default_factory=set)
@@ -29,15 +31,16 @@ class AttemptCheck(Check):
     """Checks each repair attempt against two rules.
 
     If the last ensemble of an open ledger contains a lost bookie, the worker must give the writer
-    some time and then recover the ledger. Until then, it must not report the repair as done, and
-    must not defer it because copies are missing. This is checked only in simulated runs, because
-    a live worker may learn late that a bookie is lost.
+    some time and then recover the ledger. Until then, the worker must not report the repair as
+    done, and must not defer it because of missing copies. This is checked only in simulated runs,
+    because a worker of a live cluster may learn late that a bookie is lost.
 
     If the ledger is marked again during an attempt, the attempt must not delete the mark. This is
-    checked only if the audit began after the worker had locked the ledger, and the worker read
-    copies after the mark was written.
+    checked only if the audit began after the worker had locked the ledger, and if the worker read
+    copies after the mark had been written.
 
-    Nodes that have also been the auditor are skipped, because they read copies in both roles.
+    Nodes that have also been the auditor are skipped, because they read copies both as auditors and
+    as workers.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -49,7 +52,9 @@ class AttemptCheck(Check):
         self._auditors: set[str] = set()
         self._may_be_late: set[str] = set()
         self._left_open: list[tuple[Event, str, Event]] = []
-        """For each suspect attempt: its last event, the problem, and the loss of the bookie."""
+        """For each suspect attempt: the event that ended it, a description of the problem, and the
+        event that declared the bookie lost.
+        """
 
     @on("auditor.elected")
     def became_auditor(self, event: Event) -> None:
@@ -77,7 +82,8 @@ class AttemptCheck(Check):
 
     @on("ledger.underreplicated")
     def marked(self, event: Event) -> None:
-        # The mark is certainly newer than the lock only if the audit began after the locking.
+        # The mark is certainly newer than the lock only if the audit began after the ledger was
+        # locked.
         audit = self._last_lost.get(event.node)
         for attempt in self._attempts[event.ledger].values():
             if audit is not None and audit.seq > attempt.begun.seq:
@@ -106,7 +112,7 @@ class AttemptCheck(Check):
             self._judge_open(event, attempt, "only deferred the repair")
 
     def _judge_open(self, event: Event, attempt: _Attempt, did: str) -> None:
-        # If a worker asks for LastAddConfirmed, it has found the ledger open.
+        # A worker that asks for LastAddConfirmed has found the ledger open.
         if self.ledgers[event.ledger].deleted is not None or event.node in self._may_be_late:
             return
         for bookie in sorted(attempt.asked_for_lac & self._lost.keys()):

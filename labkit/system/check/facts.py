@@ -1,4 +1,4 @@
-"""The state of each ledger and node, derived from the events. All checks read this state.
+"""The state of each ledger and node, derived from the events. All checks use this state.
 
 `Facts` handles each event before the checks do. For example, when a check handles an
 `ensemble.set`, the facts already contain the new ensemble.
@@ -88,7 +88,8 @@ class LedgerFacts:
     recoverers: dict[str, Event] = field(default_factory=dict)
     """The first `recovery.started` event of each recoverer."""
     covered: dict[str, int] = field(default_factory=dict)
-    """For each recoverer that has fenced the ledger: it searches for the end after this entry."""
+    """For each recoverer that has fenced the ledger, the entry after which it searches for the end.
+    """
     readers: set[str] = field(default_factory=set)
     """Nodes that have read LastAddConfirmed from bookies."""
 
@@ -113,7 +114,7 @@ class LedgerFacts:
         return entry in self.synced[bookie] or entry in self.acked[bookie]
 
     def may_be_lost_by_formatting(self, entry: int) -> bool:
-        """Return whether a bookie that had stored the entry was formatted."""
+        """Return whether a bookie that had stored the entry has been formatted."""
         return any(entry in entries for entries in self.formatted.values())
 
     def copy_count(self, entry: int) -> int:
@@ -124,16 +125,17 @@ class LedgerFacts:
     def is_writer(self, node: str) -> bool:
         """Return whether this node is the ledger's writer and has never begun to recover it.
 
-        Once a writer's node has begun to recover the ledger, it may push and confirm entries in
-        either role, even after a failed recovery. Events do not show the role.
+        Once a writer's node has begun to recover the ledger, it may push and confirm entries both
+        as writer and as recoverer, even after a failed recovery. The events do not show in which
+        role it did so.
         """
         return node == self.writer and node not in self.recoverers
 
     def has_two_views(self, node: str) -> bool:
-        """Return whether this node may have two different lists of the ledger's segments: as writer
-        and as recoverer, or in two simultaneous recoveries.
+        """Return whether this node may have two different lists of the ledger's segments, because
+        it is both writer and recoverer, or because it runs two recoveries simultaneously.
 
-        Events do not show which list the node has used.
+        The events do not show which list the node has used.
         """
         is_writer_and_recoverer = node == self.writer and node in self.recoverers
         return is_writer_and_recoverer or node in self.overlapping
@@ -141,7 +143,7 @@ class LedgerFacts:
     def recovers_and_reads(self, node: str) -> bool:
         """Return whether this node has both recovered and read the ledger.
 
-        Events do not show in which role the node has requested an entry.
+        The events do not show in which of the two roles the node has requested an entry.
         """
         return node in self.recoverers and node in self.readers
 
@@ -161,7 +163,8 @@ class Facts:
     down                nodes that were killed and have not been restarted
     bad_disks           bookies whose disk has ever failed, been damaged or been formatted
     skewed              nodes whose clock has ever differed from the trace's clock
-    is_simulated        whether the trace is of a complete simulated run; False before its epilogue
+    is_simulated        whether this is the trace of a complete simulated run; False before the
+                        epilogue
     """
 
     def __init__(
@@ -178,8 +181,8 @@ class Facts:
         self.skewed: set[str] = set()
         self.is_simulated = False
         self._fences: defaultdict[str, set[tuple[int, str, int]]] = defaultdict(set)
-        """For each bookie, the fences that it has appended since it started: ledger, and journal
-        file and offset.
+        """For each bookie, the fences that it has appended since it started, each as the ledger,
+        the journal file and the offset.
         """
         self.handlers = handlers_of(type(self))
 
@@ -197,8 +200,8 @@ class Facts:
         return (answer for answer in self.answers if isinstance(answer, kind))
 
     def before(self, answer: Answer) -> Event:
-        """Return the last event before the call returned, or the trace's first event if there is
-        none.
+        """Return the last event before the call returned, or the trace's first event if there is no
+        such event.
         """
         count = bisect_left(self.events, answer.at, key=attrgetter("seq"))
         return self.events[max(count - 1, 0)]
@@ -239,9 +242,9 @@ class Facts:
     def _ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         self._update_view(ledger, event)
-        # Only repairs change a closed ledger. If any other node reports a segment, it is reporting
-        # late a change that was made before the close, and a later change may already have replaced
-        # that ensemble.
+        # Only repairs change a closed ledger. If any other node reports a segment, this is a late
+        # report of a change that was made before the ledger was closed, and the reported ensemble
+        # may have been replaced since.
         if ledger.closed is None or event.node in self.maintenance_nodes:
             ledger.replaced_ensemble = ledger.segments.put(
                 event.entry, event.ensemble, ledger.write_quorum
@@ -260,7 +263,7 @@ class Facts:
     def _pushed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         # A recoverer pushes existing entries again, so only the writer's pushes define the content.
-        # If a node is both, its new entries are the writer's.
+        # If a node is both writer and recoverer, its new entries are treated as the writer's.
         is_new = event.entry > ledger.last_pushed
         if ledger.is_writer(event.node) or (event.node == ledger.writer and is_new):
             ledger.pushed[event.entry] = event.checksum
@@ -268,7 +271,8 @@ class Facts:
 
     @on("journal.synced")
     def _synced(self, event: Event) -> None:
-        # Fences and explicit LACs have entry id -1; their positions tell them apart.
+        # Fences and explicit LACs both have entry id -1, so they are distinguished by their
+        # positions.
         ledger, bookie = self.ledgers[event.ledger], event.node
         if event.entry >= 0:
             ledger.synced[bookie].add(event.entry)
@@ -325,7 +329,7 @@ class Facts:
     @on("ledger.closed")
     def _closed(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
-        # Only the first close counts; `ClosedLedgerNeverChanges` checks later ones.
+        # Only the first close counts; later ones are checked by `ClosedLedgerNeverChanges`.
         if ledger.closed is None:
             ledger.closed, ledger.end = event, event.entry
 

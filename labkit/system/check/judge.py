@@ -1,4 +1,4 @@
-"""Runs all checks over one trace, in one pass."""
+"""Runs all checks on a trace in a single pass."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -79,11 +79,15 @@ CHECKS: tuple[type[Check], ...] = (
     marks.MarkedLedgersAreRepaired,
     callers.StepsEnd,
 )
-"""In the order of the verdicts. Promises early in the list often explain why later ones broke."""
+"""All checks, in the order of their verdicts. A promise early in the list often explains why later
+ones were broken.
+"""
 
 
 class HasEvents(Protocol):
-    """A trace of a live cluster or of a simulated run; only the latter has `answers`."""
+    """A trace of a live cluster or of a simulated run. Only traces of simulated runs have
+    `answers`.
+    """
 
     @property
     def events(self) -> Sequence[Event]: ...
@@ -112,11 +116,11 @@ def check_all(
 
 
 class Judge:
-    """Passes events to checks, in order, while the system is running or afterwards.
+    """Passes events to all checks, in order, either while the system is running or afterwards.
 
-    If a promise is broken, its check searches `events` for the events that explain it. So the list
-    must contain every event that was passed to `handle`, in the same order. `answers` are checked
-    after the last event.
+    If a promise is broken, its check searches `events` for the events that explain the violation.
+    So the list must contain every event that was passed to `handle`, in the same order. `answers`
+    are checked after the last event.
     """
 
     def __init__(
@@ -143,7 +147,7 @@ class Judge:
 
     @property
     def has_found_any(self) -> bool:
-        """Whether a promise is already broken; later events cannot change that."""
+        """Whether any promise has been broken so far. Later events cannot change this."""
         return any(check.is_broken for check in self._checks)
 
     def verdicts(self) -> list[Verdict]:
@@ -159,12 +163,14 @@ class Judge:
 
 
 def broken(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts of broken promises."""
+    """Return the verdicts for the broken promises."""
     return [verdict for verdict in verdicts if verdict.outcome is Outcome.INVALID]
 
 
 def explain(verdict: Verdict, events: Sequence[Event]) -> Verdict:
-    """Add the lineage: the event that broke the promise, the witnesses, and all their causes."""
+    """Add the lineage to a verdict: the event that broke the promise, the witnesses, and all their
+    causes.
+    """
     by_seq = {event.seq: event for event in events}
     seqs = (verdict.seq, *verdict.witnesses)
     shown = {event.seq: event for seq in seqs for event in lineage(by_seq, seq)}

@@ -18,7 +18,9 @@ Witness: TypeAlias = Event | Callable[[], Event | None] | None
 
 
 def end_words(last_entry: int) -> str:
-    """Describe the end of a closed ledger whose last entry is `last_entry` (-1 if it is empty)."""
+    """Describe the end of a closed ledger with the last entry `last_entry` (-1 if the ledger is
+    empty).
+    """
     return f"at entry {last_entry}" if last_entry >= 0 else "without any entry"
 
 
@@ -27,10 +29,11 @@ def entry_words(entry: int) -> str:
 
 
 class Check:
-    """Keeps the first violation and the first doubt. A violation outweighs a doubt.
+    """Base class of checks. It keeps the first violation and the first doubt; a violation takes
+    precedence over a doubt.
 
-    If there is neither, but the trace never tests the promise, the verdict is unknown. To report
-    the result of each test, a check calls one `report_...` method.
+    The verdict is also unknown if there is neither, but the trace never tests the promise. To
+    report the result of each test, a check calls one of the `report_...` methods.
     """
 
     promise: ClassVar[str]
@@ -48,10 +51,10 @@ class Check:
         self._doubt = ""
 
     def finish(self) -> None:
-        """Report results that can be determined only after the last event."""
+        """Report the results that can be determined only after the last event."""
 
     def report_kept(self) -> None:
-        """Report that the trace has tested the promise, and that it was kept."""
+        """Report that the trace has tested the promise and that the promise was kept."""
         self._tested_count += 1
 
     def report_broken(self, event: Event, reason: str, *witnesses: Witness) -> None:
@@ -67,7 +70,7 @@ class Check:
         self._doubt = self._doubt or reason
 
     def report_missing_creation(self, ledger: LedgerFacts) -> None:
-        """Report a doubt, because the trace starts after the ledger was created."""
+        """Report a doubt because the trace starts after the creation of the ledger."""
         self.report_doubt(f"The trace does not include the creation of ledger {ledger.ledger_id}")
 
     def first(self, kind: str, ledger: int, entry: int, node: str = "") -> Witness:

@@ -1,8 +1,8 @@
-"""Base class of checks that require an event on a bookie before the bookie's response.
+"""Base class of checks that require a certain event on a bookie before the bookie responds.
 
-The bookie itself reports the required event. If it was killed after the response and reported
-nothing in between, its report of the required event may also have been lost (see the package's
-docstring). In that case, the check reports a doubt, unless the trace is complete.
+The required event is reported by the bookie itself. If the bookie was killed after the response and
+reported nothing in between, its report of the required event may also have been lost (see the
+package's docstring). In that case, the check reports a doubt, unless the trace is complete.
 """
 
 from labkit.system.check.facts import Facts
@@ -10,7 +10,7 @@ from labkit.system.check.promise import Check
 from labkit.system.trace.events import Event
 
 _REPORTED_BY_CLUSTER = ("node.paused", "node.resumed", "node.started")
-"""Kinds of events about a bookie that the cluster reports, instead of the bookie."""
+"""Kinds of events about a bookie that are reported by the cluster instead of the bookie."""
 
 
 class ResponseCheck(Check):
@@ -19,7 +19,9 @@ class ResponseCheck(Check):
         self._suspects: list[tuple[Event, str, str]] = []
 
     def suspect(self, event: Event, bookie: str, reason: str) -> None:
-        """Report this response in `finish`, unless the required event may have been lost."""
+        """Note this response, which `finish` will report unless the required event may have been
+        lost.
+        """
         self._suspects.append((event, bookie, reason))
 
     def finish(self) -> None:
@@ -33,7 +35,9 @@ class ResponseCheck(Check):
                 self.report_broken(event, reason, later)
 
     def _following(self) -> dict[int, Event | None]:
-        """Return the bookie's next event after each suspect response, by the response's `seq`."""
+        """Return the bookie's next event after each suspect response, keyed by the response's
+        `seq`.
+        """
         bookies = {event.seq: bookie for event, bookie, _ in self._suspects}
         found: dict[int, Event | None] = {}
         latest: dict[str, Event] = {}

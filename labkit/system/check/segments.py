@@ -1,6 +1,7 @@
 """The segments of a ledger, as reported by events.
 
-Write sets are computed here, because a check that used the client's function would have its bugs.
+Write sets are computed here, because a check that used the client's function would also have that
+function's bugs.
 """
 
 from bisect import bisect_left, bisect_right

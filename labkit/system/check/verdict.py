@@ -1,4 +1,4 @@
-"""Verdicts: the results of checking a trace, as text and as cards for notebooks."""
+"""Verdicts, which are the results of checking a trace, as text and as cards for notebooks."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ _CARD = (
     "border-left:4px solid {colour};padding:.3em .9em;margin:.3em 0;"
     "color:var(--jp-content-font-color1,inherit)"
 )
-# Without this, JupyterLab breaks preformatted lines in the middle of words.
+# Without this style, JupyterLab breaks preformatted lines in the middle of words.
 _SEQUENCE = "white-space:pre-wrap;word-break:normal"
 
 
@@ -58,7 +58,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """The explanation, preceded by the moment at which the promise was broken, if known."""
+        """The explanation, preceded by the time at which the promise was broken, if it is known."""
         moment = f"At {self.time_us / 1000:.3f} ms, event {self.seq}: " if self.time_us >= 0 else ""
         return f"{moment}{self.explanation}"
 

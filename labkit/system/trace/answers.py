@@ -1,7 +1,7 @@
 """Records of the values that the calls of a simulated workload returned, kept with the run's
 events.
 
-Events contain what the system reports, whereas answers contain what its callers received. `at` is
+Events are reported by the system, whereas answers are the values that its callers received. `at` is
 the number of events that had been recorded when the call returned, so events whose `seq` is less
 than `at` happened before the return.
 """
@@ -80,9 +80,10 @@ class MessageReceived(NamedTuple):
 class MessageDelivered(NamedTuple):
     """A consumer of the subscription received this message, from this entry, through `broker`.
 
-    came: the number of answers recorded before the message reached the consumer.
-    in_order: whether the subscription type guarantees the order of the topic.  key: the message's
-    key, if the type guarantees the order per key.  connection: the consumer's connection number.
+    came: the number of answers that were recorded before the message reached the consumer.
+    in_order: whether the subscription type guarantees the order of the topic.
+    key: the message's key, if the subscription type guarantees the order of each key's messages.
+    connection: the number of the consumer's connection.
     """
 
     at: int
@@ -106,7 +107,7 @@ class MessageDelivered(NamedTuple):
 
 
 class EntryAcknowledged(NamedTuple):
-    """A broker told a consumer that it accepted the acknowledgement of the message at
+    """A broker informed a consumer that it had accepted the acknowledgement of the message at
     `batch_index` in this entry, or of the whole entry if `batch_index` is -1.
 
     `asked` is the number of events recorded before the consumer sent the acknowledgement.
@@ -135,7 +136,8 @@ class StartedOver(NamedTuple):
 
 
 class AllAcknowledged(NamedTuple):
-    """A broker reported that the subscription has acknowledged all messages up to this entry.
+    """A broker reported that all messages up to this entry have been acknowledged in the
+    subscription.
 
     `asked` is the number of events recorded before the request.
     """
@@ -158,7 +160,7 @@ class Trimmed(NamedTuple):
 
 
 class TopicUnloaded(NamedTuple):
-    """A broker told an administrator that the topic has been unloaded."""
+    """A broker informed an administrator that the topic had been unloaded."""
 
     at: int
     broker: str
@@ -168,7 +170,7 @@ class TopicUnloaded(NamedTuple):
 class StepOutlastedRun(NamedTuple):
     """A client was still working on this step at the end of the run.
 
-    has_ended: whether it ended within `waited_s` seconds after all faults were repaired.
+    has_ended: whether the step ended within `waited_s` seconds after all faults had been repaired.
     """
 
     at: int
@@ -179,8 +181,8 @@ class StepOutlastedRun(NamedTuple):
 
 
 class MarksFound(NamedTuple):
-    """The ledgers still marked as under-replicated `waited_s` seconds after all faults were
-    repaired.
+    """The ledgers that were still marked as under-replicated `waited_s` seconds after all faults
+    had been repaired.
     """
 
     at: int

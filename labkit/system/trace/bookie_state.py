@@ -1,4 +1,4 @@
-"""The state of one bookie: its copies of entries, and where each copy is inside the bookie.
+"""The state of one bookie: its copies of entries, and the location of each copy inside the bookie.
 
 A copy passes through these states:
 
@@ -6,7 +6,7 @@ A copy passes through these states:
 
 A copy is `failed` if the writer receives no acknowledgement, and `lost` if the bookie is killed
 while the copy is only in memory. If replay finds a journal record that was never synced, the
-replayed entry is flushed, and the events of that flush restore the copy here.
+replayed entry is flushed, and the events of that flush restore the copy in this state.
 """
 
 from collections.abc import Collection, Mapping
@@ -90,7 +90,7 @@ class Mark(NamedTuple):
 
 
 class ServedEntry(NamedTuple):
-    """The entry that was read last; `where` is `memtable` or `entry log`."""
+    """The entry that was read last. `where` is `memtable` or `entry log`."""
 
     ledger: int
     entry: int
@@ -102,7 +102,7 @@ _OnDisk = TypeVar("_OnDisk", JournalRecord, LoggedEntry)
 
 @dataclass(frozen=True, slots=True)
 class Bookie:
-    """A bookie and its copies; `state` is one of up, down, paused and unknown."""
+    """A bookie and its copies of entries. `state` is up, down, paused or unknown."""
 
     state: str
     entries: Copies
@@ -149,7 +149,9 @@ class BookieFold:
             handle(event)
 
     def bookie(self, state: str) -> Bookie:
-        """Return the copies. If nothing has changed, return the same object as before."""
+        """Return the bookie with its copies. If nothing has changed, return the same object as
+        before.
+        """
         self._own.clear()
         if self._latest is None or self._latest.state != state:
             ledgers = in_order(self._copies).items()
@@ -176,7 +178,9 @@ class BookieFold:
         return self.copies(event.ledger).get(event.entry, _SENT)
 
     def put(self, ledger: int, entry: int, copy: Copy) -> None:
-        """Store a copy, unless the entry is -1, because the event is about the whole ledger."""
+        """Store a copy, unless the entry is -1, which means that the event is about the whole
+        ledger.
+        """
         if entry < 0:
             return
         if ledger not in self._own:
@@ -209,7 +213,7 @@ class BookieFold:
 
     @on("node.started", "bookie.registered")
     def _started(self, _: Event) -> None:
-        """Handle the end of replay after a crash: the records that it did not find are lost."""
+        """Handle the end of replay after a crash: records that the replay did not find are lost."""
         if self._was_killed:
             self._change_records("unsure", "lost")
             self._was_killed = False
@@ -249,7 +253,7 @@ class BookieFold:
     @on("journal.key_appended", "journal.fence_appended", "journal.lac_appended")
     def _special_appended(self, event: Event) -> None:
         # A file can contain several such records of a ledger, so the key contains the offset
-        # instead of an entry id. It is negative, so that it differs from all entry ids.
+        # instead of an entry id. The offset is negated, so that it differs from all entry ids.
         key = (event.ledger, -event.offset)
         record = JournalRecord(event.ledger, -1, event.offset, kind=_SPECIAL[event.kind])
         self._journals.setdefault(event.file, {})[key] = record
@@ -275,7 +279,7 @@ class BookieFold:
     def _replayed(self, event: Event) -> None:
         """Put entries after the mark that are not in the index back into the memtable.
 
-        Replay found exactly the records before the position in its event.
+        The replay found exactly the records before the position that is in the event.
         """
         end = _journal_id(event.file), event.offset
         for file, records in self._journals.items():
@@ -352,6 +356,8 @@ def _by_offset(places: Collection[_OnDisk]) -> tuple[_OnDisk, ...]:
 
 
 def in_order(found: dict[int, _Value]) -> dict[int, _Value]:
-    """Sort by id; return the same object if it is already sorted, which is the usual case."""
+    """Return the mapping sorted by id. If it is already sorted, which is the usual case, return the
+    same object.
+    """
     keys = list(found)
     return found if all(map(lt, keys, keys[1:])) else dict(sorted(found.items()))

@@ -19,7 +19,8 @@ class Segment(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """A ledger as its writer sees it.  -1 means unknown, or no entry yet.
+    """A ledger from its writer's point of view. -1 means that the value is unknown, or that there
+    is no entry yet.
 
     last_entry: the last entry in the metadata, if the ledger is `closed`.
     in_recovery: whether a recovery has started since the ledger was last closed.
@@ -38,7 +39,7 @@ class Ledger(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The latest read of an entry from a bookie; its `state` is asked, served, done or failed."""
+    """The latest read of an entry from a bookie. Its `state` is asked, served, done or failed."""
 
     reader: str
     ledger: int
@@ -226,6 +227,6 @@ _UNKNOWN = Ledger()
 
 
 def by_number(name: str) -> tuple[str, int]:
-    """Sort key for bookie names, which sorts b1 before b9."""
+    """Return a sort key for bookie names that orders them by their numbers."""
     digits = re.search(r"\d*$", name)[0]  # type: ignore[index] # matches every string
     return name.removesuffix(digits), int(digits or -1)

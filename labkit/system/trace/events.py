@@ -1,7 +1,7 @@
 """An event: something that happened on a node, as a flat record with typed columns.
 
 `kinds` declares which columns each kind of event sets. Columns that do not apply contain their
-default value: -1, "", () or False. The text in `explanation` is only displayed, never parsed.
+default value: -1, "", () or False. The text in `explanation` is only displayed and never parsed.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,16 @@ class Event(NamedTuple):
     that caused this one, or -1. Both are -1 until `TraceLog` sets them. `time_us` is in
     microseconds on a clock that all nodes of the run share.
 
-    peer: the other node.  file, offset: a location on the node's disk.  size: a count or a number
-    of bytes.  checksum: the payload's checksum in hex.  error: the name of an exception class.
-    detail: one of the values that the kind allows.  fault: what is wrong with the node's machine.
-    message: the number of a message on its link. All other columns have the names that BookKeeper
-    and Pulsar use.
+    peer: the other node.
+    file, offset: a location on the node's disk.
+    size: a count, or a number of bytes.
+    checksum: the payload's checksum in hex.
+    error: the name of an exception class.
+    detail: one of the values that the kind allows.
+    fault: a description of the fault of the node's machine.
+    message: the number of a message on its link.
+
+    All other columns have the names that BookKeeper and Pulsar use.
     """
 
     seq: int
@@ -111,7 +116,7 @@ def unnumbered_event(
 def lineage(by_seq: Mapping[int, Event], seq: int) -> list[Event]:
     """Return the event numbered `seq` and its chain of causes, earliest first.
 
-    The chain ends early if `by_seq` lacks a cause.
+    The chain ends early if an event's cause is missing from `by_seq`.
     """
     path = list[Event]()
     while seq in by_seq:

@@ -24,9 +24,9 @@ def on(*kinds: str) -> Callable[[_Method], _Method]:
 def handlers_of(cls: type) -> tuple[tuple[str, str], ...]:
     """Return each kind that the class handles, with the name of the handler method.
 
-    A class may have several handlers for the same kind. They are in the order in which they are
-    defined, starting with the base class; a method that overrides a base class's method takes its
-    place.
+    A class may have several handlers for the same kind. The handlers are returned in the order of
+    their definition, starting with the base class. A method that overrides a method of the base
+    class takes that method's place.
     """
     names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
     return tuple(

@@ -2,8 +2,8 @@
 
 An event's cause is the earlier event without which it would not have happened. BookKeeper's wire
 protocol and file formats have no room for trace ids. So `TraceLog` applies the rules in this
-module, which find the cause of an event by comparing columns. Kinds without rules have no cause: a
-client, for example, adds an entry because its caller asks it to.
+module, which find the cause of an event by comparing columns. Events of kinds without rules have no
+cause: a client, for example, adds an entry because its caller asked for it.
 """
 
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from labkit.system.trace.events import DEFAULTS, Event
 
 
 class Link(Enum):
-    """Where to find the cause among the earlier events.
+    """A rule for finding an event's cause among the earlier events.
 
-    Unless stated otherwise, both events have the same ledger and entry, or the cause is about the
-    whole ledger.
+    Unless specified otherwise, either both events have the same ledger and entry, or the cause is
+    about the whole ledger.
     """
 
     SAME_NODE = "on the same node"
@@ -30,14 +30,17 @@ class Link(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """sentence: a template, as explained in the module `sentence`.
+    """The declaration of one kind of event.
+
+    sentence: a template, as explained in the module `sentence`.
     columns: the columns, separated by spaces, that an event of this kind may set.
     causes: rules for finding the cause, each with the kind of the cause. The rules are tried in
-    order. The first one with a matching event wins, and the latest such event is the cause.
+        order. The first rule for which there is a matching event is used, and the latest such event
+        is the cause.
     details: the allowed values of the column `detail`.
     caption: a template for the short label in a diagram. If it is "", the event is drawn without a
-    label; if it is None, the event is not drawn. `#` stands for the entry ids of all events drawn
-    together.
+        label; if it is None, the event is not drawn. `#` stands for the entry ids of all events
+        that are drawn together.
     first: an explanation shown beside the first event of this kind in a run, or "".
     """
 
@@ -51,7 +54,9 @@ class Kind:
 
 
 def validate(event: Event) -> None:
-    """Raise `ValueError` if the kind is unknown, or does not allow a column or the detail."""
+    """Raise `ValueError` if the kind is unknown, or if it does not allow one of the columns or the
+    detail.
+    """
     kind = KINDS.get(event.kind)
     if kind is None:
         raise ValueError(f"unknown kind of event {event.kind!r}")
@@ -92,10 +97,10 @@ _KINDS = (
         columns="explanation error",
         caption="bug",
     ),
-    # The node's clock runs at a wrong rate and shows a wrong time.
+    # The node's clock runs at the wrong rate and shows the wrong time.
     Kind("clock.skewed", "{node}'s clock is now wrong: {fault}", columns="fault"),
     Kind("disk.bad", "{node}'s disks start to fail: {fault}", columns="fault", caption="{fault}"),
-    # When the bookie restarts, it is a new bookie without data.
+    # When the bookie restarts, it starts as a new bookie without data.
     Kind(
         "bookie.formatted",
         "{node} was formatted: its disks are empty and its cookie is deleted",
@@ -205,8 +210,8 @@ _KINDS = (
         causes=(("add.failed", Link.LISTED_BOOKIE),),
         caption="replaces {bookies}",
     ),
-    # Only a client that recovers the ledger defers a change. It updates the metadata when it closes
-    # the ledger.
+    # Only a client that recovers the ledger defers a change. The client updates the metadata when
+    # it closes the ledger.
     Kind(
         "ensemble.deferred",
         "{node} stores ledger {ledger} on {ensemble}, starting at entry {entry}; the metadata"
@@ -366,7 +371,8 @@ _KINDS = (
         causes=(("fence.answered", Link.SAME_LEDGER),),
         caption="enough fenced, LAC {entry}",
     ),
-    # Ack quorums have stored the last entry and all earlier ones, and the ledger is closed.
+    # The last entry and all earlier entries have been stored by ack quorums, and the ledger is
+    # closed.
     Kind(
         "recovery.ended",
         "{node} recovered ledger {ledger}[; its last entry is {entry}]",
@@ -493,7 +499,7 @@ _KINDS = (
         caption="may read up to {entry}",
     ),
     Kind("auditor.elected", "{node} became the auditor", caption="auditor"),
-    # The node, which is the auditor, has read this setting.
+    # The node is the auditor, and has read this setting.
     Kind(
         "auditor.delay",
         "{node} waits {seconds} s for a bookie to return before it counts as lost[: {explanation}]",

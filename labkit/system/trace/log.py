@@ -1,4 +1,4 @@
-"""The log of a run: the events of all nodes, numbered and linked to their causes."""
+"""The log of a run, which contains the events of all nodes, numbered and linked to their causes."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +10,7 @@ from labkit.system.trace.kinds import KINDS, Link
 
 Listener = Callable[[Sequence[Event]], None]
 _Key: TypeAlias = tuple[int | str, ...]
-"""Ledger, entry, and the columns that the link compares."""
+"""The ledger, the entry, and the values of the columns that the link compares."""
 _Index: TypeAlias = dict[_Key, int]
 """For each key, the number of the latest event of one kind."""
 
@@ -18,10 +18,10 @@ _Index: TypeAlias = dict[_Key, int]
 class TraceLog:
     """Numbers events in time order and links each one to its cause.
 
-    Events from different processes arrive in bursts and out of order. So the log holds each event
-    back until `settle` is called with the event's time or a later one. An event that arrives even
-    later is numbered after the events that are already settled. `origin_us` is the time on the
-    nodes' clock that becomes time 0.
+    Events from different processes arrive in bursts and out of order. The log therefore holds each
+    event back until `settle` is called with the event's time or a later time. An event that arrives
+    even later is numbered after the events that have already been settled. `origin_us` is the time
+    on the nodes' clock that corresponds to time 0 in the log.
 
     Invariants: `events[i].seq == i`, and a cause has a smaller `seq` than its effect.
     """
@@ -47,7 +47,9 @@ class TraceLog:
         self._waiting.extend(rows)
 
     def settle(self, until_us: int | None = None) -> None:
-        """Number and link the held events up to the nodes' time `until_us` (default: all)."""
+        """Number and link the held events whose time on the nodes' clock is at most `until_us`
+        (default: all).
+        """
         self._waiting.sort(key=attrgetter("time_us"))
         ready = [row for row in self._waiting if until_us is None or row.time_us <= until_us]
         if not ready:
@@ -70,7 +72,7 @@ class TraceLog:
         return lineage(dict(enumerate(self.events)), seq)
 
     def _number(self, rows: Iterable[Event]) -> list[Event]:
-        """Append events to the log and return them as stored."""
+        """Append events to the log, and return them with their numbers and causes."""
         events, requesters, origin_us = self.events, self._requesters, self._origin_us
         new = tuple.__new__
         first = len(events)
@@ -95,7 +97,7 @@ class TraceLog:
 
 
 def _key(link: Link, event: Event, requester: str) -> _Key:
-    """Return the key under which this event is found when it is the cause."""
+    """Return the key under which this event can be found as a cause."""
     _, _, node, _, _, ledger, entry, peer, file, offset = event[:10]
     match link:
         case Link.SAME_NODE:
@@ -115,7 +117,7 @@ def _key(link: Link, event: Event, requester: str) -> _Key:
 
 
 def _latest(index: _Index, link: Link, event: Event) -> int:
-    """Return the number of the latest event in the index that may have caused this one, or -1."""
+    """Return the number of the latest event in the index that may have caused this event, or -1."""
     _, _, node, _, _, ledger, entry, peer, file, offset = event[:10]
     places: tuple[tuple[int | str, ...], ...]
     match link:
@@ -129,7 +131,7 @@ def _latest(index: _Index, link: Link, event: Event) -> int:
         case Link.SAME_RECORD:
             places = ((node, file, offset),)
         case Link.LISTED_BOOKIE:
-            # The loss of a bookie concerns all ledgers.
+            # The loss of a bookie affects all ledgers.
             keys = [(id_, -1, node, name) for id_ in (ledger, -1) for name in event.bookies]
             return max((index.get(key, -1) for key in keys), default=-1)
     for place in places:

@@ -1,6 +1,7 @@
 """Reads and writes a log as a Parquet file, for Spark.
 
-No other module of this package imports pyarrow, because Python in a browser does not have it.
+No other module of this package imports pyarrow, because it is not available for Python in the
+browser.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""The recorder of a node, to which all components of the node report their events.
+"""The recorder of a node. All components of the node report their events to it.
 
-Callers on hot paths test `listening` before they build an event, so without a listener, tracing
+Callers on hot paths check `listening` before they build an event, so without a listener, tracing
 costs only one attribute lookup.
 """
 
@@ -49,7 +49,9 @@ class Recorder:
     def record_entries(
         self, kind: str, entries: Iterable[tuple[int, int]], **fields: Unpack[Fields]
     ) -> None:
-        """Report one event for each (ledger id, entry id), all with the same other columns."""
+        """Report one event for each (ledger id, entry id). All other columns are the same in all of
+        these events.
+        """
         if self.listening:
             now, node = self._clock_us(), self.node
             self._send([Event(-1, now, node, kind, -1, *ids, **fields) for ids in entries])

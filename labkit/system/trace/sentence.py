@@ -44,7 +44,7 @@ def _text(name: str, value: Any) -> str:
     if COLUMN_TYPES.get(name) == Segments:
         return " ".join(f"{first}:{','.join(ensemble)}" for first, ensemble in value)
     if isinstance(value, tuple):
-        # In an ensemble, the order of the bookies matters; elsewhere, it does not.
+        # The order of the bookies matters only in an ensemble.
         return (", " if name == "bookies" else ",").join(value)
     if isinstance(value, bool):
         return ""
@@ -57,5 +57,5 @@ def describe(event: Event) -> str:
 
 
 def how_it_ended(event: Event) -> str:
-    """Return how a client's step ended: `done`, or the reason why it failed."""
+    """Describe how a client's step ended: `done`, or the reason why the step failed."""
     return fill("[{detail}][{error}][: {explanation}]", event._asdict())

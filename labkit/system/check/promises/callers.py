@@ -1,7 +1,8 @@
 """Promises to callers: each result is correct, and each call completes.
 
-Events cannot prove these promises, because the code under test reports them. The checks therefore
-use the results of calls, which the simulated workload records (`labkit.system.trace.answers`).
+Events alone cannot prove that these promises are kept, because the events are reported by the code
+under test. The checks therefore use the results of calls, which the simulated workload records
+(`labkit.system.trace.answers`).
 
 In BookKeeper: `client/LedgerHandle.java`, `client/ReadOnlyLedgerHandle.java`.
 """
@@ -31,13 +32,13 @@ class ContentCheck(Check):
 
     @on("add.pushed")
     def entry_pushed(self, event: Event) -> None:
-        # Keep the first event, because a recoverer pushes existing entries again.
+        # Keep only the first event, because a recoverer pushes existing entries again.
         pushed = _Pushed(event.size, event.checksum, event)
         self.pushed[event.ledger].setdefault(event.entry, pushed)
 
     def check_payload(self, ledger: int, content: Content) -> Event | None:
-        """Compare the content with the content that a writer pushed as this entry. If they differ,
-        return the event of the push.
+        """Compare this content with the content that a writer pushed as the same entry. If the two
+        differ, return the event that reports the push.
 
         Report a doubt if the trace does not show the push.
         """
@@ -117,7 +118,7 @@ class ClosedLengthIsRight(ContentCheck):
     """The length of a closed ledger is the total size of the payloads of its entries.
 
     A recoverer that cannot read the last entry uses the length that the fenced bookies report, as
-    BookKeeper does. The check skips this case, because these bookies may have later entries or no
+    BookKeeper does. The check skips this case, because those bookies may have later entries or no
     entries at all.
     """
 
@@ -158,8 +159,8 @@ class ClosedLengthIsRight(ContentCheck):
 
 
 class StepsEnd(Check):
-    """A live client completes each step of its work, if necessary with an error, within 30 seconds
-    after the end of the run, when all faults are repaired.
+    """Once the run has ended and all faults have been repaired, every live client completes each
+    step of its work within 30 seconds, either successfully or with an error.
 
     If failed disks have lost all copies of an entry, a broker that needs the entry keeps trying to
     open its topic forever, and so do the topic's clients. In that case, the result is unknown.
@@ -168,7 +169,8 @@ class StepsEnd(Check):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._unread: defaultdict[tuple[int, int], set[str]] = defaultdict(set)
-        """For each ledger and entry, the bookies with failed disks that did not return it."""
+        """For each ledger and entry, the bookies with failed disks that did not return the entry.
+        """
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:

@@ -1,6 +1,7 @@
 """Promises about a topic partition: MessageIDs increase, and the chain of ledgers is in order.
 
-The last three checks are invariants of `LedgerChaining.tla`, under the names used there.
+The last three checks are invariants of `LedgerChaining.tla`, and have the same names as in that
+specification.
 
 In Pulsar: `ManagedLedgerImpl`.
 """
@@ -20,7 +21,7 @@ class MessageIdsGrow(Check):
     The check compares only batches that the same node reports as stored, because a node that has
     lost the topic may learn late that its last batches were stored. The node is the producer or, if
     producers send their messages to brokers, the broker. In the latter case, the check also
-    compares the MessageIDs in each producer's receipts, whichever broker sent them.
+    compares the MessageIDs in each producer's receipts, regardless of which broker sent them.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -45,7 +46,7 @@ class MessageIdsGrow(Check):
         if event.ledger < 0:
             return  # The receipt for a duplicate has no MessageID.
         before = self._previous(f"{event.topic} {event.producer}", event)
-        # Messages of a batch share an entry, so their positions are equal.
+        # All messages of a batch are stored in the same entry, so their positions are equal.
         if before is None or (event.ledger, event.entry) >= (before.ledger, before.entry):
             self.report_kept()
         else:
@@ -77,8 +78,8 @@ class _ChainCheck(Check):
 class AllNonEmptyLedgersInLedgerList(_ChainCheck):
     """Every ledger that contains a batch of a partition is in the partition's list of ledgers.
 
-    The check builds the list from `ledger.rolled` events, so the list lacks ledgers from before the
-    trace started.
+    The check builds the list from `ledger.rolled` events, so ledgers from before the start of the
+    trace are missing from the list.
     """
 
     @on("batch.stored")
@@ -101,8 +102,9 @@ class EntryOrderMaintained(_ChainCheck):
     """A partition's entries are stored in the order of its list of ledgers, and within a ledger in
     the order of their ids.
 
-    The specification compares all entries of the log. The check knows only when each node learns
-    that a batch is stored (`batch.stored`), so it compares only batches of the same node.
+    The specification compares all entries of the log. The events show only when each node learned
+    that a batch had been stored (`batch.stored`), so the check compares only batches of the same
+    node.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -136,15 +138,16 @@ class OnlyOneLedgerOpenAtATime(_ChainCheck):
 
     A node reports that it has closed a ledger when it receives the metadata store's response, but
     another node may have read the change earlier. So if one node closes the previous ledger and
-    another starts the new one, the order of the two events proves nothing. It also proves nothing
-    if another node was about to close the ledger, because the response may have been lost.
+    another node starts the new one, the order of the two events proves nothing. The order also
+    proves nothing if yet another node was about to close the ledger, because the response to that
+    node may have been lost.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._early: list[tuple[Event, LedgerFacts, set[str]]] = []
-        """For each ledger that seems to start too early: its event, the previous ledger, and the
-        recoverers of the previous ledger.
+        """For each ledger that seems to have started too early: the event that reports its start,
+        the previous ledger, and the recoverers of the previous ledger.
         """
 
     @on("ledger.rolled")

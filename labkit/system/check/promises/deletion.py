@@ -12,9 +12,9 @@ from labkit.system.trace.handlers import on
 class OnlyDeletedLedgersAreCollected(Check):
     """A bookie collects a ledger only after a client has requested its deletion.
 
-    The check covers simulated runs, and ledgers that were created in the trace, because a live
-    trace may not include the client that deleted the ledger. A bookie that drops a ledger because
-    the metadata lists other bookies reports a different event, which this check ignores.
+    The check covers only simulated runs and ledgers whose creation is in the trace, because a live
+    trace may not include the client that deleted the ledger. If a bookie drops a ledger because the
+    metadata lists other bookies, it reports a different event, which this check ignores.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -64,7 +64,7 @@ class DeletedLedgerTakesNoAdd(Check):
 
     @on("node.killed", "node.started")
     def forgotten(self, event: Event) -> None:
-        # Bookies remember only in memory which ledgers they have collected.
+        # Bookies keep the list of collected ledgers only in memory.
         self._collected.pop(event.node, None)
 
     @on("add.sent")

@@ -1,8 +1,8 @@
 """Promises to the consumers of a topic: messages arrive in order and without gaps, and are not
 redelivered once they have been acknowledged.
 
-The checks use the answers that the simulated consumers record. When a subscription is reset to its
-first message, it starts over, and all messages are delivered again.
+The checks use the answers that the simulated consumers record. A subscription that is reset to its
+first message starts over: all messages are delivered again.
 
 In Pulsar: `PersistentSubscription.java`, `ManagedCursorImpl.java`; Pulsar has no such checks.
 """
@@ -80,9 +80,9 @@ class KeysKeepTheirOrder(_InOrder):
     """A consumer of a Key_Shared subscription receives the messages of each key in topic order
     while it stays connected, not counting redeliveries.
 
-    A broker assigns a key to a consumer only when no other consumer has unacknowledged messages of
-    the key. So all earlier messages of the key have either been acknowledged, or are received by
-    this consumer first.
+    A broker assigns a key to a consumer only when no other consumer has unacknowledged messages
+    with this key. So each earlier message with this key has either been acknowledged already, or is
+    received by this consumer first.
     """
 
     def stream_of(self, answer: MessageDelivered) -> Hashable:
@@ -119,7 +119,7 @@ class OwnersConsumersGetAllInOrder(Check):
 
 
 class _Deliveries:
-    """Deliveries to each subscription: since its creation, and since it last started over."""
+    """Deliveries to each subscription, both since its creation and since it last started over."""
 
     def __init__(self) -> None:
         self.delivered: defaultdict[_Subscription, set[tuple[int, int]]] = defaultdict(set)
@@ -160,9 +160,10 @@ class NoMessageIsSkipped(Check):
     """Every message up to a subscription's mark-delete position was delivered to one of its
     consumers.
 
-    The same holds for every message in a ledger that the topic has trimmed. After a subscription
-    has started over, earlier deliveries no longer count. The check ignores positions reported by
-    a broker after another one has begun to serve the topic, because they may be out of date.
+    The same is true of every message in a ledger that the topic has trimmed. After a subscription
+    has started over, earlier deliveries no longer count. The check ignores the positions that a
+    broker reports after another broker has begun to serve the topic, because they may be out of
+    date.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -202,7 +203,9 @@ class NoMessageIsSkipped(Check):
         return not opened or opened[-1].node == upto.broker
 
     def _judge_trim(self, trimmed: Trimmed, deliveries: _Deliveries) -> None:
-        """Check that each trimmed message was delivered, starting with the subscription's first."""
+        """Check that each trimmed message was delivered, starting with the subscription's first
+        message.
+        """
         for (topic, name), first in deliveries.first.items():
             for event in self._acked[topic] if topic == trimmed.topic else ():
                 position = event.ledger, event.entry
@@ -234,8 +237,8 @@ class NoMessageIsSkipped(Check):
 
 
 class _Acknowledgements:
-    """Acknowledgements that brokers accepted since the subscription last started over, with their
-    indices in the list of answers.
+    """The acknowledgements that brokers have accepted since the subscription last started over,
+    each with its index in the list of answers.
     """
 
     def __init__(self) -> None:
@@ -264,7 +267,9 @@ class _Acknowledgements:
             self._started[subscription] = answer.at
 
     def find(self, delivery: MessageDelivered) -> EntryAcknowledged | None:
-        """Return the last acknowledgement that the consumer knew about when the message arrived."""
+        """Return the last acknowledgement that had been confirmed to the consumer when the message
+        arrived.
+        """
         accepted = self._of.get(_of(delivery), {})
         entry = delivery.consumer, delivery.broker, delivery.ledger, delivery.entry
         for key in ((*entry, -1), (*entry, delivery.batch_index)):
@@ -279,8 +284,9 @@ class AcknowledgedIsNotDeliveredAgain(Check):
     or message to the same consumer while it serves the topic, unless the subscription starts over.
 
     Other redeliveries are allowed. Brokers store cursors with a delay, so the next broker may
-    redeliver the most recently acknowledged messages. And before a broker accepts an
-    acknowledgement, it may already have sent the entry again, to the same or another consumer.
+    redeliver the most recently acknowledged messages. Also, before a broker accepts an
+    acknowledgement, it may already have sent the entry again, to the same consumer or to another
+    one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -303,7 +309,8 @@ class AcknowledgedIsNotDeliveredAgain(Check):
 
     def _judge(self, delivery: MessageDelivered, before: EntryAcknowledged | None) -> None:
         opened = self._opened.get((delivery.broker, delivery.message.topic), [])
-        # Do not start at `before.at`: the broker may have responded before it reopened the topic.
+        # Do not start at `before.at`, because the broker may have responded before it reopened the
+        # topic.
         if before is None or any(before.asked <= seq < delivery.at for seq in opened):
             self.report_kept()
         else:

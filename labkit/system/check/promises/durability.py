@@ -21,9 +21,9 @@ class AcknowledgedIsDurable(Check):
     end of the run, with the content that was written.
 
     The epilogue requests each entry from every bookie of its write set. If all of these bookies
-    respond that they do not have the entry, it is lost. If none of them returns the entry, but at
-    least one does not respond, the result is unknown. The result is also unknown if a bookie that
-    had the entry has been formatted.
+    respond that they do not have the entry, the entry is lost. If no bookie returns the entry, but
+    at least one does not respond, the result is unknown. The result is also unknown if a bookie
+    that had the entry has been formatted.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -96,13 +96,13 @@ class AcknowledgedIsDurable(Check):
             )
 
     def _confirmation_after(self, ledger: LedgerFacts, end: int) -> Event | None:
-        """Return the first event that confirmed an entry after `end` to the ledger's writer."""
+        """Return the first event with which the ledger's writer confirmed an entry after `end`."""
         wanted = "lac.advanced", ledger.ledger_id, ledger.writer
         found = (e for e in self.facts.events if (e.kind, e.ledger, e.node) == wanted)
         return next((event for event in found if event.entry > end), None)
 
     def _denials(self, node: str, ledger_id: int, entry: int) -> list[Event]:
-        """Return the responses that told a recoverer that bookies do not have an entry."""
+        """Return the events in which a recoverer was told that a bookie does not have the entry."""
         wanted = "read.failed", node, ledger_id, entry
         found = (e for e in self.facts.events if (e.kind, e.node, e.ledger, e.entry) == wanted)
         return [event for event in found if proves_absence(event)]
@@ -144,8 +144,8 @@ class AcknowledgedIsDurable(Check):
 class EveryCopyIsDurable(Check):
     """A bookie that has acknowledged an entry still has it at the end of the run.
 
-    The epilogue requests each entry from every bookie of its write set. If a bookie cannot read an
-    entry that it has acknowledged, and its disk has not failed, it has lost the entry, even if
+    The epilogue requests each entry from every bookie of its write set. A bookie whose disk has not
+    failed, but that cannot read an entry that it has acknowledged, has lost the entry, even if
     other copies exist. The check skips ledgers with deferred sync, and entries of bookies that were
     formatted.
     """

@@ -19,16 +19,18 @@ class FenceIsDurableBeforeItsAnswer(ResponseCheck):
     durable.
 
     A fence is durable once the bookie has appended it to its journal and synced the journal. Every
-    read with which a recovery looks for the end of the ledger must fence it, including entry reads
-    (BookKeeper #2614). The check excludes:
+    read with which a recovery looks for the end of the ledger must fence the ledger, including
+    reads of entries (BookKeeper #2614). The check excludes:
 
-    - bookies that were killed before, because a live trace may lack the events of their fences
+    - bookies that were killed earlier, because a live trace may lack the events of their fences
     - reads by a node that is also a bookie, because it may be checking copies
-    - reads of a closed ledger, which no writer can add to and a second recovery may still read
+    - reads of a closed ledger, because no writer can add to it, although a second recovery may
+      still read it
     - responses of a bookie that has collected the deleted ledger, because it rejects all adds
     - responses over a link that duplicates messages, because a second response to an earlier read
       may look like the response to the fencing read
-    - entry reads by a node that both recovers and reads the ledger: they may be normal reads
+    - entry reads by a node that both recovers and reads the ledger, because they may be ordinary
+      reads
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -93,9 +95,9 @@ class FencedBookieRefusesTheWriter(Check):
     after a restart, unless the bookie has been formatted.
 
     A killed bookie may lose fences that it has neither synced nor reported, and fences of deleted
-    ledgers that it has collected. The check covers only unconfirmed entries, and only if writer and
-    recoverer are different nodes: a fenced bookie accepts adds from a recovery, and its event does
-    not show who sent the add.
+    ledgers that it has collected. The check covers only unconfirmed entries, and only if the writer
+    and the recoverer are different nodes, because a fenced bookie accepts adds from a recovery, and
+    the bookie's events do not show who sent an add.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -158,8 +160,8 @@ class OneWriter(Check):
     """Once recovery has closed a ledger, its writer confirms nothing beyond the last entry, and
     only the writer and recoverers push entries.
 
-    This holds even if bookies have lost the fence because they were formatted or have collected the
-    deleted ledger.
+    This is true even if bookies have lost the fence because they were formatted or because they
+    have collected the deleted ledger.
     """
 
     @on("lac.advanced")

@@ -15,15 +15,15 @@ class ReadersLearnWhatIsConfirmed(Check):
     """When a reader asks for LastAddConfirmed, the result is not lower than the LastAddConfirmed
     stored in any entry that had been confirmed before the request.
 
-    (Every entry contains the LastAddConfirmed that was current when its writer pushed it.)
+    Every entry contains the LastAddConfirmed that was current when the writer pushed the entry.
 
-    The check skips readers that accept the first response; their `lac.read` events have a `detail`.
+    The check skips readers that accept the first response. Their `lac.read` events have a `detail`.
 
     The result is unknown if the ledger is deleted, if a bookie was formatted, or if the reader may
     not know about a second segment or a replacement bookie. The result is also unknown if responses
-    to the reader were duplicated or reordered. This cannot happen with TCP, but without it, the
-    client may mistake an old response for a new one, because responses of protocol version 2 have
-    no request number.
+    to the reader were duplicated or reordered. With TCP, this cannot happen. Without TCP, the
+    client may mistake an old response for a new one, because responses of protocol version 2
+    contain no request number.
     """
 
     def __init__(self, facts: Facts) -> None:

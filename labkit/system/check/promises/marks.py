@@ -21,20 +21,24 @@ class LostBookiesLedgersAreMarked(Check):
     """Within five seconds after an auditor has declared a bookie lost, every ledger whose metadata
     lists the bookie is marked as under-replicated.
 
-    The check covers only the first auditor of a run, because a later one may find marks that its
-    predecessor wrote but did not report. If a fault disturbs the auditor during the five seconds,
-    the result is unknown. The check skips ledgers whose metadata has listed the bookie for less
-    than a second, and ledgers that the epilogue does not read, such as deleted ones.
+    The check covers only the first auditor of a run, because a later auditor may find marks that
+    its predecessor wrote but did not report. If a fault disturbs the auditor during the five
+    seconds, the result is unknown. The check skips ledgers whose metadata has listed the bookie for
+    less than a second. It also skips ledgers that the epilogue does not read, such as deleted
+    ledgers.
     """
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._auditors: list[Event] = []
         self._listed: dict[tuple[int, int], Event] = {}
-        """For each ledger and first entry, the event that set the segment's bookies."""
+        """For each ledger and first entry of a segment, the event that set the segment's bookies.
+        """
         self._marked: defaultdict[int, set[str]] = defaultdict(set)
         self._due: dict[tuple[int, str], Event] = {}
-        """For each ledger and bookie, the loss that requires the ledger to be marked."""
+        """For each ledger and bookie, the `bookie.lost` event that requires the ledger to be
+        marked.
+        """
         self._unmarked: list[tuple[int, Event]] = []
         self._read: set[int] = set()
 

@@ -1,4 +1,4 @@
-"""Promises that a topic makes to its producers, and promises about the topic's owners.
+"""Promises that a topic makes to its producers, and promises about the owners of the topic.
 
 The epilogue reads the topic, and reports each stored message as `message.found`.
 
@@ -57,7 +57,7 @@ class _MessageCheck(Check):
 
     @on("epilogue.started")
     def over(self, _: Event) -> None:
-        # If a receipt arrives later, its message may have been stored after the topic was read.
+        # If a receipt arrives later, the message may have been stored after the topic was read.
         self._is_over = True
 
     @on("message.acked")
@@ -74,7 +74,9 @@ class _MessageCheck(Check):
         self.read[event.topic] = event
 
     def acked_and_read(self) -> list[tuple[Message, Event]]:
-        """Return the messages with a receipt, except those in trimmed ledgers. Report doubts."""
+        """Return the messages that have a receipt, except messages in trimmed ledgers. Report
+        doubts.
+        """
         trimmed, acked = self.trimmed(), []
         for message, event in self.acked.items():
             gone = trimmed[message.topic]
@@ -89,7 +91,7 @@ class _MessageCheck(Check):
         return acked
 
     def trimmed(self) -> defaultdict[str, set[int]]:
-        """Return the ledgers that each topic trimmed after all subscriptions had passed them."""
+        """Return the ledgers that each topic trimmed after all subscriptions had consumed them."""
         found: defaultdict[str, set[int]] = defaultdict(set)
         for answer in self.facts.answers_of(Trimmed):
             found[answer.topic].update(answer.ledgers)
@@ -240,7 +242,7 @@ class OneOwnerStores(Check):
 
     Entries that the previous broker pushed earlier may still be stored, and that broker may learn
     of this late. A broker that was paused may report that it serves the topic although it no longer
-    does, so its report is ignored if another broker has started a newer ledger.
+    does. Its report is therefore ignored if another broker has already started a newer ledger.
     """
 
     def __init__(self, facts: Facts) -> None:

@@ -1,7 +1,7 @@
 """Promises about absent bookies, and about outages of the metadata store.
 
-In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`. BookKeeper keeps only
-the promise of `BriefAbsenceIsNoLoss` (`lostBookieRecoveryDelay`).
+In BookKeeper: `replication/Auditor.java`, `bookie/BookieStateManager.java`. BookKeeper makes only
+the promise that `BriefAbsenceIsNoLoss` checks (`lostBookieRecoveryDelay`).
 """
 
 from labkit.system.check.attempt_check import NOTICE_DELAY_US
@@ -24,13 +24,13 @@ class BriefAbsenceIsNoLoss(Check):
     """A bookie that is absent for less than the lost-bookie recovery delay is not declared lost.
 
     If this promise is broken, no data is lost, but all ledgers of the bookie are copied needlessly.
-    The check applies only while exactly one bookie is absent and nobody changes the delay, because
-    the auditor does not wait if two bookies are absent, and a new delay triggers an immediate
+    The check applies only while exactly one bookie is absent and nobody changes the delay. The
+    auditor does not wait if two bookies are absent, and a change of the delay triggers an immediate
     audit.
 
-    The check measures an absence from the first crash, pause or lost session since the bookie's
+    The check measures an absence from the first crash, pause or lost session after the bookie's
     last registration. The auditor may notice the absence later. If the bookie came back so briefly
-    that the auditor may not have noticed, the two absences count as one.
+    that the auditor may not have noticed its return, the two absences count as one.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -49,7 +49,7 @@ class BriefAbsenceIsNoLoss(Check):
     def absence_begins(self, event: Event) -> None:
         back, before = self._back.get(event.node), self._before.get(event.node)
         is_still_absent = back and event.time_us - back.time_us < NOTICE_DELAY_US
-        # The auditor may not have noticed that the bookie was back in the meantime.
+        # The auditor may not have noticed that the bookie had come back in the meantime.
         begun = before if before and is_still_absent else event
         self._absent_since.setdefault(event.node, begun)
 
@@ -100,10 +100,10 @@ class SilenceIsNoLoss(Check):
     declared lost for ten seconds, and the bookie in the auditor's own process is never declared
     lost.
 
-    The check skips auditors that started after the outage, because they cannot know about it. A
-    bookie contacts the store three times per session timeout, so an outage of half the timeout may
-    expire its session. The auditor measures the ten seconds with its own clock, so the result is
-    unknown if that clock is inaccurate.
+    The check skips auditors that started after the outage, because they cannot know about the
+    outage. A bookie contacts the store three times per session timeout, so its session may expire
+    during an outage that lasts half of the timeout. The auditor measures the ten seconds with its
+    own clock, so the result is unknown if that clock is inaccurate.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -145,7 +145,7 @@ class SilenceIsNoLoss(Check):
                 event, f"{auditor} declared {bookie} lost, the bookie in its own process"
             )
         if resumed is None or event.time_us - resumed.time_us > _GRACE_US:
-            return  # Outside the grace period.
+            return  # The event is outside the grace period.
         if bookie in self.facts.down:
             return
         started = self._started.get(auditor)
@@ -168,8 +168,8 @@ class RunningBookiesStayRegistered(Check):
     """A running bookie that can reach the metadata store registers again within two seconds of
     losing its registration.
 
-    The check covers only the time before the epilogue. It skips bookies if another fault affects
-    them, or their connection to the store, during these seconds.
+    The check covers only the time before the epilogue. It skips a bookie if another fault affects
+    the bookie, or its connection to the store, during these two seconds.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -207,7 +207,7 @@ class RunningBookiesStayRegistered(Check):
 
     @on("message.lost", "message.swapped", "message.copied")
     def response_lost(self, event: Event) -> None:
-        # A request whose response was lost has to time out first.
+        # A request whose response was lost must time out first.
         for node in (event.node, event.peer):
             self._waits_until_us[node] = event.time_us + _RESPONSE_TIMEOUT_US
 

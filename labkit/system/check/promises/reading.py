@@ -16,7 +16,7 @@ class ReadersAgree(Check):
     """All readers of an entry get the content that the writer gave it, from every bookie and at any
     time.
 
-    Recoverers are readers, too, and the check also compares the entries that they write back.
+    Recoverers count as readers, too, and the check also compares the entries that they write back.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -48,8 +48,8 @@ class NothingBeyondLacIsRead(Check):
     """A reader never receives an unconfirmed entry, which a recovery could still drop.
 
     The check skips recoverers, bookies, auditors and replication workers, because they do not pass
-    entries to a reader. If one node both recovers and reads a ledger, the trace does not show in
-    which role it received an entry.
+    entries to a reader. If a node both recovers and reads a ledger, the trace does not show in
+    which of the two roles it received an entry.
     """
 
     def __init__(self, facts: Facts) -> None:

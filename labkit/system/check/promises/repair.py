@@ -14,7 +14,7 @@ from labkit.system.trace.handlers import on
 
 @dataclass(slots=True)
 class _Repairs:
-    """Actions of workers and recoverers on a ledger.
+    """The actions of workers and recoverers on a ledger.
 
     begun         the start of each worker's current attempt
     copying       workers that have copied entries but not yet reported a new ensemble
@@ -38,11 +38,11 @@ class RepairIsComplete(AttemptCheck):
     """A repair lists a bookie only after the bookie has every entry of its share, and completes
     only when no bookie that was down when the repair began is still listed for an entry.
 
-    A repair tests only the first and the last entry of a fragment, as in BookKeeper. So it may
-    overlook other entries that a remaining bookie has lost. A dead bookie may remain listed for
-    a segment that assigns it no entries, and for the segment that a writer is adding to: until the
-    bookie's session expires, no node knows that it is dead. After that, the rules of `AttemptCheck`
-    apply.
+    As in BookKeeper, a repair tests only the first and the last entry of a fragment, so it may fail
+    to notice that a remaining bookie has lost other entries. A dead bookie may remain listed for a
+    segment in which it stores no entries. It may also remain listed for the segment to which a
+    writer is adding entries, because no node knows that the bookie is dead until its session
+    expires. After that, the rules of `AttemptCheck` apply.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -127,11 +127,13 @@ class RepairIsComplete(AttemptCheck):
     def _may_be_listed_by_recoverer(
         self, ledger: LedgerFacts, bookie: str, first: int, entry: int
     ) -> bool:
-        """Return whether a recoverer may have listed this bookie, or another one, for the entry.
+        """Return whether a recoverer may have listed either this bookie or another one for the
+        entry.
 
         This is possible if a recoverer has deferred a segment that contains the entry, and has not
-        reported the end of its recovery. That segment may list the bookie. If it begins after the
-        segment that the repair has changed, the entry may not even belong to the changed segment.
+        yet reported the end of its recovery. The deferred segment may list the bookie. If the
+        deferred segment begins after the segment that the repair has changed, the entry may not
+        even belong to the changed segment.
         """
         return any(
             start <= entry and (bookie in ensemble or first < start)
@@ -178,7 +180,8 @@ class RepairIsComplete(AttemptCheck):
 
     @on("read.failed")
     def read_failed(self, event: Event) -> None:
-        # Skip entries for which no repair has listed the bookie: a writer may have sent them later.
+        # Skip entries for which no repair has listed the bookie, because a writer may send them
+        # later.
         repaired = self._repairs[event.ledger].listed.get((event.peer, event.entry))
         if event.node != EPILOGUE or repaired is None:
             return

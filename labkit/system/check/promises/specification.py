@@ -1,12 +1,13 @@
-"""Invariants of BookKeeper's public TLA+ specification, under the names used there.
+"""Invariants of BookKeeper's public TLA+ specification, with the same names as in the
+specification.
 
-TLC checks runs against the specification itself (`tests/tla`), but not the runs of learners' own
-clients and bookies, which only these checks cover. Invariants that would repeat a promise are
-omitted.
+TLC checks runs against the specification itself (`tests/tla`), but it does not check the runs of
+learners' own clients and bookies. Only the checks in this module cover those runs. Invariants that
+are equivalent to another promise are omitted.
 
 The specification checks states, but a trace consists of events, so all checks are weaker. A copy
-that was once synced counts as kept. The content of a message is known only from its receiver.
-Ledgers that were created before the trace started are skipped. The invariants of
+that was once synced is assumed to have been kept. The content of a message is known only from its
+receiver. Ledgers that were created before the trace started are skipped. The invariants of
 `LedgerChaining.tla` are in `chain`.
 """
 
@@ -26,7 +27,7 @@ class TypeOK(Check):
     """Every value has its type: E >= Qw >= Qa >= 1, an ensemble consists of E different bookies,
     and a ledger's last entry is one that was pushed, or -1.
 
-    The check covers the events about metadata, but not messages.
+    The check covers events about metadata, but no messages.
     """
 
     @on("ledger.created")
@@ -148,7 +149,8 @@ class OnlyValidFragments(Check):
     def ensemble_set(self, event: Event) -> None:
         ledger = self.ledgers[event.ledger]
         if ledger.closed is not None and event.node not in self.facts.maintenance_nodes:
-            return  # This node has learned late of a change made before the close.
+            # This node has learned late of a change that was made before the ledger was closed.
+            return
         highest = ledger.segments.firsts[-1]
         if event.entry == highest or ledger.replaced_ensemble:
             self.report_kept()
@@ -166,7 +168,8 @@ class OnlyValidFragments(Check):
 class NoDirtyReads(Check):
     """Every LastAddConfirmed that a bookie reports has actually been confirmed.
 
-    The check runs when a reader (`lac.read`) or a recoverer (`fence.answered`) receives it.
+    The check runs when a reader (`lac.read`) or a recoverer (`fence.answered`) receives a
+    LastAddConfirmed.
     """
 
     @on("lac.read", "fence.answered")

@@ -1,4 +1,5 @@
-"""Promises of the write path: write set, sync before acknowledgement, ack quorum, order.
+"""Promises about writing: the write set, the sync before each acknowledgement, the ack quorum, and
+the order of confirmations.
 
 In BookKeeper: `client/LedgerHandle.java`, `client/PendingAddOp.java`, `bookie/Journal.java`.
 """
@@ -20,7 +21,7 @@ def two_views(event: Event) -> str:
 class WriteSetIsRight(Check):
     """An entry is sent to each of the Qw bookies of its write set, and to no others.
 
-    The sender's view of the ledger determines the write set. Until its next confirmation, the
+    The write set is determined by the sender's view of the ledger. Until its next confirmation, the
     sender may also use an ensemble that it has just replaced, because adds continue while bookies
     are being replaced. By the time an entry is confirmed, it must have been sent to every bookie of
     its write set. `RepairIsComplete` checks the copies sent by replication workers. If a node is
@@ -65,8 +66,8 @@ class WriteSetIsRight(Check):
             )
 
     def _has_stopped_or_changes_ensemble(self, ledger: LedgerFacts, event: Event) -> bool:
-        """Return whether the sender no longer recovers the ledger, or has just replaced an ensemble
-        that contains this bookie.
+        """Return whether the sender is no longer recovering the ledger, or has just replaced an
+        ensemble that contains this bookie.
         """
         is_active = event.node == ledger.writer or event.node in ledger.recovering
         replaced = self._replaced[event.ledger, event.node]
@@ -98,7 +99,8 @@ class AckFollowsSync(ResponseCheck):
     """A bookie acknowledges an entry only after syncing the journal record that contains it.
 
     The check skips ledgers with deferred sync. If a bookie receives an entry several times, the
-    first sync of the entry counts for all its acknowledgements, so the check may miss a violation.
+    first sync of the entry counts for all of the bookie's acknowledgements, so the check may miss a
+    violation.
     """
 
     @on("add.acked")
@@ -163,8 +165,8 @@ class AckQuorumIsReached(Check):
 class LacAdvancesInOrder(Check):
     """LastAddConfirmed advances one entry at a time, without gaps, and never moves back.
 
-    A writer begins at entry 0, a recoverer after the LastAddConfirmed that the fenced bookies
-    report. If a node both writes and recovers the ledger, or runs two recoveries of it
+    A writer begins at entry 0, and a recoverer begins after the LastAddConfirmed that the fenced
+    bookies report. If a node both writes and recovers the ledger, or runs two recoveries of it
     simultaneously, the result is unknown, because the trace does not show in which role it
     confirmed an entry.
     """
