@@ -1,11 +1,11 @@
-"""A world in which decisions, not times, determine the order of messages.
+"""A world in which the order of messages is determined by decisions instead of times.
 
 Whenever the event loop is idle, one of the messages in flight is delivered: the decisions `next 0`,
 `next 1`, ... choose among the oldest messages of each connection. If the decision `crash b1 5` is
 set, bookie b1 loses power after its fifth message. The bookie loses everything that it has not
-synced, and restarts immediately. If `wait 5` is set, that many milliseconds pass before the sixth
-choice, so that requests time out. Meanwhile, all messages remain in flight except those to and from
-the metadata server.
+synced, and restarts immediately. If the decision `wait 5` is set, the number of milliseconds given
+by its value passes before the sixth choice, so that requests time out. Meanwhile, all messages
+except those to and from the metadata server remain in flight.
 
 To keep the number of choices small:
 
@@ -47,10 +47,10 @@ class ChosenOrderWorld(World):
         super().__init__(scenario, loop)
         self._quiet: asyncio.Future[None] | None = None
         self.received = dict.fromkeys(scenario.cluster.names, 0)
-        """Number of chosen messages that each bookie has received, plus the number of waits."""
+        """The number of chosen messages that each bookie has received, plus the number of waits."""
         self.may_crash = list(self.received)
-        """Bookies that have received a message since the last check. Initially, these are all
-        bookies.
+        """The bookies that have received a message since the last check. Initially, the list
+        contains all bookies.
         """
         self._waits = self.decisions.of("wait")
         self._waited_before = -1
@@ -86,7 +86,9 @@ class ChosenOrderWorld(World):
             await response
 
     def deliver_next(self) -> bool:
-        """Deliver a message, or start the epilogue. Called by the event loop when it is idle."""
+        """Deliver a message, or start the epilogue. The event loop calls this method when it is
+        idle.
+        """
         if self._begin_or_continue_wait():
             return self.network.transit.deliver_first(is_metadata)
         if self.crash_some() or self.network.transit.deliver_chosen():

@@ -1,7 +1,7 @@
-"""Stops a machine before each of its disk operations, and checks what has survived after a restart.
+"""Stops a machine before each of its disk operations, and checks which data survive a restart.
 
     crash_map   runs a script, crashes it in every way before each operation, and checks the result
-    files_left  describes the files that a crash left on the disks
+    files_left  describes the files that a crash has left on the disks
 
 Start with `crash_map`.
 """

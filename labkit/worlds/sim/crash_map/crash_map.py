@@ -2,9 +2,9 @@
 
 Each row is a disk operation of the script, and each column is a way in which a crash can treat
 unsynced data. For each cell, the machine stops and restarts with the data that survived the crash.
-Every promise that the machine made before the crash is then checked. After that, the power fails
-again, and everything is checked once more. By then, the operating system has written all data that
-survived the first crash to the disk, even if only the process was killed.
+Then every promise that the machine made before the crash is checked. After that, the power fails
+again, and everything is checked once more. By that time, the operating system has written all data
+that survived the first crash to the disk, even if that crash killed only the process.
 
 The script runs only once. Before each of its operations, the disks are copied in the state in which
 a crash would leave them, and a bookie is started on the copies.
@@ -78,7 +78,9 @@ VARIANTS = (
 
 
 def random_variants(count: int) -> tuple[CrashVariant, ...]:
-    """Return `count` additional columns, in which the fate of each unsynced operation is random."""
+    """Return `count` additional columns. In these columns, the fate of each unsynced operation is
+    random.
+    """
     return tuple(
         CrashVariant(
             f"lot {seed}",
@@ -93,8 +95,8 @@ def random_variants(count: int) -> tuple[CrashVariant, ...]:
 class CrashPoint:
     """A row of the crash map: the machine stops before `operation`, during `step`.
 
-    After a restart, the store must contain everything in `promised`. The last row is a crash after
-    the end of the script, and its `operation` is None.
+    After a restart, the store must contain everything in `promised`. The last row stands for a
+    crash after the end of the script, and its `operation` is None.
     """
 
     number: int
@@ -191,7 +193,7 @@ class CrashMap:
         return next(self.failures(), None)
 
     def losing_crashes(self) -> str:
-        """Return which kinds of crashes lose data: "process", "power", "both" or "none"."""
+        """Return the kinds of crashes that lose data: "process", "power", "both" or "none"."""
         by_a_kill = {found.variant.keep is fate.kept for found in self.failures()}
         if len(by_a_kill) != 1:
             return "both" if by_a_kill else "none"
@@ -203,8 +205,8 @@ class CrashMap:
         return blake2b(json.dumps(self.as_dict()).encode(), digest_size=16).hexdigest()
 
     def link(self, at: int = 0, code: str = "") -> str:
-        """Return a link that opens this map at the cell with this number, counted row by row, or ""
-        if a link cannot describe the map. `labkit open` and `open_run` open such links.
+        """Return a link that opens this map at the cell with the given number (counted row by row).
+        Return "" if a link cannot describe the map. `labkit open` and `open_run` open such links.
 
         code: the learner's code that ran, if the link should include it as text. Even then, the
             link runs the script with labkit's own store.
@@ -222,8 +224,8 @@ class CrashMap:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the map as JSON-like data for a diagram. Repeated parts are stored once and
-        referred to by their list index.
+        """Return the map as JSON-like data for a diagram. Parts that occur several times are stored
+        once, and are referred to by their list index.
         """
         texts, files, ends = _Numbered[str](), _Numbered[FileShown](), _Numbered[Cell]()
         rows = [
@@ -282,7 +284,7 @@ def crash_map(
     journal_count: int = 1,
     ledger_dir_count: int = 1,
 ) -> CrashMap:
-    """Run the script, and before each of its disk operations, try every kind of crash.
+    """Run the script, and try every kind of crash before each of its disk operations.
 
     `store_factory` opens the store, both in the script and after each crash. If the store raises
     any exception other than `StorageDamagedException`, this function re-raises it.
@@ -321,7 +323,7 @@ def crash_map(
 
 
 class _Crashes:
-    """All crashes of one run. Crashes that leave identical disks behind share a result."""
+    """All crashes of one run. Crashes that leave identical disks behind share their result."""
 
     def __init__(
         self,
@@ -380,7 +382,7 @@ class _Findings:
 
 
 def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings) -> None:
-    """Check that the store kept every promise and contains nothing that was never added."""
+    """Check that the store has kept every promise and contains nothing that was never added."""
     promised = set(bookie.promised)
     for promise, data in bookie.requests.items():
         # Skip deleted ledgers, because the bookie promises nothing about them, and their data may
@@ -407,8 +409,8 @@ def _check_promises(store: LedgerStore, bookie: ScriptedBookie, found: _Findings
 def _is_kept(
     store: LedgerStore, bookie: ScriptedBookie, promise: Promise, data: bytes
 ) -> bool | None:
-    """Return whether the store has the data, or None if it has different data that clients would
-    accept.
+    """Return whether the store has the promised data, or None if it has different data that clients
+    would accept.
     """
     ledger_id, number = promise.ledger_id, promise.number
     ledger = store.ledger(ledger_id)

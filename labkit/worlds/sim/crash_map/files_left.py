@@ -17,7 +17,9 @@ _RECORD_NAMES = {LEDGER_KEY: "key", FENCE: "fence", EXPLICIT_LAC: "LAC"}
 
 @dataclass(frozen=True, slots=True)
 class FileShown:
-    """A file: its name, a description of its contents, and its first bytes after the header."""
+    """A file, shown by its name, a description of its contents, and the first bytes after its
+    header.
+    """
 
     path: str
     size: int

@@ -1,4 +1,4 @@
-"""Reads every entry from every bookie that should have it, after all faults are repaired."""
+"""Reads every entry from every bookie that should have it, after all faults have been repaired."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ async def read_everything(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE_S
     while loop.time() < deadline:
-        # A bookie that is down by now has failed to start.
+        # A bookie that is down at this point has failed to start.
         if all(each.is_serving or not each.is_up for each in bookies):
             break
         await asyncio.sleep(0.01)
@@ -96,7 +96,8 @@ async def _remaining_marks(node: ClientNode) -> list[int]:
     underreplication = LedgerUnderreplicationManager(
         node.client.store, node.name, lambda _: 0, node.wall_clock_ms
     )
-    # Autorecovery may still be disabled, because the operator's client died or got no response.
+    # Autorecovery may still be disabled, because the operator's client died or received no
+    # response.
     with suppress(UnavailableException):
         await _retry(underreplication.enable)
     ledgers: list[int] = []

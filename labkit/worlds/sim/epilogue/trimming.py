@@ -1,7 +1,7 @@
 """Records which ledgers the topics trim.
 
-Brokers report no event when they trim a ledger, and may die before they delete it. A ledger
-therefore counts as trimmed as soon as the shortened ledger list is stored.
+Brokers report no event when they trim a ledger, and they may die before they delete it. A ledger
+therefore counts as trimmed as soon as the shortened ledger list has been stored.
 """
 
 from collections.abc import Sequence

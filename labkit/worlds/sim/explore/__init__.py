@@ -7,17 +7,18 @@ Scenarios are generated, run, checked by `labkit.system.check`, and shrunk:
     replay_until_broken   runs one scenario until its promise breaks
     shrink                makes a scenario that breaks a promise as small as possible
     counterexamples/      the smallest known scenario that breaks the promise of each variant
-    situations/           which situations a run reached, and scenarios that aim at rare ones
+    situations/           finds the situations that a run reached, and aims at rare ones
     progress              the progress of a search, as a single line
     code_version          identifies the code that a search ran
 
     found = search(range(5000), variant="ack after one bookie")
     print(shrink(found.first.scenario, found.first.promise))
 
-A run that never ends has no trace, so `shrink` rejects findings of `EveryRunEnds`.
+A run that never ends has no trace, so `shrink` rejects scenarios that break `EveryRunEnds`.
 
-`labkit search` runs this search from the command line. `labkit.views.spark.search` runs it on Spark
-and keeps a table of all runs. `tools/search` uses the table for searches that run for hours.
+`labkit search` runs this search from the command line. `labkit.views.spark.search` runs the search
+on Spark and keeps a table of all runs. `tools/search` uses this table for searches that run for
+hours.
 
     orders/   tries every order of a small scenario's messages instead of a sample
 

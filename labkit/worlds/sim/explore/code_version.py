@@ -1,7 +1,7 @@
-"""Identifies the version of the code that a search ran. The results of a search apply only to this
-version.
+"""Identifies the version of the code that a search ran. The results of the search apply only to
+this version.
 
-The version changes if the code of the protocol or of its checks changes, but not if only comments
+The version changes if the code of the protocol or of the checks changes, but not if only comments
 or docstrings change.
 """
 

@@ -1,4 +1,4 @@
-"""A progress line for searches, shown in a terminal or below a notebook cell."""
+"""The progress line of a search, shown in a terminal or below a notebook cell."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ class ProgressLine:
     """A progress line, rewritten in place a few times per second. A `total` of 0 means that the
     total is unknown.
 
-    Without `in_place`, it prints a new line once a minute, which is suitable for log files.
+    Without `in_place`, a new line is printed once a minute, which is suitable for log files.
     """
 
     def __init__(self, total: int = 0, what: str = "scenarios", *, in_place: bool = True) -> None:

@@ -36,8 +36,8 @@ def replay_until_broken(
     """Return the run, or None if the promise holds or the run exceeds `step_budget`."""
     with without_garbage_collection():
         found = _run(scenario, check, step_budget)
-        # Free the world, which is full of reference cycles. All its objects are young, so this is
-        # fast.
+        # Free the world, which is full of reference cycles. All of its objects are young, so this
+        # is fast.
         gc.collect(0)
     return found
 
@@ -78,7 +78,9 @@ class _JudgedWorld(World):
         loop.on_idle = self._end_or_continue
 
     def receive_events(self, rows: list[Event]) -> None:
-        """Check the events before they trigger faults, which report further events."""
+        """Check the events before they trigger any faults, because the faults report further
+        events.
+        """
         if self.recording_stopped:
             return
         for row in rows:

@@ -1,12 +1,12 @@
-"""Runs many scenarios in several processes, and reports which promises were broken.
+"""Runs many scenarios in several processes, and reports the promises that were broken.
 
     search(range(5000))                                    the correct system: finds nothing
     search(range(5000), variant="ack after one bookie")    stops at the first finding
     search([storm(mine, seed, 3) for seed in range(500)])  your own scenarios
 
-A number is the seed of a generated scenario: a `random_scenario`, or a `random_topic_scenario` if
-the variant needs brokers. Results are returned in the order of the scenarios, regardless of the
-number of processes, so the first finding is always the same.
+A number stands for the scenario that is generated from this seed: a `random_scenario`, or a
+`random_topic_scenario` if the variant needs brokers. Results are returned in the order of the
+scenarios, regardless of the number of processes, so the first finding is always the same.
 """
 
 import concurrent.futures
@@ -40,17 +40,17 @@ _T = TypeVar("_T")
 _Item = TypeVar("_Item")
 
 _BATCH_SIZE = 8
-"""Number of scenarios that are passed to a process at a time."""
+"""The number of scenarios that are passed to a process at a time."""
 
 _BROKERS_EVERY = 5
 
 NEVER_ENDS = "EveryRunEnds"
-"""The promise that a run breaks if it never ends."""
+"""The name of the promise that a run breaks if it never ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A scenario, the promise that it broke (the name of a check), and how it broke the promise."""
+    """A scenario, the name of the promise that it broke (a check), and how it broke the promise."""
 
     scenario: Scenario
     promise: str
@@ -91,10 +91,10 @@ def search(
     """Try the scenarios in order until there are `stop_at` findings (0: try all).
 
     If `variant` is not None, every scenario runs with it. The search uses `jobs` processes (0: one
-    per processor). If `jobs` is 1, it runs in this process, which is necessary for checks and
-    variants that are defined in a notebook. `on_progress` is called with the number of scenarios
-    tried and the number of broken promises found. An interrupt ends the search but keeps its
-    findings.
+    per processor). If `jobs` is 1, the search runs in this process, which is necessary if checks or
+    variants are defined in a notebook. `on_progress` is called with the number of scenarios tried
+    and the number of broken promises found. If the search is interrupted, the findings so far are
+    returned.
     """
     started_at = time.monotonic()
     found: list[Finding] = []
@@ -119,7 +119,7 @@ def in_processes(
     """Apply `work` to batches of items in `jobs` processes, and yield the results in order.
 
     Items are fetched as late as possible. At most about `_BATCH_SIZE` * (`jobs` + 1) results are
-    pending at any time, so a new item may depend on all results except the pending ones. If `jobs`
+    pending at any time, so a new item can depend on all results except the pending ones. If `jobs`
     is 0, one process per processor is used.
     """
     jobs = jobs or os.cpu_count() or 1
@@ -138,8 +138,8 @@ def in_processes(
 
 
 class SynchronousExecutor(concurrent.futures.Executor):
-    """Runs each call within `submit`, because Python in a browser has neither threads nor
-    processes.
+    """Runs each call within `submit`, because neither threads nor processes are available in the
+    browser.
     """
 
     def submit(
@@ -153,8 +153,8 @@ class SynchronousExecutor(concurrent.futures.Executor):
 def _pool(jobs: int) -> concurrent.futures.Executor:
     """Return an executor with one thread if `jobs` is 1, else with `jobs` new processes.
 
-    A thread also works in notebook cells. Processes are spawned rather than forked, because forking
-    a process with threads may deadlock.
+    A thread can also be used in notebook cells. Processes are spawned rather than forked, because
+    forking a process with threads may deadlock.
     """
     if sys.platform == "emscripten":
         return SynchronousExecutor()
@@ -199,7 +199,7 @@ def scenario_of(each: Scenario | int, variant: str | None) -> Scenario:
 def run_and_check(
     scenario: Scenario, checks: Sequence[type[Check]] = CHECKS
 ) -> tuple[list[Finding], Trace | None]:
-    """Run a scenario and return the broken promises and the trace (None if the run did not end)."""
+    """Run a scenario. Return the broken promises and the trace (None if the run did not end)."""
     try:
         trace = run(scenario)
         verdicts = check_all(trace, checks)

@@ -1,4 +1,5 @@
-"""Shrinks a scenario: makes it as small as possible while it still breaks the same promise.
+"""Shrinks a scenario, that is, makes it as small as possible while it still breaks the same
+promise.
 
     1  list every decision drawn from the seed, so that the scenario no longer needs the seed
     2  remove faults, steps and decisions: half of them, a quarter, ... and finally one at a time,
@@ -7,9 +8,9 @@
     4  repeat from 2 until nothing changes
 
 This is possible because each decision has a name, so removing one does not shift the others. Every
-attempt keeps only the decisions made before the promise was broken, so removing large parts first
-also removes most of the decisions. The result is the smallest scenario that these steps can reach,
-not the smallest possible one.
+attempt keeps only the decisions that were made before the promise was broken, so removing large
+parts first also removes most of the decisions. The result is the smallest scenario that these steps
+can reach, not the smallest possible one.
 """
 
 import time
@@ -35,7 +36,7 @@ _COUNTS = (
     *("bookies", "entries", "ensemble", "write_quorum", "ack_quorum", "polls", "nth"),
     *("brokers", "messages"),
 )
-"""Fields whose values become smaller. Others are reset to their defaults or are rounded."""
+"""Fields whose values are made smaller. Other fields are reset to their defaults or rounded."""
 _ONCE_PER_ENTRY = ("add.pushed", "lac.advanced")
 _SETTINGS = (
     *("flush_interval_ms", "gc_wait_time_ms", "session_timeout_ms"),
@@ -43,14 +44,16 @@ _SETTINGS = (
 )
 """Fields that are only reset to their defaults, because a run with other values may never end."""
 _STEP_FACTOR, _EXTRA_STEPS = 4, 2000
-"""The limit for a run: this many times the steps of the last failing run, plus some extra steps."""
+"""The step limit of a run is this multiple of the number of steps in the last failing run, plus
+some extra steps.
+"""
 _FIXED = ("variant", "seed", "limit_s", "in_turn", "storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The shrunk scenario, how it breaks its promise, and how many runs and seconds the shrinking
-    took.
+    """The shrunk scenario, how it breaks its promise, and the number of runs and seconds that the
+    shrinking took.
     """
 
     scenario: Scenario
@@ -70,12 +73,13 @@ def shrink(
     checks: Sequence[type[Check]] = CHECKS,
     patience_s: float = 60.0,
 ) -> Shrunk:
-    """Make a scenario that breaks a promise as small as possible within `patience_s`. This limits
-    the processor time, so a busy machine shrinks the scenario as far as an idle one. `promise` is
-    the name of a check, or "" for the first promise that is broken.
+    """Make a scenario that breaks a promise as small as possible within `patience_s` seconds of
+    processor time. Because processor time is limited instead of elapsed time, a busy machine
+    shrinks the scenario as far as an idle one. `promise` is the name of a check, or "" for the
+    first promise that is broken.
 
-    Raises `LookupError` if the promise is not broken, or if the run does not end, because such a
-    run has no trace to check, and every attempt would take just as long.
+    Raises `LookupError` if the promise is not broken, or if the run does not end. A run that does
+    not end has no trace to check, and every attempt would take just as long.
     """
     started_at = time.monotonic()
     try:
@@ -121,7 +125,7 @@ class _Shrinker:
             self._simplify_fully(simpler_values)
 
     def _accept(self, smaller: Scenario) -> bool:
-        """Keep the scenario if it still breaks the promise and return whether it was kept."""
+        """Keep the scenario if it still breaks the promise, and return whether it was kept."""
         key = repr(smaller)
         if key in self._rejected or time.process_time() > self._deadline:
             return False
@@ -163,7 +167,7 @@ class _Shrinker:
                 index += 1
                 continue
             # Continue with the candidates that follow this one. The earlier candidates have just
-            # failed. They might succeed now, but the next pass will try them again.
+            # failed. They might succeed now, but they will be tried again in the next pass.
             remaining = len(candidates) - 1 - index
             candidates = list(simplify(self.scenario))
             index = max(0, min(index, len(candidates) - remaining))
@@ -192,8 +196,8 @@ def ddmin(
 
 
 def with_fewer_entries(scenario: Scenario) -> Iterator[Scenario]:
-    """Yield scenarios with fewer entries. Triggers on the last entry are moved to the new last
-    entry.
+    """Yield scenarios with fewer entries. Triggers that wait for the last entry are moved to the
+    new last entry.
     """
     for at, step in enumerate(scenario.workload):
         if not isinstance(step, Write):
@@ -228,10 +232,10 @@ def _renumber(decision: str, fewer: int) -> str:
 
 
 def simpler_values(value: T, name: str = "") -> Iterator[T]:
-    """Yield every version of the value in which a single part has been simplified.
+    """Yield all versions of the value in which a single part has been simplified.
 
-    `name` is the name of the field that holds the value. Each result is strictly simpler, so
-    repeated simplification terminates.
+    `name` is the name of the field that holds the value. Each result is strictly simpler than the
+    value, so repeated simplification terminates.
     """
     candidates: Iterator[Any] = iter(())
     if is_dataclass(value):
@@ -263,7 +267,7 @@ def _simpler_fields(value: Any) -> Iterator[Any]:
             # The default counts as the simplest value, because it can be omitted.
             candidates = [] if part == default else [default, *candidates]
         for simpler in candidates:
-            # Some combinations of values are not valid scenarios.
+            # Some combinations of values do not form a valid scenario.
             with suppress(BKIncorrectParameterException):
                 yield replace(value, **{field.name: simpler})
 

@@ -1,6 +1,7 @@
-"""For each variant, a file with the smallest known scenario that breaks the variant's promise.
+"""Contains, for each variant, a file with the smallest known scenario that breaks the variant's
+promise.
 
-Each of these scenarios was found by a search and then shrunk. To search for all of them again, run
+Each scenario was found by a search and then shrunk. To search for all of them again, run
 `python -m tools.search --counterexamples FOLDER`. The correct system keeps every promise in all of
 these scenarios.
 """
@@ -12,7 +13,7 @@ from labkit.worlds.sim.variants.variants import VARIANTS
 
 
 def counterexample(variant: str) -> Scenario:
-    """Return a scenario that breaks `VARIANTS[variant].breaks`. Raises `LookupError`."""
+    """Return a scenario that breaks the promise of this variant. Raises `LookupError`."""
     path = files(__name__) / file_name(variant)
     if not path.is_file():
         raise LookupError(f"no counterexample for {variant!r}; available: {', '.join(kept())}")

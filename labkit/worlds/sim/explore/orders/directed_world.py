@@ -44,8 +44,8 @@ class EnoughLearned(Exception):
 
 
 class DirectedWorld(ChosenOrderWorld):
-    """Delivers one message from each channel in `path`, in this order. After that, it prefers
-    messages whose effect is unknown.
+    """Delivers one message from each channel in `path`, in that order. After that, the world
+    prefers messages whose effect is unknown.
 
     Once no message is in flight, nothing more can be learned. With `stops`, the run then ends.
     Otherwise, the clock advances.
@@ -66,8 +66,8 @@ class DirectedWorld(ChosenOrderWorld):
         self.first: WorldState | None = None
         """The state at the first choice."""
         self.possible_failures: list[str] = []
-        """Additional failures that are possible in this run. Each is given as the decision that
-        causes it.
+        """Additional failures that are possible in this run. Each failure is given as the decision
+        that causes it.
         """
         self._table = learned
         self._failures = failures
@@ -163,7 +163,9 @@ class DirectedWorld(ChosenOrderWorld):
         )
 
     def _failure_state(self, name: str) -> tuple[tuple[str, bool], ...]:
-        """Return the part of the node's state that says which of its failures have happened."""
+        """Return the part of the node's state that shows which of its failures have already
+        happened.
+        """
         own = [each for each in self._failures if node_of(each) == name]
         return tuple((each, each in self.decisions.drawn) for each in own)
 
@@ -173,7 +175,7 @@ class DirectedWorld(ChosenOrderWorld):
             self._record_losable(parcel)
             content = repr((parcel.purpose, parcel.bodies))
             step = self._channel(parcel), self._table.number("message", content)
-            # Keep a reference to the parcel, so that no other object gets its address.
+            # Keep a reference to the parcel, so that no other object can get the parcel's address.
             known = self._steps[id(parcel)] = (step, parcel)
         return known[0]
 
@@ -186,8 +188,8 @@ class DirectedWorld(ChosenOrderWorld):
             self.possible_failures.append(f"lose {parcel}")
 
     def _channel(self, parcel: Parcel) -> int:
-        """Return a parcel's channel. Each connection, each action, and each message that other
-        messages may overtake has its own channel.
+        """Return a parcel's channel. Each connection, each action, and each message that may be
+        overtaken by other messages has its own channel.
         """
         if parcel.is_swapped:
             name = f"{parcel} swapped"

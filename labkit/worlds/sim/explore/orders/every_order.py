@@ -4,8 +4,8 @@
 
 Running the real code once for each of the millions of orders would take too long. But a node's
 reaction depends only on its state and the message that it receives, so the real code runs only once
-for each such pair (`directed_world`). The search then explores the states of the world with a table
-of the results (`transition_table`):
+for each such pair (`directed_world`). The search then explores the states of the world with the
+help of a table of these reactions (`transition_table`):
 
     1  Explore depth first from the first choice, visiting each state of the world once. If the
        effect of a message is not known yet, run the real code, add everything learned from this
@@ -14,12 +14,12 @@ of the results (`transition_table`):
        end (including the epilogue), and apply all checks.
     3  Repeat both steps until the table no longer changes.
 
-If two orders differ only in which of two nodes receives its message first, no node can tell them
-apart, so only one of them is tried (`TransitionTable.choices`).
+If two orders differ only in which of two nodes receives its message first, no node can distinguish
+them, so only one of the two orders is tried (`TransitionTable.choices`).
 
-As a result, every possible reaction of a node to a message and every reachable state of the world
-has been checked. With `crashes` and `losses`, the whole search is repeated for each combination of
-up to that many failures (`injected_failures`).
+As a result, the search checks every possible reaction of a node to a message and every reachable
+state of the world. With `crashes` and `losses`, the whole search is repeated for each combination
+of up to that many failures (`injected_failures`).
 
 This search has limitations. Disk operations take no time, a crashed bookie restarts immediately,
 and no timeout fires. If no node can distinguish several orders, only one of them is checked, even
@@ -48,8 +48,8 @@ from labkit.worlds.sim.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """The result for all orders or, if the search is not `complete`, for the orders tried before it
-    stopped.
+    """The result for all orders or, if the search is not `complete`, for the orders that were tried
+    before it stopped.
 
     failure_combinations  number of combinations of crashes and losses, including none
     states                number of states of the world
@@ -58,7 +58,7 @@ class Enumeration:
                           for all orders that look the same to every node
     outcomes              number of pairs of node state and message with a known reaction
     runs                  number of runs of the real code
-    findings              one for each broken promise, with as few decisions as possible
+    findings              one finding for each broken promise, with as few decisions as possible
     broken_ends           number of ends that break a promise
     """
 
@@ -98,17 +98,18 @@ def every_order(
     stop_at: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Enumeration:
-    """Try all orders of the scenario's messages, for at most `patience_s` or until `stop_at`
-    promises have been broken (0: no limit).
+    """Try all orders of the scenario's messages for at most `patience_s` seconds, or until
+    `stop_at` promises have been broken (0: no limit).
 
     Up to `crashes` times, a bookie loses power and all unsynced data between two messages, and
     restarts. Up to `losses` messages between clients and bookies are lost, although their
     connection stays open.
 
-    Steps may depend on each other only through messages, so all steps but the first must wait for
-    an event (`On`) of a single node. `on_progress` is called repeatedly with the numbers of states
-    visited and of broken promises found. Raises `BKIncorrectParameterException` if the scenario has
-    faults or a seed, and `SimulationError` if its nodes depend on anything other than messages.
+    Steps may depend on each other only through messages, so every step except the first must wait
+    for an event (`On`) of a single node. `on_progress` is called repeatedly with the number of
+    states visited and the number of broken promises found. Raises `BKIncorrectParameterException`
+    if the scenario has faults or a seed, and `SimulationError` if its nodes depend on anything
+    other than messages.
     """
     is_ordered = any(name.startswith(("next ", "wait ")) for name in scenario.decisions)
     if scenario.faults or scenario.seed is not None or is_ordered:
@@ -144,7 +145,7 @@ class _Search:
         """The failures that are currently injected."""
         self._combination_count = self._state_count = self._end_count = self._order_count = 0
         self._broken_end_count = 0
-        """Totals over the combinations of failures that have already been tried."""
+        """The totals over all combinations of failures that have already been tried."""
         self._run_count = 0
         self._orders: dict[WorldState, int] = {}
         self._ends: list[WorldState] = []
@@ -250,7 +251,7 @@ class _Search:
         return world.first
 
     def _world(self, path: tuple[int, ...], *, stops: bool) -> DirectedWorld:
-        # Garbage collection is disabled while worlds run, so free the last world here. All its
+        # Garbage collection is disabled while worlds run, so free the previous world here. All its
         # objects are young, so this is fast.
         gc.collect(0)
         self._run_count += 1
@@ -259,9 +260,7 @@ class _Search:
         )
 
     def _judge(self, trace: Trace) -> bool:
-        """Keep the smallest finding for each promise and return whether the run broke any
-        promise.
-        """
+        """Keep the smallest finding for each promise. Return whether the run broke any promise."""
         verdicts = broken(check_all(trace, self._checks))
         for verdict in verdicts:
             known = self._found.get(verdict.name)
@@ -287,7 +286,9 @@ class _Search:
 
 @dataclass(slots=True)
 class _Visit:
-    """A state on the current path, and the number of choices already tried there."""
+    """A state on the current path, and the number of choices that have already been tried in this
+    state.
+    """
 
     world_state: WorldState
     steps: list[Arrival]

@@ -2,9 +2,9 @@
 identically.
 
 A fingerprint covers the contents of objects: fields, closures, and the local variables of suspended
-coroutines together with the instructions at which they wait. The fingerprint ignores everything
-that merely identifies an object or reveals its age: addresses, times (all floats), and the numbers
-of tasks and futures.
+coroutines together with the instructions at which these coroutines wait. The fingerprint ignores
+everything that merely identifies an object or reveals its age: addresses, times (all floats), and
+the numbers of tasks and futures.
 
 The traversal does not enter the simulation's own objects, which are the same for all programs.
 """
@@ -50,7 +50,7 @@ _WORLD_OBJECTS = (
     World,
 )
 _NOT_STATE = ("_number", "_name", "__dict__", "__weakref__")
-"""Task and future numbers only reveal when the task or future was created."""
+"""The numbers of tasks and futures reveal only when these were created."""
 
 
 def fingerprint(roots: Iterable[Any]) -> bytes:
@@ -123,7 +123,7 @@ def _future(obj: Any) -> Iterable[Any]:
 
 
 def _mapping(obj: dict[Any, Any]) -> Iterable[Any]:
-    """Yield keys and values, sorted by key if the keys can be sorted reproducibly."""
+    """Yield the keys and values, sorted by key if the keys can be sorted reproducibly."""
     items = list(obj.items())
     if all(isinstance(key, int | str | bytes | tuple) for key in obj):
         items.sort(key=lambda item: repr(item[0]))
@@ -132,7 +132,9 @@ def _mapping(obj: dict[Any, Any]) -> Iterable[Any]:
 
 
 def _set(obj: Iterable[Any]) -> Iterable[Any]:
-    """Return the elements in a reproducible order: tasks and futures in the order of creation."""
+    """Return the elements in a reproducible order; tasks and futures are in the order of their
+    creation.
+    """
     return sorted(obj, key=lambda each: getattr(each, "_number", None) or repr(each))
 
 

@@ -1,9 +1,9 @@
 """The failures that are combined with every order: crashes of bookies and lost messages.
 
 Each failure is a decision, such as `crash b1 5` or `lose w>b0 2`. The moment of a failure depends
-on a single node: either on how many messages the crashing bookie has received, or on how many
-messages the sender of the lost message has sent. Other nodes cannot tell whether they act before or
-after a failure, so failures do not increase the number of orders.
+on a single node: either on the number of messages that the crashing bookie has received, or on the
+number of messages that the sender of the lost message has sent. Other nodes cannot know whether
+they act before or after a failure, so failures do not increase the number of orders.
 """
 
 from collections import deque
@@ -25,9 +25,9 @@ def node_of(failure: str) -> str:
 class PossibleFailures:
     """Iterates over all combinations of up to `crashes` crashes and `losses` losses.
 
-    The first combination is empty. The runs themselves show which failures are possible. A bookie
-    can crash before or after any message that it received in some run, and any message that was
-    sent in some run can be lost.
+    The first combination is empty. The possible failures are determined from the runs themselves. A
+    bookie can crash before or after any message that it received in some run, and any message that
+    was sent in some run can be lost.
     """
 
     def __init__(self, crashes: int, losses: int) -> None:

@@ -1,8 +1,8 @@
 """A table of how each node reacts to each message, filled in by real runs (`directed_world`).
 
 Nodes interact only through messages, so a node's reaction depends only on its state and the
-message. If a world's states and messages are already in this table, look up its next state here
-instead of running it.
+message. If a world's states and messages are already in this table, the world's next state can be
+looked up here, so the world does not have to be run.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ Arrival = tuple[int, int]
 
 
 class Reaction(NamedTuple):
-    """A node's reaction to a message: its next state, and the messages that it then sends, in
+    """A node's reaction to a message: the node's next state, and the messages that it sends, in
     order.
     """
 
@@ -57,8 +57,8 @@ class TransitionTable:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def learn(self, state: int, step: Arrival, outcome: Reaction) -> None:
-        """Record a node's reaction. Raises `SimulationError` if the node reacted differently
-        before.
+        """Record a node's reaction. Raises `SimulationError` if the node reacted differently the
+        last time.
         """
         reactions = self.reactions.setdefault(state, {})
         before = reactions.setdefault(step, outcome)
@@ -74,7 +74,7 @@ class TransitionTable:
     def after(self, world_state: WorldState, step: Arrival) -> WorldState:
         """Return the state of the world after this message, the first on its channel, has arrived.
 
-        Raises `KeyError` if its effect is not known yet.
+        Raises `KeyError` if the message's effect is not known yet.
         """
         channel = step[0]
         node_index = self.node_of[channel]
@@ -93,15 +93,16 @@ class TransitionTable:
         return WorldState(states, _add_messages({}, tuple(sent)))
 
     def choices(self, world_state: WorldState) -> list[Arrival]:
-        """Return the messages to try next. These are either all messages that can arrive next, or
-        only the messages to one particular node if these are enough.
+        """Return the messages to try next: either all messages that can arrive next or, if that is
+        sufficient, only the messages to one particular node.
 
-        Messages to different nodes commute: both nodes react in the same way, whichever message
-        arrives first. This method therefore looks for a node that must receive a message already in
-        flight to it before a message can arrive on any of its empty channels. Every order is then
-        equivalent to an order that starts with one of the messages to this node. (The literature
-        calls such messages a persistent set.) The result depends on what nodes can send according
-        to the table, so the search starts over whenever the table has grown.
+        Messages to different nodes commute: both nodes react in the same way, no matter which
+        message arrives first. This method therefore looks for a node to which some messages are
+        already in flight, and which must receive one of these before a message can arrive on any of
+        its empty channels. Every order is then equivalent to an order that starts with one of the
+        messages to this node. (The literature calls such messages a persistent set.) The result
+        depends on what nodes can send according to the table, so the search starts over whenever
+        the table has grown.
         """
         heads = [(channel, messages[0]) for channel, messages in world_state.channels]
         by_node: dict[int, list[Arrival]] = {}
@@ -113,7 +114,8 @@ class TransitionTable:
         return heads
 
     def _others_can_send(self, world_state: WorldState, node_index: int) -> bool:
-        """Return whether the node may next receive a message that is not in flight yet.
+        """Return whether the next message that the node receives may be one that is not in flight
+        yet.
 
         The result may be True even if no such message can arrive first. This method assumes that
         all messages that could ever be in flight can arrive in any order. It also assumes that each

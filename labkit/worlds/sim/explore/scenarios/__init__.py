@@ -1,11 +1,11 @@
-"""Random scenarios, generated from a seed.
+"""Generates random scenarios from a seed.
 
-    random_scenarios         whole scenarios; `random_topic_scenarios`: scenarios with brokers
+    random_scenarios         complete scenarios; `random_topic_scenarios`: scenarios with brokers
     variations               a table of variations, and the share of scenarios in which each occurs
     storm                    adds faults to a scenario
-    scenario_random          draws values from a seed, and nodes and events of a cluster
+    scenario_random          draws values from a seed, and chooses nodes and events of a cluster
 
-These modules contain the functions in that table:
+The following modules contain the functions listed in the table of variations:
 
     fault_recipes            faults together with the steps that they affect
     lost_bookies             bookies that stay down, or come back empty

@@ -20,7 +20,7 @@ from labkit.worlds.sim.settings.triggers import At
 
 
 def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Add failures of one or two of these kinds.
+    """Add failures of one or two of the kinds described above.
 
     In scenarios with brokers, no disks are replaced, because a bookie with replaced disks never
     serves again, and a topic may need all of its bookies.
@@ -33,8 +33,8 @@ def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
     """Replace the disks of one of the first bookies, or of two of them at about the same time.
 
-    Often the writer dies at the same moment, so that finding the end of the ledger requires entries
-    that these bookies no longer have.
+    Often the writer dies at the same moment, so that a recovery needs entries that these bookies no
+    longer have to find the end of the ledger.
     """
     when, which = draw.moment(), draw.one_of("all", "all", "journal", "ledgers")
     faults: list[Fault] = [

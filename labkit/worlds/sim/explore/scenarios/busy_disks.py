@@ -1,7 +1,7 @@
 """Makes bookies fail while their disks are busy: during a flush, at the end of a journal, after a
 compaction.
 
-A storage bug shows up only if a crash occurs between two particular disk operations out of
+Some storage bugs show up only if a crash occurs between two particular disk operations out of
 thousands. A scenario of this kind therefore contains little more than one or two ledgers, a reader
 that keeps the run going until the disk work is done, and crashes during this work. Sometimes each
 bookie has several ledger directories.
@@ -18,7 +18,7 @@ from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.workload.steps import Delete, Read, Step, Write
 
 _OPERATIONS = 40
-"""Approximate number of operations in a flush."""
+"""The approximate number of operations in a flush."""
 
 _Busy = tuple[Cluster, tuple[Step, ...], list[Fault]]
 
@@ -70,8 +70,8 @@ def _at_the_end_of_a_journal(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
-    """Crash after compacting a log with two ledgers, one of which has been deleted and the other
-    copied.
+    """Crash after the compaction of a log with two ledgers: one has been deleted, and the entries
+    of the other have been copied.
     """
     gc_wait_ms = draw.one_of(20, 50)
     cluster = replace(
@@ -98,7 +98,7 @@ def _after_a_compaction(draw: ScenarioRandom, cluster: Cluster) -> _Busy:
 
 
 def _write(draw: ScenarioRandom, cluster: Cluster, ledger: int, client: str) -> Write:
-    """Return a write that usually uses all bookies, so that each of them has copies to lose."""
+    """Return a step that usually writes to all bookies, so that each bookie has copies to lose."""
     size = cluster.bookies if draw.chance(0.7) else 1
     return Write(
         ledger,
@@ -112,7 +112,9 @@ def _write(draw: ScenarioRandom, cluster: Cluster, ledger: int, client: str) -> 
 
 
 def _at_an_operation(draw: ScenarioRandom, bookie: str, flush_ms: float) -> Fault:
-    """Crash before one of the next disk operations, during a flush or the work after it."""
+    """Crash before one of the next disk operations, which belong to a flush or to the work after
+    it.
+    """
     flushed = On("memtable.flushed", draw.one_of(1, 1, 2, 3), bookie)
     return CrashAtOperation(
         bookie,

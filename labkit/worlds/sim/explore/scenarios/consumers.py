@@ -1,9 +1,10 @@
 """Adds consumers with subscriptions of all types to scenarios with brokers.
 
-While they run, their connections to the brokers are cut, reset and slowed down, and their clients
-pause. Sometimes a new owner of the topic cannot read the entries that the previous owner stored.
-The consumers acknowledge batches in parts, request redelivery, and reset their subscriptions to the
-first message. Some consumers are readers, and some share the keys of a subscription.
+While these consumers run, their connections to the brokers are cut, reset and slowed down, and
+their clients pause. Sometimes a new owner of the topic cannot read the entries that the previous
+owner stored. The consumers acknowledge batches in parts, request redelivery, and reset their
+subscriptions to the first message. Some consumers are readers, and some share the keys of a
+subscription.
 """
 
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def _with_rarer_requests(draw: ScenarioRandom, consume: Consume) -> Consume:
 
 
 def _reader_or_consumer(draw: ScenarioRandom, consume: Consume) -> Consume:
-    """Turn one in four Exclusive consumers into a reader, which has a non-durable subscription."""
+    """Turn a quarter of the Exclusive consumers into readers with non-durable subscriptions."""
     is_reader = draw.chance(_READERS)
     return replace(consume, reader=is_reader and consume.subscription_type == "Exclusive")
 
@@ -107,11 +108,12 @@ def _fault(draw: ScenarioRandom, broker: str, client: str) -> Fault:
 
 
 def with_shared_keys(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Give messages a few keys, which are divided among the consumers of a Key_Shared subscription.
+    """Give the messages a few different keys, which are divided among the consumers of a Key_Shared
+    subscription.
 
     These consumers disconnect, and their connections break. Usually the broker does not cache any
     entries, so that it must read them from the bookies. A consumer can then leave after an entry
-    has been assigned to it and before the entry has been read.
+    has been assigned to it but before the entry has been read.
     """
     keys = draw.one_of(1, 2, 4)
     workload = [

@@ -1,8 +1,8 @@
 """Combines faults with the steps that they affect, and chooses the details at random.
 
-A fault is rarely harmful on its own, but may become harmful if it coincides with a client's
+A fault is rarely harmful on its own, but it may become harmful if it coincides with a client's
 actions. For example, a ledger is recovered while its writer is alive, while its bookies restart, or
-while it is being deleted. Or a client may need data that a disk has lost, or a bookie that is
+while the ledger is being deleted; or a client needs data that a disk has lost, or a bookie that is
 unavailable. The clients of a recipe have distinct names, because the checks identify recoveries by
 the client's name.
 """
@@ -31,7 +31,7 @@ from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 Parts = tuple[list[Step], list[Fault]]
 
 _DELETED_LEDGER = 2
-"""The ledger of `with_a_deletion`. The workload does not use this number."""
+"""The number of the ledger in `with_a_deletion`. The workload does not use this number."""
 _ADD_EVENTS = ("add.sent", "add.acked", "lac.advanced")
 _RECOVERY_EVENTS = ("recovery.started", "ledger.fenced", "recovery.covered", "recovery.ended")
 
@@ -55,9 +55,8 @@ def with_lagging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 def with_metadata_trouble(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Make the metadata store hang for about a session timeout, or make a bookie lose its session
-    while the bookie starts.
-
-    These faults are more frequent in scenarios with autorecovery, which reacts to both.
+    while the bookie starts. These faults are more frequent in scenarios with autorecovery, which
+    reacts to both.
     """
     if draw.chance(0.3):
         return scenario.with_fault(*_session_lost_during_start(draw))
@@ -69,7 +68,7 @@ def _hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
     If autorecovery runs, the lost-bookie delay is usually 0, because a longer delay would hide a
     bug that reads the list of bookies too early. Half of these scenarios have no other faults,
-    because other faults can make the auditor's requests fail, and the auditor then restarts.
+    because other faults can cause the auditor's requests to fail, which makes the auditor restart.
     """
     cluster = scenario.cluster
     if cluster.autorecovery is not None and draw.chance(0.7):
@@ -163,7 +162,7 @@ def _rotten_disk(draw: ScenarioRandom, cluster: Cluster) -> Parts:
 
 
 def _absence(draw: ScenarioRandom, cluster: Cluster) -> Parts:
-    """Make a bookie unavailable for about a session timeout while a client needs it."""
+    """Make a bookie unavailable for about a session timeout, while a client needs that bookie."""
     absent, when = draw.bookie(), draw.moment()
     for_ms = draw.between(0, 4) * cluster.session_timeout_ms
     faults: tuple[Fault, ...] = (
@@ -176,8 +175,8 @@ def _absence(draw: ScenarioRandom, cluster: Cluster) -> Parts:
 def with_a_deletion(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Add a ledger that is deleted, often after a recovery, while its writer pauses.
 
-    The writer resumes at about the time when bookies have garbage-collected the ledger. In the
-    meantime, other recipes or the storm may restart some of the bookies.
+    The writer resumes at about the time at which the bookies have garbage-collected the ledger. In
+    the meantime, other recipes or the storm may restart some of the bookies.
     """
     deleted, gc_wait_ms = At(draw.between(20, 200)), scenario.cluster.gc_wait_time_ms
     size, quorum = draw.one_of((1, 1), (2, 2), (3, 2), (3, 3))

@@ -1,11 +1,11 @@
 """Keeps bookies down until they count as lost, or makes an operator reformat them.
 
-Ledgers of lost bookies are marked, copied and recovered. This takes longer than a usual workload:
-the bookie's session must expire, the lost-bookie delay must pass, and a repair must copy the
-entries. If a ledger is open, a worker also waits for a grace period before it fences the ledger's
-writer. The process takes ten seconds longer if the metadata store was silent or another node
-becomes the auditor. Such a scenario therefore contains a client that keeps working until the repair
-is done, so that the run does not end earlier.
+The ledgers of a lost bookie are marked as under-replicated, copied and recovered. This takes longer
+than a usual workload: the bookie's session must expire, the lost-bookie delay must pass, and a
+repair must copy the entries. If a ledger is open, a worker also waits for a grace period before it
+fences the ledger. All of this takes ten seconds longer if the metadata store was silent or if
+another node becomes the auditor. Such a scenario therefore contains a client that keeps working
+until the repair is done, so that the run does not end too early.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Step, Write
 _OTHER_LEDGER = 3
 """A ledger number that neither the workload nor the other recipes use."""
 _REPAIR_MS = 2500.0
-"""Longer than a repair takes."""
+"""More time than a repair takes."""
 _CLEANUP_MS = 4000.0
-"""Longer than it takes a bookie to look twice for copies that it need not keep."""
+"""Longer than it takes a bookie to look twice for copies that it does not have to keep."""
 _SLOW_COPIES_MS = 6000.0
 _PATIENCE_MS = 10_500.0
 _RESTART_MS = 100.0
-"""Usually longer than a formatted bookie needs to start."""
+"""Usually more time than a formatted bookie needs to start."""
 _REPAIR_EVENTS = (
     *("replication.started", "replication.deferred", "fragment.replicated"),
     *("ledger.underreplicated", "bookie.lost", "recovery.started"),
@@ -76,7 +76,7 @@ def _with_slow_copies(
 ) -> Scenario:
     """Make a second bookie fail during a slow repair, and come back later.
 
-    The ledger is then marked again, but in the end, no copy is missing.
+    The ledger is then marked again, although no copy is missing in the end.
     """
     slow = replace(
         config,
@@ -98,7 +98,7 @@ def _with_slow_copies(
 
 def _crashes(draw: ScenarioRandom, crashed_at: At, back_ms: float) -> list[Fault]:
     """Crash a bookie, either for good or until the auditor considers it lost. Sometimes a second
-    bookie also crashes, shortly afterwards or during a repair.
+    bookie crashes as well, either shortly afterwards or during a repair.
     """
     faults: list[Fault] = [Crash(draw.first_bookie(), draw.unsynced(), back_ms, crashed_at)]
     if draw.chance(0.3):
@@ -151,7 +151,7 @@ def with_formatted_bookies(scenario: Scenario, draw: ScenarioRandom) -> Scenario
 
     The ledger is recovered while its writer pauses, and most or all of its bookies are formatted
     before the writer's last add. The workload has no other ledgers, because formatting destroys all
-    data on these bookies.
+    data on the bookies.
     """
     size = min(3, scenario.cluster.bookies)
     quorum = draw.number(1, size)

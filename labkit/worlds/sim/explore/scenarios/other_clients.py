@@ -1,7 +1,7 @@
 """Makes clients use less common features, and makes operators disable autorecovery.
 
-The features are deferred sync, explicit LACs, long polls, LACs read from a single bookie, racks,
-and topic owners without brokers.
+These features are deferred sync, explicit LACs, long polls, reading the LAC from a single bookie,
+racks, and topic owners without brokers.
 """
 
 from dataclasses import replace
@@ -42,7 +42,7 @@ def _with_racks(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Put the bookies in two racks. Writers spread the copies over both racks, and autorecovery
     restores this placement.
 
-    In half of the scenarios, the placement is enforced.
+    In half of these scenarios, the placement is enforced.
     """
     enforced = draw.chance(0.5)
     steps = (

@@ -1,4 +1,4 @@
-"""Gives bookies, clients, autorecovery and brokers less common settings."""
+"""Chooses less common settings for bookies, clients, autorecovery and brokers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,7 +63,9 @@ def _other_writer(write: Write, draw: ScenarioRandom) -> Write:
 
 
 def _other_autorecovery(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Let auditors read some or all ledgers, and let workers copy only a few entries at a time."""
+    """Let auditors read some or all of the ledgers, and let workers copy only a few entries at a
+    time.
+    """
     config = scenario.cluster.autorecovery
     assert isinstance(config, AutoRecoveryConfig)
     config = replace(

@@ -1,4 +1,4 @@
-"""Generates whole scenarios from a seed: cluster, workload, faults, and random decisions.
+"""Generates complete scenarios from a seed: cluster, workload, faults, and random decisions.
 
 The scenarios do not target individual bugs. They create conditions in which bugs tend to show up:
 clusters without a spare bookie, ledgers that are so small that the last entries matter, ledgers
@@ -32,7 +32,7 @@ _NETWORKS: tuple[tuple[Fault, ...], ...] = (
     (Reordering(share=0.2),),
     (Duplication(share=0.1),),
 )
-"""Faults of all links, from the start until the epilogue."""
+"""Faults that affect all links from the start until the epilogue."""
 
 _SLOW = 50.0
 """The factor by which everything takes longer in a slow scenario."""
@@ -41,7 +41,8 @@ _SLOW = 50.0
 def random_scenario(seed: int) -> Scenario:
     """Return the scenario for the seed.
 
-    One in four scenarios is slow: it lasts seconds instead of milliseconds, and uses autorecovery.
+    A quarter of the scenarios are slow: they last seconds instead of milliseconds, and use
+    autorecovery.
     """
     draw = ScenarioRandom("drawn", seed, Cluster(), ("w",), 60.0)
     pace = _SLOW if draw.chance(0.25) else 1.0

@@ -1,8 +1,9 @@
-"""Generates whole scenarios with brokers from a seed: topics change owners while producers send.
+"""Generates complete scenarios with brokers from a seed. In these scenarios, topics change owners
+while producers send messages.
 
 A producer is connected to a broker over TCP, which neither loses nor reorders messages. A broker
-that received only the second of two messages could not know about the first. The links between
-producers and brokers are therefore only cut, reset or slowed down.
+that received only the second of two messages would have no way to know about the first. The links
+between producers and brokers are therefore only cut, reset or slowed down.
 """
 
 from collections.abc import Callable

@@ -24,11 +24,14 @@ _EVENTS = {
     "ledger.closed": 2,
     "node.killed": 3,
 }
-"""Events that change a state, with their approximate number in a small scenario."""
+"""Kinds of events that change a state, with the approximate number of such events in a small
+scenario.
+"""
 
 
 class ScenarioRandom:
-    """Draws values for a scenario with this cluster, these clients, and times up to `horizon_ms`.
+    """Draws values for a scenario with the given cluster and clients, and with times up to
+    `horizon_ms`.
 
     Each `stream` of a seed is independent of the others.
     """
@@ -58,7 +61,9 @@ class ScenarioRandom:
         return self._random.randint(lowest, highest)
 
     def between(self, lowest: float, highest: float) -> float:
-        """Return a number with at most three digits, for readability."""
+        """Return a random number from this range with at most three significant digits, for
+        readability.
+        """
         return rounded(self._random.uniform(lowest, highest))
 
     def uniform(self, lowest: float, highest: float) -> float:

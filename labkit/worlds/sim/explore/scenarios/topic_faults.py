@@ -1,4 +1,4 @@
-"""Faults that affect topics and brokers.
+"""Adds faults that affect topics and brokers.
 
 In these scenarios, a topic has two owners at once, is taken over slowly, or is unloaded. In others,
 the metadata store hangs or a bookie is lost.
@@ -108,8 +108,8 @@ def with_topic_repairs(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Add autorecovery and a bookie, and crash one of the bookies for good or for a few seconds.
     Half of these scenarios have slow producers.
 
-    If the bookie counts as lost while a topic's ledger is open, a worker fences the broker that
-    writes to this ledger.
+    If the bookie counts as lost while a topic's ledger is open, a worker fences that ledger, and
+    thereby the broker that writes to it.
     """
     config = draw.autorecovery(0, 0, 1)
     cluster = replace(scenario.cluster, bookies=scenario.cluster.bookies + 1, autorecovery=config)
@@ -173,7 +173,7 @@ def _with_max_entries(scenario: Scenario, max_entries: int) -> Scenario:
 
 
 def topic_moment(draw: ScenarioRandom, horizon_ms: float) -> Moment:
-    """Return a time up to twice the horizon, or an event of a broker or a ledger."""
+    """Return a time up to twice the horizon, or an event of a broker or of a ledger."""
     if draw.chance(0.4):
         return At(draw.between(0, 2 * horizon_ms))
     return On(draw.one_of(*_EVENTS), draw.number(1, 29))

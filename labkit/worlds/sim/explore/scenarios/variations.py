@@ -1,9 +1,9 @@
-"""Lists the variations of random scenarios, and the share of scenarios in which each occurs.
+"""Lists the variations of random scenarios, each with the share of scenarios in which it occurs.
 
 Each variation has its own random stream, so that adding a row or changing a share does not affect
 any other values drawn from a seed. This matters because documentation refers to findings by seed.
-Rows with the same stream name share one stream. The rows are applied in order, because some replace
-the workload or the faults added by earlier rows.
+Rows with the same stream name share one stream. The rows are applied in order, because some of them
+replace the workload or the faults that earlier rows have added.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 
 
 class Variation(NamedTuple):
-    """A variation. Its `share` may depend on whether the scenario has autorecovery."""
+    """A variation of scenarios. Its `share` may depend on whether a scenario has autorecovery."""
 
     stream: str
     share: float | tuple[float, float]

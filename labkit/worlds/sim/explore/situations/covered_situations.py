@@ -1,6 +1,7 @@
-"""Lists the situations that a search counts. Each is an event that happens during an activity.
+"""Lists the situations that a search counts. A situation is an event that happens during an
+activity, such as a fence during a flush.
 
-The list was written by hand, and covers the points at which BookKeeper's protocol must coordinate
+The list was written by hand. It covers the points at which BookKeeper's protocol must coordinate
 two parties, such as two clients of a ledger, a bookie and its disks, a session and the work that
 depends on it, or a repair and the ledger.
 """

@@ -1,4 +1,4 @@
-"""Mutates scenarios: adds or modifies faults, and keeps the cluster and the workload."""
+"""Mutates scenarios: adds or modifies faults, but keeps the cluster and the workload."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -16,12 +16,13 @@ from labkit.worlds.sim.workload.steps import Delete, Recover, Step
 _HORIZON_MS = 100.0
 _LEDGER = 0
 _STRANGER = "z"
-"""A client name that random scenarios never use, because checks identify a recovery by its client.
+"""A client name that never occurs in random scenarios, because checks identify a recovery by its
+client.
 """
 
 
 def variation_of(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
-    """Return a variation of a scenario that reached the situation.
+    """Return a variation of a scenario in which the situation was reached.
 
     The variation has a new seed and, usually, modified faults.
     """
@@ -37,7 +38,7 @@ def variation_of(scenario: Scenario, situation: Situation, rng: random.Random) -
 
 
 def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
-    """Return whether `provoke` can make the situation's event happen in the scenario."""
+    """Return whether `provoke` can trigger the situation's event in the scenario."""
     if situation.during is None or not situation.during.begins:
         return False
     # In scenarios with brokers, no other clients may use the ledgers, so do not inject steps.
@@ -46,7 +47,7 @@ def can_be_provoked(situation: Situation, scenario: Scenario) -> bool:
 
 
 def provoke(scenario: Scenario, situation: Situation, rng: random.Random) -> Scenario:
-    """Return a mutation in which the situation's event happens when the activity begins.
+    """Return a mutation that triggers the situation's event at the moment the activity begins.
 
     The given scenario must have reached the activity. The mutation also has a new seed.
     """
@@ -75,7 +76,7 @@ _STEPS: Mapping[str, Callable[[Moment], Step]] = {
     "ledger.fenced": lambda when: Recover(_LEDGER, _STRANGER, when),
     "ledger.deleted": lambda when: Delete(_LEDGER, _STRANGER, when),
 }
-"""Kinds of events, and the faults and steps that cause them."""
+"""Maps kinds of events to the faults and steps that cause them."""
 
 
 def _at_another_moment(fault: Fault, situation: Situation, rng: random.Random) -> Fault:

@@ -1,10 +1,10 @@
 """Determines which situations a run reached.
 
-    Activity     lasts from one event to another, or for the duration of a disk worker's call
+    Activity     something that lasts from one event to another, or as long as a disk worker's call
     Situation    an event during an activity, such as a fence during a flush
 
 The situations show which cases a run has tested, whereas `labkit.system.check` checks whether the
-run was correct. Only situations before the epilogue count.
+run was correct. Only situations before the epilogue are counted.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ class Activity:
     An activity lasts from an event whose kind is in `begins` to one whose kind is in `ends`, or
     until the node dies. `same` lists the fields that must be equal in both events, so that
     concurrent activities can be told apart. An activity can also be a call of a disk worker. In
-    that case, `call` lists the functions.
+    that case, `call` contains the names of the functions that are called.
     """
 
     begins: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Activity:
 
 
 Meets = Callable[[Event, Event], bool]
-"""Returns whether the second event happens in the activity that the first event has begun."""
+"""Returns whether the second event happens during the activity that began with the first event."""
 
 
 def here(begun: Event, now: Event) -> bool:
@@ -74,7 +74,9 @@ class Situation:
 
 
 class Run(Protocol):
-    """The attributes of a simulated trace that are needed to find the situations it reached."""
+    """The attributes of a simulated trace that are needed to find the situations that the run
+    reached.
+    """
 
     @property
     def events(self) -> tuple[Event, ...]: ...

@@ -1,6 +1,6 @@
-"""Aims a search at rare situations by mutating scenarios that came close to them.
+"""Aims a search at rare situations by mutating scenarios that came close to such situations.
 
-Drawing new seeds does not profit from earlier seeds that came close to a situation. This module
+Drawing new seeds does not benefit from earlier seeds that came close to a situation. This module
 therefore stores the latest scenarios that reached each situation, picks a situation that few or no
 seeds have reached, and mutates one of two kinds of scenarios:
 
@@ -20,7 +20,7 @@ from labkit.worlds.sim.explore.situations.situations_reached import Situation
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 RARE = 0.01
-"""A situation is rare if at most this share of the seeds has reached it."""
+"""A situation is rare if it was reached by at most this share of the seeds."""
 LATEST = 4
 """How many of the latest scenarios are kept for each situation."""
 _PROVOKED = 0.5
@@ -29,7 +29,9 @@ _PROVOKED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How often runs reached a situation, the first seed that did, and the latest scenarios."""
+    """How often a situation was reached, the first seed that reached it, and the latest scenarios
+    in which it was reached.
+    """
 
     by_seeds: int = 0
     by_aimed: int = 0
@@ -38,7 +40,7 @@ class Reached:
 
 
 class Aim:
-    """Records which situations were reached, and derives the next scenarios from them."""
+    """Records the situations that were reached, and derives the next scenarios from this record."""
 
     def __init__(self, situations: Sequence[Situation] = SITUATIONS) -> None:
         self.reached = {each.name: Reached() for each in situations}
@@ -47,8 +49,8 @@ class Aim:
         self._situations = situations
 
     def add(self, seeds: int, reached: Mapping[str, Reached]) -> None:
-        """Record the situations that further runs reached. `seeds` is how many of these runs were
-        generated from a seed.
+        """Record the situations that further runs reached. `seeds` is the number of these runs that
+        were generated from a seed.
         """
         self.seeds += seeds
         for name, new in reached.items():
@@ -71,9 +73,10 @@ class Aim:
         ]
 
     def next(self, number: int) -> Scenario | None:
-        """Return a scenario that comes close to a rare situation, or None if none is known yet.
+        """Return a scenario that comes close to a rare situation, or None if no such scenario is
+        known yet.
 
-        The rarer a situation, the more likely it is to be chosen. The result depends only on
+        The rarer a situation is, the more likely it is to be chosen. The result depends only on
         `number` and the recorded scenarios.
         """
         aims = [each for each in self._situations if self._is_possible(each)]
@@ -94,7 +97,7 @@ class Aim:
         return bool(self.reached[situation.name].latest or self._near(situation))
 
     def _near(self, situation: Situation) -> list[Scenario]:
-        """Return scenarios that reached the situation's activity, possibly with a different
+        """Return scenarios that reached the activity of the situation, possibly with a different
         event.
         """
         return [
