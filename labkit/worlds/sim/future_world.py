@@ -1,4 +1,4 @@
-"""A world that repeats a run up to a moment, and makes new decisions from then on."""
+"""A world that repeats a run up to a given moment, and makes new decisions from then on."""
 
 from labkit.worlds.sim.chosen_order import ChosenOrderWorld
 from labkit.worlds.sim.machine.loop import SimLoop
@@ -11,8 +11,8 @@ BEFORE_THE_RUN_US = -1
 
 
 class FutureWorld(World):
-    """After `moment_us` (µs of virtual time), it draws all decisions from `seed` and injects no
-    more faults.
+    """After `moment_us` (µs of virtual time), this world draws all decisions from `seed` and
+    injects no more faults.
     """
 
     def __init__(self, scenario: Scenario, loop: SimLoop, moment_us: int, seed: int) -> None:

@@ -1,15 +1,16 @@
-"""Finds out when a broken promise became inevitable, by trying other futures of the same run.
+"""Finds out when a broken promise became inevitable, by trying alternative continuations of the
+run.
 
     found = inevitability(run(counterexample("ack after one bookie")), "AcknowledgedIsDurable")
     found.jump      the moment at which most futures were lost, and how many
 
-A future of a moment is a run that is identical to the original up to that moment. From then on, all
-random decisions are drawn again, and no more faults occur. If few futures of one moment break the
-promise but nearly all futures of the next moment do, then whatever happened in between made the
-failure inevitable.
+An alternative continuation is called a future. A future of a moment is a run that is identical to
+the original run up to that moment. From then on, all random decisions are drawn again, and no more
+faults occur. If few futures of one moment break the promise but nearly all futures of the next
+moment do, then the events in between made the failure inevitable.
 
-Only some moments are tried, each with a sample of futures: the search repeatedly halves the
-interval in which the share of broken futures changes most.
+Only some moments are tried, each with a sample of futures. The search repeatedly halves the
+interval in which the share of futures that break the promise changes most.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,11 +39,11 @@ from labkit.worlds.sim.settings.triggers import START
 
 _FAULT_EVENTS = ("node.killed", "node.paused", "link.cut", "session.lost")
 _SEEN_AS_EVENTS = (Crash, CrashAtOperation, Partition, Pause, PowerCut)
-"""Faults that the events describe completely."""
+"""Faults that are completely described by events."""
 
 
 class Run(Protocol):
-    """The part of a `Trace` that the search uses."""
+    """The attributes and methods of a `Trace` that the search uses."""
 
     @property
     def scenario(self) -> Scenario: ...
@@ -55,15 +56,16 @@ class Run(Protocol):
     @property
     def decided_at_us(self) -> Mapping[str, int]: ...
     def future(self, moment_us: int, seed: int) -> "Run":
-        """Run a future of this moment, with decisions drawn from this seed. Raises
+        """Run a future of this moment, with decisions drawn from the seed. Raises
         `SimulationError`.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """The number of futures of a moment that were `tried`, and the number in which the promise was
-    `broken`. `seq` is the last event at that moment, or -1 before the first event.
+    """The number of futures of a moment that were `tried`, and the number of those that have
+    `broken` the promise. `seq` is the number of the last event at that moment, or -1 before the
+    first event.
     """
 
     time_us: int
@@ -78,8 +80,9 @@ class FutureShare:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """The two neighbouring moments between which the share of broken futures rises most, and what
-    happened in between: events, faults, and decisions other than the harmless defaults.
+    """The two neighbouring moments between which the share of futures that break the promise rises
+    most, and the events, faults and decisions in between. Decisions with the harmless default value
+    are omitted.
     """
 
     before: FutureShare
@@ -90,9 +93,9 @@ class Jump:
 
     @property
     def reason(self) -> str:
-        """The likely cause: the faults, or the decisions if there were no faults, or all events if
-        there were neither. Decisions about the order of messages are left out, because the events
-        are more informative.
+        """The likely cause: the faults, the decisions if there were no faults, or all events if
+        there were no decisions either. Decisions about the order of messages are omitted, because
+        the events are more informative.
         """
         decisions = {
             name: value for name, value in self.decisions.items() if not name.startswith("next ")
@@ -127,12 +130,12 @@ class Inevitability:
 
     @property
     def seq(self) -> int:
-        """The last event of the jump, or -1 without a jump."""
+        """The number of the last event of the jump, or -1 if there is no jump."""
         return -1 if self.jump is None else self.jump.after.seq
 
     @property
     def change(self) -> str:
-        """How the share of broken futures changes at the jump."""
+        """A description of how the share of futures that break the promise changes at the jump."""
         if self.jump is None:
             first = self.shares[0]
             return (
@@ -147,7 +150,7 @@ class Inevitability:
 
     @property
     def words(self) -> str:
-        """A sentence about the jump."""
+        """A sentence that describes the jump."""
         if self.jump is None:
             return f"{self.change}."
         moment_ms = self.jump.after.time_us / 1000
@@ -170,13 +173,14 @@ def inevitability(trace: Run, promise: str, futures: int = 32) -> Inevitability:
 
 
 def inevitability_so_far(trace: Run, promise: str, futures: int = 32) -> Iterator[Inevitability]:
-    """Find the two neighbouring moments between which the share of broken futures rises most.
+    """Find the two neighbouring moments between which the share of futures that break the promise
+    rises most.
 
-    Tries about ten moments, with `futures` futures each, and yields the result so far after each
-    moment except the first.
+    Tries about ten moments, with `futures` futures each. After each moment except the first, yields
+    the result so far.
 
-    Raises `BKIncorrectParameterException` if `promise` is not the name of a check or holds in this
-    run.
+    Raises `BKIncorrectParameterException` if `promise` is not the name of a check, or if the
+    promise is not broken in this run.
     """
     check = next((each for each in CHECKS if each.__name__ == promise), None)
     if check is None:
@@ -218,7 +222,9 @@ def largest_changes(
 
 
 def _moments(trace: Run) -> list[tuple[int, int]]:
-    """Return the times of all events before the epilogue, each with the last event at that time."""
+    """Return the times of all events before the epilogue, each with the number of the last event at
+    that time.
+    """
     last_events = {BEFORE_THE_RUN_US: -1}
     for event in trace.events:
         if event.kind == "epilogue.started":
@@ -258,7 +264,8 @@ def _count_broken(trace: Run, moment_us: int, check: type[Check], futures: int) 
         except SimulationError:
             return False
 
-    # Skip the seed of the run itself, with which a future would make the same decisions as the run.
+    # Skip the seed of the run itself, because a future with this seed would make the same decisions
+    # as the run.
     seeds = (seed for seed in count() if seed != trace.scenario.seed)
     return sum(map(breaks, islice(seeds, futures)))
 

@@ -3,7 +3,7 @@
     loop             an event loop whose clock jumps to the next event
     decisions        named random decisions with harmless defaults
     process          a node's process, which a crash stops for good
-    links, network   messages that arrive late, are lost or held back; TCP-like connections
+    links, network   messages that arrive late, are lost or are held back; TCP-like connections
     disk, disk_operation, disk_work   a disk that forgets unsynced data; slow and failing calls
     tree, zookeeper, lagging_server   the metadata server, and a replica that lags behind
     metadata         a client's session with the metadata server

@@ -4,9 +4,9 @@
     lose w>b0 5      if 1, the sixth message is lost
 
 The value of a decision depends only on the seed and on the decision's name, so resetting a decision
-or setting it by hand does not affect any other decision. A run records the decisions that were not
-0. These decisions reproduce the run without the seed, and removing some of them makes the run
-simpler.
+or setting it by hand does not affect any other decision. A run records the decisions whose value
+was not 0. These decisions are sufficient to reproduce the run without the seed, and removing some
+of them makes the run simpler.
 """
 
 import re
@@ -34,19 +34,21 @@ Spread = Callable[[float], float]
 
 
 def yes(draw: float) -> float:
-    """Return 1, the value of a yes-or-no decision that is not 0."""
+    """Return 1. A yes-or-no decision has no other value than 0 or 1."""
     return 1.0
 
 
 def log_spread(lowest: float, highest: float) -> Spread:
-    """Return a distribution of two-digit values, with all orders of magnitude equally likely."""
+    """Return a distribution of values with two significant digits in which all orders of magnitude
+    are equally likely.
+    """
     ratio = highest / lowest
     return lambda draw: float(f"{lowest * ratio**draw:.2g}")
 
 
 def check_decisions(chosen: Mapping[str, float]) -> None:
-    """Raise `BKIncorrectParameterException` for an invalid name or value, even if the run never
-    uses it.
+    """Raise `BKIncorrectParameterException` if a name or a value is invalid, even if the run would
+    never use it.
     """
     for name, value in chosen.items():
         if not _is_valid_name(name):
@@ -77,7 +79,7 @@ _SENTENCES = {
 
 
 def sentence_of(name: str, value: float) -> str:
-    """Describe a decision. Messages, disk calls and choices are numbered from 0."""
+    """Describe a decision in words. Messages, disk calls and choices are numbered from 0."""
     kind, _, rest = name.partition(" ")
     ends, _, number = rest.rpartition(" ")
     source, _, target = ends.partition(">")
@@ -88,7 +90,7 @@ def sentence_of(name: str, value: float) -> str:
 
 
 class DecisionSeries:
-    """The series of decisions that share a name."""
+    """The decisions that share a name and differ only in their number."""
 
     __slots__ = ("_base", "_chosen", "_record", "_seed", "is_chosen", "name")
 
@@ -141,14 +143,14 @@ class DecisionSeries:
 
 class Decisions:
     """All decisions of a run. Decisions in `chosen` have the given values. All others are drawn
-    from the seed, or are 0 without a seed.
+    from the seed, or are 0 if there is no seed.
     """
 
     def __init__(
         self, seed: int | None, chosen: Mapping[str, float], now_us: Callable[[], int]
     ) -> None:
         self.drawn: dict[str, float] = {}
-        """All decisions so far with a value other than 0, in the order in which they were made."""
+        """All decisions so far whose value was not 0, in the order in which they were made."""
         self.made_at_us: dict[str, int] = {}
         """The virtual time at which each of these decisions was made."""
         self._now_us = now_us
@@ -173,7 +175,7 @@ class Decisions:
         self.made_at_us[name] = self._now_us()
 
     def draw_anew(self, seed: int) -> None:
-        """From now on, draw all decisions from this seed, even those that were set explicitly."""
+        """From now on, draw all decisions from this seed, even explicitly set ones."""
         self._seed, self._chosen = seed, {}
         for decision in self._by_name.values():
             decision.draw_anew(seed)

@@ -1,9 +1,9 @@
 """An in-memory disk that loses unsynced data in a crash, and that can crash before any operation.
 
-In a crash, it loses as much as the `Disk` port permits. Until the next `sync`, each write may be
-lost, kept, or torn at a sector boundary, independently of the others. Until the next `sync_folder`,
-a new name, a rename or a removal may be lost or kept. A `Keep` function decides the fate of each
-unsynced operation.
+In a crash, the disk loses as much as the `Disk` port permits. Until the next `sync`, each write may
+be lost, kept, or torn at a sector boundary, independently of the others. Until the next
+`sync_folder`, a new name, a rename or a removal may be lost or kept. A `Keep` function decides the
+fate of each unsynced operation.
 
 As on Linux, a failed sync loses its data for good. The pages stay in memory, where the next process
 can still read them. However, they count as clean, so they reach the disk only after a new write to
@@ -23,8 +23,8 @@ SECTOR_SIZE = 512
 PAGE_SIZE = 4096
 """The unit that the operating system writes, in bytes."""
 _MAX_FILE_SIZE = 2**28
-"""Maximum file size in bytes without trailing zeros. It is limited because a corrupt record may
-request any size.
+"""The maximum file size in bytes, without trailing zeros. The size is limited because a corrupt
+record may request any size.
 """
 
 
@@ -43,9 +43,9 @@ class CrashError(Exception):
 class DiskController:
     """Counts the operations on all disks of a machine, and stops the machine before one of them.
 
-    Operation number `stop_at` and all later ones are not carried out (-1: no limit). `watch` is
-    called with each operation before it is carried out, and `watch_read` with the path of each file
-    that is read.
+    Operation number `stop_at` and all later operations are not carried out (-1: no limit). `watch`
+    is called with each operation before it is carried out, and `watch_read` with the path of each
+    file that is read.
     """
 
     stop_at: int = -1
@@ -54,7 +54,9 @@ class DiskController:
     watch_read: Callable[[str], None] | None = None
 
     def begin(self, operation: Operation) -> None:
-        """Count an operation that is about to start. Raises `CrashError` if the machine stops."""
+        """Count an operation that is about to start. Raises `CrashError` if the machine stops
+        before it.
+        """
         if operation.number == self.stop_at:
             raise CrashError(str(operation))
         if self.watch is not None:
@@ -100,8 +102,8 @@ def _is_zero(data: bytes) -> bool:
 class Inode:
     """A file with its current name and contents.
 
-    `durable` is the content as of the last sync. The next sync makes `writes` durable, but not
-    `passed_over`, which contains the writes of failed syncs, split by page.
+    `durable` is the content at the time of the last sync. The next sync makes `writes` durable, but
+    not `passed_over`, which contains the writes of failed syncs, split by page.
     """
 
     path: str
@@ -294,10 +296,8 @@ class SimDisk:
 
     def corrupt(self, path: str, part: float, size: int = 1) -> int:
         """Flip one bit in each byte of a block, in memory and on disk, and return the block's
-        offset.
-
-        The block contains the byte at the relative position `part` (0 to 1) of the file. Trailing
-        zeros do not count.
+        offset. The block contains the byte at the relative position `part` (0 to 1) of the file.
+        Trailing zeros do not count.
         """
         inode = self._names[path]
         at = int(part * max(0, len(inode.content.stored) - 1))
@@ -308,7 +308,7 @@ class SimDisk:
         return offset
 
     def fingerprint(self) -> bytes:
-        """Return a hash that is equal for two disks with the same files."""
+        """Return a hash that is equal for two disks if they contain the same files."""
         found = blake2b(digest_size=16)
         for path in self.paths():
             content = self._names[path].content
@@ -393,7 +393,9 @@ def _by_page(operation: Operation, data: bytes) -> Iterator[tuple[Operation, byt
 
 
 def _surviving_data(data: bytes, operation: Operation, share: float) -> bytes:
-    """Return the part of a write that survives: whole sectors, up to this share of the write."""
+    """Return the part of a write that survives, which consists of whole sectors and is at most this
+    share of the write.
+    """
     if share in (0, 1):
         return data if share else b""
     # Sectors are aligned to the start of the file, not to the start of the write.

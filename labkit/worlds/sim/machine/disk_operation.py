@@ -1,4 +1,6 @@
-"""Operations on a simulated disk, and how much of an unsynced operation survives a crash."""
+"""Operations on a simulated disk, and functions that decide how much of an unsynced operation
+survives a crash.
+"""
 
 import random
 from collections.abc import Callable
@@ -32,8 +34,8 @@ class Operation(NamedTuple):
 
 
 Keep = Callable[[Operation], float]
-"""Decides how much of an unsynced operation survives: 0 is nothing, 1 is all of it, and a value in
-between means a torn write.
+"""Decides how much of an unsynced operation survives: 0 means nothing, 1 means all of it, and a
+value in between means a torn write.
 
 Directory changes cannot be torn. They survive if the value is at least 0.5.
 """

@@ -1,8 +1,8 @@
 """Makes the disk calls of a simulated bookie take time, and sometimes fail.
 
 A call takes effect at the end of its duration. If the machine crashes before that, only the first
-few disk operations of the call are carried out. The decision `reach b1 7` determines how many, and
-`disk b1 7` determines how much longer than usual the call takes.
+few disk operations of the call are carried out. The decision `reach b1 7` determines the number of
+these operations, and `disk b1 7` determines how much longer than usual the call takes.
 """
 
 import errno
@@ -39,7 +39,9 @@ class DiskCall(NamedTuple):
 
 
 class DiskFaults:
-    """A machine's disk faults, the operations before which it stops, and its finished calls."""
+    """A machine's disk faults, the operations before which the machine stops, and its finished disk
+    calls.
+    """
 
     def __init__(self) -> None:
         self.call_s = CALL_S
@@ -55,7 +57,7 @@ class DiskFaults:
         so.
         """
         self.call_count = 0
-        """Number of calls so far, including calls before restarts. Each call has its own
+        """The number of calls so far, including the calls before a restart. Each call has its own
         decisions.
         """
         self.calls: list[DiskCall] = []
@@ -68,7 +70,7 @@ class DiskFaults:
         self.stops.clear()
 
     def watch(self, operation: Operation) -> None:
-        """Raise `SimDiskError` if the operation fails, `CrashError` if the machine stops first."""
+        """Raise `SimDiskError` if the operation fails, or `CrashError` if the machine stops."""
         if (stop := self.stops.pop(operation.number, None)) is not None:
             stop()
             raise CrashError(str(operation))
@@ -91,9 +93,7 @@ class _Call(NamedTuple):
 
 
 class DiskWorker:
-    """Runs the disk calls of one thread, one after another, and thereby implements the port
-    `RunInThread`.
-    """
+    """Runs the disk calls of one thread, one after another. Implements the port `RunInThread`."""
 
     def __init__(
         self,
@@ -128,10 +128,11 @@ class DiskWorker:
 
     def crash(self) -> None:
         """Carry out the first few operations of the call in progress, if there is one. Although the
-        process is already dead, these operations count as having happened before the crash.
+        process is already dead, these operations are treated as if they had happened before the
+        crash.
         """
-        # If an operation of the current call caused the crash, the call has already stopped there.
-        # The machine's other workers still carry out a part of their calls.
+        # If an operation of the current call caused the crash, the call has already stopped at this
+        # operation. The machine's other workers still carry out a part of their calls.
         if self._is_in_call or not self._pending or self._pending[0].begin > self._loop.now:
             return
         number, begin, call = self._pending[0]

@@ -1,4 +1,4 @@
-"""Disables garbage collection during runs: it could close abandoned generators at any time."""
+"""Disables garbage collection during runs, because it can close abandoned generators anytime."""
 
 import gc
 import threading
@@ -12,8 +12,8 @@ _was_collecting = True
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable the collector. If several worlds run at the same time, the last one to finish
-    re-enables it.
+    """Disable the garbage collector. If several worlds run at the same time, the last world to
+    finish re-enables it.
     """
     global _world_count, _was_collecting  # noqa: PLW0603 - there is one collector per process #
     with _lock:

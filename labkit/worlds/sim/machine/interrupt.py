@@ -1,8 +1,8 @@
 """Delivers an interrupt to the thread that runs a world.
 
 A signal interrupts only the main thread. In a notebook, the main thread waits while the world runs
-in another thread. The main thread therefore asks the other one to stop, and every event loop there
-checks for this request.
+in another thread. The main thread therefore asks the other thread to stop, and every event loop in
+that thread checks for this request.
 """
 
 import threading
@@ -43,9 +43,9 @@ class OneThreadExecutor(futures.ThreadPoolExecutor):
 def awaited(result: "futures.Future[T]") -> T:
     """Return the result of a call in another thread or process, or raise its exception.
 
-    An interrupt during the wait is also raised here. A wait is not interrupted by a signal that
-    arrives just before it starts, or that the operating system delivers to another thread. This
-    function therefore waits in short intervals and checks for signals in between.
+    An interrupt during the wait is also raised here. A signal does not interrupt the wait if it
+    arrives just before the wait starts, or if the operating system delivers it to another thread.
+    This function therefore waits in short intervals and checks for signals in between.
     """
     while not result.done():
         futures.wait((result,), timeout=_CHECK_INTERVAL_S)

@@ -19,14 +19,14 @@ _View = dict[str, tuple[bytes, int, tuple[str, ...]]]
 
 
 class LaggingServer:
-    """The server for one node's sessions, which lags `lag_s` seconds behind the leader."""
+    """The server for the sessions of one node, which lags `lag_s` seconds behind the leader."""
 
     def __init__(self, lag_s: float, tree: ZnodeTree) -> None:
         self._lag_s = lag_s
         self._tree = tree
         self._views = deque([(0.0, _view(tree))])
-        """The state that it serves and all later states, each with the time at which the leader
-        reached it.
+        """The state that this server serves and all later states, each with the time at which the
+        leader reached it.
         """
         self._watch_fired = False
 
@@ -36,7 +36,7 @@ class LaggingServer:
             self.catch_up()
 
     def watch_fired(self) -> None:
-        """Record that a change by the leader has triggered one of the node's watches."""
+        """Record that a change on the leader has triggered one of the node's watches."""
         self._watch_fired = True
 
     def catch_up(self) -> None:

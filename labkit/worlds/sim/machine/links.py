@@ -1,5 +1,5 @@
-"""Network links, which delay messages and can be faulty. Two nodes are connected by one link in
-each direction.
+"""Network links, which delay messages and can be faulty. Two nodes are connected by two links, one
+in each direction.
 
 The messages of a link are numbered from 0, across all connections. Decisions refer to a message by
 this number: `delay w>b0 2`, `lose w>b0 2`, `copy w>b0 2`, `swap w>b0 2`.
@@ -23,7 +23,7 @@ Choose = Callable[[Sequence["Parcel"]], int]
 
 
 class Report(Protocol):
-    """Receives an event of the simulated world: its kind, its node, and its other columns."""
+    """Receives an event of the simulated world: the kind, the node, and the other columns."""
 
     def __call__(self, kind: str, node: str, /, **fields: Unpack[Fields]) -> None: ...
 
@@ -31,7 +31,7 @@ class Report(Protocol):
 class Receiver(Protocol):
     """The receiving end of one direction of a connection. It keeps frames in order.
 
-    is_open: whether it still receives frames; otherwise, it drops them.
+    is_open: whether the receiver still accepts frames; otherwise, it drops them.
     """
 
     due: float
@@ -56,7 +56,7 @@ class Purpose(Enum):
 
 @dataclass(slots=True, eq=False)
 class Parcel:
-    """A message in transit: frames for a receiver, or an action of another purpose."""
+    """A message in transit. It contains frames for a receiver, or an action for another purpose."""
 
     link: "NetworkLink"
     number: int
@@ -66,7 +66,7 @@ class Parcel:
     purpose: Purpose = Purpose.FRAMES
     action: Callable[[], None] | None = None
     is_swapped: bool = False
-    """Whether later messages of the connection may overtake it."""
+    """Whether later messages of the connection may overtake this message."""
     due: float = 0.0
 
     @property
@@ -91,9 +91,9 @@ class Parcel:
 class NetworkLink:
     """A network link in one direction between two nodes.
 
-    While `is_cut` is set, messages are held back until `heal`. `extra_s` is added to the delay of
-    every message. The four shares (0 to 1) determine how many messages are late, lost, copied
-    (their frames arrive twice) and swapped (later messages overtake them).
+    While `is_cut` is set, messages are held back until `heal` is called. `extra_s` is added to the
+    delay of every message. The four shares (0 to 1) determine how many messages are late, lost,
+    copied (their frames arrive twice) and swapped (later messages overtake them).
     """
 
     def __init__(
@@ -116,8 +116,8 @@ class NetworkLink:
         self._report = report
 
     def send(self, receiver: Receiver, bodies: list[Any], context: Context) -> bool:
-        """Send frames, which arrive after all earlier frames of the connection. Return False if
-        they are lost.
+        """Send frames, which arrive after all earlier frames of the connection. Return False if the
+        frames are lost.
         """
         number = self.count
         self.count += 1
@@ -140,9 +140,7 @@ class NetworkLink:
     def _copy_or_swap(
         self, number: int, due: float, receiver: Receiver, bodies: list[Any], context: Context
     ) -> bool:
-        """Copy or delay the frames if decisions require it, and return whether they have been
-        sent.
-        """
+        """Copy or delay the frames if a decision requires it. Return whether they were sent."""
         if extra_ms := self._copy.value_of(number, self.copy_share, _EXTRA_MS):
             self._report_fault("message.copied", number)
             # Use a separate list, because later frames may still be appended to the original
@@ -225,9 +223,9 @@ class Transit:
         self.loop = loop
         self.choose: Choose | None = None
         self.parcels: list[tuple[str, int, int, int]] = []
-        """The parcels sent so far: link, number, and when each was sent and due (in microseconds).
-        Lost messages are not included, and frames that were appended to a parcel are part of that
-        parcel.
+        """The parcels that have been sent so far: for each parcel, its link, its number, and the
+        times at which it was sent and due (in microseconds). Lost messages are not included, and
+        frames that were appended to a parcel are part of that parcel.
         """
         self.under_way: list[Parcel] = []
         """The parcels that are waiting to be chosen."""

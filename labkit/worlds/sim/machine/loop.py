@@ -1,4 +1,4 @@
-"""The event loop of the simulated world, whose clock jumps from one event to the next.
+"""The event loop of the simulated world. Its clock jumps from one event to the next.
 
 Two runs of a scenario execute the same steps in the same order. Timers that are due at the same
 time fire in the order in which they were set. Tasks and futures are hashed by their creation
@@ -54,7 +54,7 @@ class SimFuture(asyncio.Future[T]):
 
 
 class SimTask(asyncio.Task[T]):
-    """A task that hashes by its creation number and is registered with its process."""
+    """A task whose hash is its creation number, and which is registered with its process."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class SimTask(asyncio.Task[T]):
 
 
 class SimHandle(asyncio.TimerHandle):
-    """A scheduled step. Unlike asyncio's handle, it is created with one call instead of three."""
+    """A scheduled step. Unlike asyncio's handle, it is created by one call instead of three."""
 
     __slots__ = ()
 
@@ -100,12 +100,12 @@ class SimHandle(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         self._cancelled = True
-        # As asyncio does, release everything that the cancelled step would have used.
+        # Like asyncio, release everything that the cancelled step would have used.
         self._callback = self._args = None
 
 
 _Timer = tuple[float, int, SimHandle]
-"""The due time, a number that orders timers due at the same time, and the step."""
+"""The due time, a number that orders timers that are due at the same time, and the step."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -120,7 +120,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def __init__(self, event_budget: int = 10_000_000, time_limit_s: float = TIME_LIMIT_S) -> None:
         super().__init__()
         self.now = 0.0
-        """Virtual time in seconds, the same for all nodes."""
+        """The virtual time in seconds, which is the same for all nodes."""
         self.world = copy_context()
         """The context of code that runs outside any node."""
         self.numbers = count()
@@ -128,9 +128,9 @@ class SimLoop(asyncio.BaseEventLoop):
         additional fault does not change the iteration order of sets of tasks.
         """
         self.event_count = 0
-        """Number of steps run so far."""
+        """The number of steps that have run so far."""
         self.on_idle: Callable[[], bool] | None = None
-        """Called before the clock advances. Returns True if it has scheduled something to run
+        """Called before the clock advances. Returns True if it has scheduled a step that must run
         first.
         """
         self._event_budget = event_budget
@@ -149,7 +149,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return int(self.now * 1e6 + 0.5)
 
     def time(self) -> float:
-        """The time on the clock of the calling node."""
+        """Return the time on the clock of the calling node."""
         process = PROCESS.get()
         if process is None or process.clock.was_never_skewed:
             return self.now
@@ -161,7 +161,9 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.Handle:
-        """Schedule a step for the current time, after everything already scheduled for it."""
+        """Schedule a step for the current time, after all steps that are already scheduled for that
+        time.
+        """
         handle = SimHandle(self.now, callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -208,7 +210,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return future
 
     def pause(self, process: Process) -> None:
-        """Stop a process until `resume`, as SIGSTOP does."""
+        """Stop a process until `resume` is called, as SIGSTOP does."""
         process.is_running = False
 
     def resume(self, process: Process) -> None:
@@ -224,7 +226,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._processes.append(process)
 
     def report_lost_errors(self, process: Process) -> None:
-        """Report unretrieved exceptions in the tasks of a live process."""
+        """Report exceptions of a live process's tasks that nobody has retrieved."""
         steps = (handle._context.get(PROCESS) for handle in self._ready)
         if not process.is_alive or process.held_steps or process in steps:
             # A pending step may be about to retrieve the exception.
@@ -239,7 +241,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self.report_lost_errors(process)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run `main` to completion, then abandon all other tasks.
+        """Run `main` to completion, and then abandon all other tasks.
 
         Raises `DeadlockError`, `BudgetError`, or any error from `main`. Raises `KeyboardInterrupt`
         if the thread has been asked to stop.
@@ -252,8 +254,8 @@ class SimLoop(asyncio.BaseEventLoop):
                 self.close()
 
     def _run_once(self) -> None:
-        """Run rounds until the loop is stopped, unlike asyncio's method, which runs a single
-        round.
+        """Run rounds until the loop is stopped. asyncio's method of this name runs a
+        single round.
         """
         while True:
             self._run_round()
@@ -264,8 +266,8 @@ class SimLoop(asyncio.BaseEventLoop):
         ready = self._ready
         if not ready:
             self._advance()
-        # Run only the steps that are ready now. Steps that they schedule run in the next round, as
-        # in asyncio.
+        # Run only the steps that are ready now. As in asyncio, steps that are scheduled by these
+        # steps run in the next round.
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
@@ -318,8 +320,8 @@ class SimLoop(asyncio.BaseEventLoop):
             raise BudgetError(
                 f"the run reached its limit of {self._time_limit_s:g} s of virtual time"
             )
-        # Treat polls that are due now as ordinary steps, because an earlier step may change what
-        # they wait for.
+        # Treat polls that are due now as ordinary steps, because an earlier step may change the
+        # conditions for which they wait.
         while polls and polls[0][0] <= now:
             heappush(timers, heappop(polls))
         while timers and timers[0][0] <= now:

@@ -1,4 +1,4 @@
-"""Implements the metadata port with a session on the simulated ZooKeeper server.
+"""Implements the metadata port by a session with the simulated ZooKeeper server.
 
 The client sends its requests over the simulated network and pings the server three times per
 session timeout. If the client receives no response, it reconnects. If its session has expired by
@@ -46,9 +46,9 @@ class SimMetadataStore:
         """Set when a ping is due or the connection is lost."""
         self._session_id = 0
         self._heard_at = 0.0
-        """When the client last heard from the server or its machine."""
+        """The time at which the client last heard from the server or from the server's machine."""
         self._server_heard_at = inf
-        """When the client last heard from the server itself."""
+        """The time at which the client last heard from the server itself."""
         self._outbox: list[Any] = []
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._count = 0
@@ -111,7 +111,9 @@ class SimMetadataStore:
         self._on_new_session.append(action)
 
     def on_silence(self, action: Callable[[], None]) -> None:
-        """Call `action` when the store responds again after more than half the session timeout."""
+        """Call `action` when the store responds again after a silence of more than half the session
+        timeout.
+        """
         self._on_silence.append(action)
 
     async def _request_and_watch(self, kind: str, path: str, on_change: OnChange | None) -> Any:

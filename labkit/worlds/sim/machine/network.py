@@ -2,10 +2,10 @@
 
 A connection is reliable and ordered unless a link misbehaves. Data sent over a cut link waits on
 the sender's side until the link heals, as if TCP retransmitted it. Frames that arrive at the same
-moment are delivered together, as if a single call had received them.
+moment are delivered together, as if a single call had received all of them.
 
 When a process ends, its connections are closed. When a machine loses power, it sends nothing. Its
-peers notice the failure only when they write to the machine after it is up again.
+peers notice the failure only when they write to the machine after the machine is up again.
 """
 
 import asyncio
@@ -35,7 +35,9 @@ class End:
         other.
         """
         self.due = 0.0
-        """When the newest parcel to this end is due. Later parcels cannot arrive earlier."""
+        """The time at which the newest parcel to this end is due. Later parcels cannot arrive
+        before it.
+        """
         self.newest: Parcel | None = None
         """The newest parcel to this end that is still in transit. Frames that are due at the same
         time are appended to this parcel, so that they arrive together.
@@ -112,7 +114,9 @@ class End:
         self.outgoing.act(Purpose.CLOSE, peer.hang_up, peer.process.context, after=peer)
 
     def hang_up(self) -> None:
-        """Close this end as well, after handling everything that was received before."""
+        """Close this end of the connection as well, after handling everything that was received
+        before.
+        """
         if self.waiting is None:
             self.closed()
         else:
@@ -127,7 +131,9 @@ class End:
 
 
 def _size(bodies: Sequence[Any]) -> int:
-    """Return the size of the frames in bytes. Metadata messages are small, so count them as 0."""
+    """Return the size of the frames in bytes. Metadata messages are small, so their size is
+    ignored.
+    """
     size = 0
     for body in bodies:
         if isinstance(body, bytes):
@@ -141,7 +147,7 @@ Accept = Callable[[End], OnBodies]
 class SimNetwork:
     """All connections and links.
 
-    If a machine has lost power, its ends of the connections remain. An end is reset once the
+    If a machine has lost power, its ends of the connections remain. Such an end is reset once the
     machine is up again, either because data was sent to that end before the power failure
     (`started`), or because data is sent to it later (`reset_when_up`).
     """
@@ -159,14 +165,14 @@ class SimNetwork:
         self._ports: dict[tuple[str, int], Accept] = {}
         self._ends: dict[str, dict[int, End]] = {}
         self._opened: dict[tuple[str, str], int] = {}
-        """Number of the newest connection that a node has opened to another."""
+        """The number of the newest connection that one node has opened to another."""
 
     @property
     def is_order_chosen(self) -> bool:
         """Whether messages arrive in a chosen order.
 
-        In that case, a node can learn that its peer has failed only from a message, so a machine
-        that loses power sends one.
+        In that case, a node can learn that its peer has failed only by receiving a message, so a
+        machine that loses power sends a message.
         """
         return self.transit.choose is not None
 
@@ -237,7 +243,7 @@ class SimNetwork:
                 own_end.close()
 
         def request() -> None:
-            """Respond on behalf of the other machine's operating system."""
+            """Respond to the connection request as the other machine's operating system."""
             if host in self._up or host in self._without_process:
                 accepted = host in self._up and self._accept(own_end, self._up[host], port)
                 back = self.link(host, process.name)
@@ -266,7 +272,7 @@ class SimNetwork:
             link.repair()
 
     def reset_when_up(self, dead: End) -> None:
-        """Reset the connection of a process that has died, as soon as its machine is up."""
+        """Reset the connection of a dead process as soon as the process's machine is up again."""
         dead.is_reset_due = True
         if dead.process.name in self._up:
             self._send_reset(dead)
@@ -298,7 +304,7 @@ class SimNetwork:
 
 
 class NodeNetwork:
-    """The network as seen by one process, which implements the network port."""
+    """The network from the point of view of one process. Implements the network port."""
 
     def __init__(self, network: SimNetwork, process: Process) -> None:
         self._network = network

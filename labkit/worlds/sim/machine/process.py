@@ -1,4 +1,4 @@
-"""A node's process. When it dies, everything that runs in it stops for good.
+"""A node's process. When the process dies, everything that runs in it stops for good.
 
 Every task, callback and timer carries the process that created it in a context variable, and the
 event loop checks this process before each step. The loop executes the steps of running processes,
@@ -42,7 +42,7 @@ class NodeClock:
         return when
 
     def change(self, now: float, rate: float, wall_offset_ms: int) -> None:
-        """From now on, make the clock run at this rate, with the wall clock off by
+        """From now on, let the clock run at this rate, and let the wall clock be off by
         `wall_offset_ms`.
         """
         self._at_since, self._since, self.rate = self.local(now), now, rate

@@ -28,7 +28,9 @@ class Znode:
     version: int = 0
     children: dict[str, None] = field(default_factory=dict)
     created_count: int = 0
-    """Number of children created so far. The next sequential child gets this number."""
+    """The number of children that have been created so far. The next sequential child gets this
+    number.
+    """
 
 
 class ZnodeTree:
@@ -68,14 +70,14 @@ class ZnodeTree:
         return path
 
     def create_child(self, path: str, data: bytes, parent_version: int) -> None:
-        """Create a child. Raises `NodeExistsError`, or `NoNodeError` or `BadVersionError` for the
-        parent.
+        """Create a child. Raises `NodeExistsError` if the child already exists, `NoNodeError` if the
+        parent does not exist, and `BadVersionError` if the parent has another version.
         """
         self._find(_parent(path), parent_version)
         self.create(path, data, 0, False)
 
     def get(self, path: str, watch: Watch | None) -> tuple[bytes, int]:
-        """Return the data and the version. Raises `NoNodeError`, in which case no watch is set."""
+        """Return the node's data and version. Raises `NoNodeError` without setting a watch."""
         node = self._find(path)
         self._watch(self._data_watches, path, watch)
         return node.data, node.version
@@ -109,7 +111,9 @@ class ZnodeTree:
         self._fire(self._child_watches, parent)
 
     def children(self, path: str, watch: Watch | None) -> list[str]:
-        """Return the child names, sorted. Raises `NoNodeError`, in which case no watch is set."""
+        """Return the sorted names of the node's children. Raises `NoNodeError` without setting a
+        watch.
+        """
         node = self._find(path)
         self._watch(self._child_watches, path, watch)
         return sorted(node.children)

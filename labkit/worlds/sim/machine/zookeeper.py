@@ -1,9 +1,9 @@
-"""A simulated ZooKeeper server, which runs on its own node, and the server side of its sessions.
+"""A simulated ZooKeeper server, which runs on its own node, and the server's side of the sessions.
 
 The server handles requests in order, and carries out each request only once: if the network
 duplicates a request, the server repeats its response. (Real ZooKeeper clients never resend a
 request.) A session that is silent for longer than its timeout expires: its ephemeral nodes are
-deleted and its watches removed.
+deleted and its watches are removed.
 
 When a hung server resumes, requests are queued and sessions are overdue. The server handles them in
 random order, because ZooKeeper's thread that expires sessions runs independently of the threads
@@ -11,7 +11,7 @@ that serve connections:
 
     expire b0 2     session 2, owned by b0, expires before the server reads any of its requests; the
                     value is the delay in ms until its nodes are deleted
-    thaw b0 1       for that many ms, the server does not read from connection 1 of b0
+    thaw b0 1       for this many ms, the server does not read from connection 1 of b0
 
 In ZooKeeper: `server/SessionTrackerImpl.java`, `server/NIOServerCnxnFactory.java`.
 """
@@ -42,11 +42,11 @@ _WRITES = "create", "create_child", "set"
 _MAX_RESPONSES_KEPT = 1000
 """Responses kept per session, more than can be in flight while a duplicate request is delayed."""
 _BUSY_S = 1.0
-"""How long after a hang the server may also be slow to serve new connections."""
+"""How long the server may also be slow to serve new connections after a hang."""
 
 
 class SimZooKeeper:
-    """The server, which never crashes, because ZooKeeper's replication is not simulated."""
+    """The simulated server. It never crashes, because ZooKeeper's replication is not simulated."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class SimZooKeeper:
                 self._end(session, "expired")
 
     def hang(self, expired_share: float = 0.0, late_share: float = 0.0) -> None:
-        """Suspend the server. The shares (0 to 1) are used when the server resumes."""
+        """Suspend the server. The shares (0 to 1) take effect when the server resumes."""
         self._expired_share, self._late_share = expired_share, late_share
         if self.process.is_running:
             self._loop.pause(self.process)
@@ -272,7 +272,7 @@ class SimZooKeeper:
 
 @dataclass(slots=True)
 class _Session:
-    """The server side of a session.
+    """The server's side of a session.
 
     `is_over` is true if the session had expired when the server resumed from a hang, and its nodes
     are about to be deleted. `responses` contains the most recent responses, by request number.
