@@ -1,4 +1,4 @@
-"""Runs a scenario with an ordinary function call, which also works in a notebook."""
+"""Runs a scenario by an ordinary function call, which also works in a notebook."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ from labkit.worlds.sim.world import World
 T = TypeVar("T")
 
 STEP_BUDGET = 5_000_000
-"""The maximum number of steps in a run. A run that exceeds it is considered endless."""
+"""The maximum number of steps in a run. A run that exceeds this limit is considered endless."""
 
 
 def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
@@ -34,8 +34,8 @@ def run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
 
 
 def outside_event_loops(call: Callable[[], T]) -> T:
-    """Make a call outside any running event loop, so that the call can start its own loop, and
-    return the call's result.
+    """Make a call outside any running event loop, so that the call can start its own event loop.
+    Return the result of the call.
 
     An interrupt stops the simulated world that the call is running and is re-raised here.
     """
@@ -43,14 +43,14 @@ def outside_event_loops(call: Callable[[], T]) -> T:
         running = asyncio.get_running_loop()
     except RuntimeError:
         return call()
-    if sys.platform == "emscripten":  # Python in a browser has no threads.
+    if sys.platform == "emscripten":  # In a browser, Python has no threads.
         return _without_running_loop(running, call)
     with OneThreadExecutor() as thread:
         return awaited(thread.submit(call))
 
 
 def _without_running_loop(running: asyncio.AbstractEventLoop, call: Callable[[], T]) -> T:
-    # These are the calls that asyncio documents for implementers of event loops.
+    # asyncio documents these calls for implementers of event loops.
     task = asyncio.current_task(running)
     if task is not None:
         asyncio.tasks._leave_task(running, task)
@@ -66,8 +66,8 @@ def _without_running_loop(running: asyncio.AbstractEventLoop, call: Callable[[],
 def run_all(scenarios: Iterable[Scenario]) -> Iterator[Trace]:
     """Run the scenarios one after another and yield their traces.
 
-    This is faster than calling `run` for each scenario, but it does not work in a notebook cell:
-    call it in a separate thread or process.
+    This is faster than calling `run` for each scenario. However, this function does not work in a
+    notebook cell; call it in a separate thread or process.
     """
     with without_garbage_collection():
         for scenario in scenarios:
@@ -78,9 +78,9 @@ def run_future(scenario: Scenario, moment_us: int, seed: int) -> Trace:
     """Run the scenario, but make other decisions after the given moment, and do not inject any more
     faults.
 
-    `moment_us` is in microseconds of virtual time. The decisions after it are drawn from `seed`.
-    The scenario of the returned trace lists the decisions and faults that occurred, so it fully
-    describes this future. Raises `SimulationError` if the run does not end.
+    `moment_us` is in microseconds of virtual time. The decisions after this moment are drawn from
+    `seed`. The scenario of the returned trace lists the decisions and faults that occurred, so it
+    fully describes the new run. Raises `SimulationError` if the run does not end.
     """
     world_class = FutureInChosenOrder if scenario.in_turn else FutureWorld
 
@@ -101,8 +101,8 @@ def _run(scenario: Scenario, step_budget: int = STEP_BUDGET) -> Trace:
 def _run_new(new_world: Callable[[SimLoop], World], step_budget: int) -> Trace:
     with without_garbage_collection():
         trace = run_world(new_world(SimLoop(step_budget)))
-        # Free the world. It is full of reference cycles, but all its objects are young, so this is
-        # fast.
+        # Free the world. It is full of reference cycles, but all of its objects are young, so this
+        # is fast.
         gc.collect(0)
     return trace
 

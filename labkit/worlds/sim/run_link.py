@@ -4,9 +4,9 @@ map, and to show one of its moments.
     run.1.eNqrVkrJTC9K...Qx7cQ.57
     crash.1.eNqrVipOLs...AUZ1A.42
 
-The first number is the version of the format. The last one is the `seq` of the last event shown, or
-the number of the selected cell of the map. Between them is a `RunLink` or a `CrashMapLink` as JSON,
-compressed with zlib, in URL-safe base64.
+The first number is the version of the format. The last number is the `seq` of the last event shown,
+or the number of the selected cell of the map. Between the two numbers is a `RunLink` or a
+`CrashMapLink` as JSON, compressed with zlib and encoded in URL-safe base64.
 
 On the site, the link is the fragment of a URL, and browsers do not send fragments to the server. A
 link may come from a stranger, so `parse` limits its size, validates the scenario as `from_json`
@@ -54,13 +54,14 @@ _STEPS = (Add, Checkpoint, Collect, Commit, Fence, Restart, SetExplicitLac)
 _STEPS_IN_FLUSH = (Add, Commit, Fence, SetExplicitLac)
 _IDS = ("ledger_id", "entry_id", "last_add_confirmed")
 _SHIPPED = frozenset(VARIANTS)
-"""labkit's own variants. While an exercise runs a learner's code, it adds another variant."""
+"""labkit's own variants. While an exercise runs a learner's code, `VARIANTS` contains an additional
+variant.
+"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Selection(Value):
-    """What the reader has selected in a view. A view uses only the fields for which it has
-    controls.
+    """The reader's selections in a view. A view uses only the fields for which it has controls.
 
     promise: the name of the broken promise that the view marks.
     level: the level of a game, or 0.
@@ -85,7 +86,7 @@ class _Link(Value):
     """Base class of links.
 
     kind: the first word of the link.
-    content_name: what the link contains, for error messages.
+    content_name: a description of what the link contains, for error messages.
     classes: the classes whose instances the link may contain, by name.
     digest: the digest of the link's contents.
     code: the learner's code that the run used, as text that is never executed. "" if the link does
@@ -102,7 +103,7 @@ class _Link(Value):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a link: the whole URL, or only its fragment.
+        """Parse a link, which is either the whole URL or only its fragment.
 
         Raises `BKIncorrectParameterException` if the link is not valid.
         """
@@ -125,7 +126,7 @@ class _Link(Value):
         return replace(value, at=int(found[2]))
 
     def content(self) -> str:
-        """Return everything except the moment, as JSON."""
+        """Return everything except `at`, as JSON."""
         data = _with_decisions(to_data(replace(self, at=-1)), _by_name)
         return json.dumps(data, separators=(",", ":"))
 
@@ -218,14 +219,14 @@ CrashMapLink.classes = {each.__name__: each for each in (CrashMapLink, *_STEPS)}
 
 
 def parse_link(text: str) -> RunLink | CrashMapLink:
-    """Read a link of either kind. Raises `BKIncorrectParameterException`."""
+    """Parse a link of either kind. Raises `BKIncorrectParameterException`."""
     is_map = text.strip().rpartition("#")[2].startswith(f"{CrashMapLink.kind}.")
     return CrashMapLink.parse(text) if is_map else RunLink.parse(text)
 
 
 def link_to(scenario: Scenario, other: Scenario | None, code: str, **fields: Any) -> str:
-    """Return the link with these fields, or "" if a link cannot describe the scenario because it is
-    too large or has steps or faults that are not labkit's own.
+    """Return the link with these fields, or "" if a link cannot describe the scenario, because it
+    is too large, or because it has steps or faults that are not labkit's own.
 
     `code` is included only if the run used a learner's code.
     """
@@ -291,9 +292,11 @@ def _with_decisions(link: Any, change: Callable[[dict[str, Any]], dict[str, Any]
 
 
 def _by_name(decisions: dict[str, float]) -> dict[str, list[float]]:
-    """Return the decisions in the short form that links contain: for each name, pairs of a number
-    and a value. `{"delay w>b0 7": 3, "delay w>b0 9": 1}` becomes `{"delay w>b0": [7, 3, 2, 1]}`.
-    Each number is relative to the previous one, because small numbers compress better.
+    """Return the decisions in the short form that is used in links: for each name, pairs of a
+    number and a value.
+
+    `{"delay w>b0 7": 3, "delay w>b0 9": 1}` becomes `{"delay w>b0": [7, 3, 2, 1]}`. Each number is
+    relative to the previous one, because small numbers compress better.
     """
     numbered: dict[str, list[tuple[int, float]]] = {}
     for decision, value in decisions.items():
@@ -336,7 +339,7 @@ def _decompress(text: str) -> str:
 
 
 def _check_size(scenario: Scenario) -> None:
-    """Limit the cost of running a stranger's scenario. The step budget limits it further."""
+    """Limit the cost of running a stranger's scenario, which is also limited by the step budget."""
     cluster, steps = scenario.cluster, scenario.workload
     counts = [max(getattr(step, each, 0) for each in _OPERATIONS) for step in steps]
     sizes = [getattr(step, "payload_size", 0) for step in steps]
@@ -356,7 +359,7 @@ def _check_size(scenario: Scenario) -> None:
 
 
 def _check_script(script: tuple[ScriptStep, ...]) -> None:
-    """Limit the cost of a stranger's crash map."""
+    """Limit the cost of computing a stranger's crash map."""
     in_flush = [each for step in script if isinstance(step, Checkpoint) for each in step.during]
     steps: list[Any] = [*script, *in_flush]
     if not (

@@ -70,8 +70,8 @@ class ZnodeTree:
         return path
 
     def create_child(self, path: str, data: bytes, parent_version: int) -> None:
-        """Create a child. Raises `NodeExistsError` if the child already exists, `NoNodeError` if the
-        parent does not exist, and `BadVersionError` if the parent has another version.
+        """Create a child. Raises `NodeExistsError` if the child exists, `NoNodeError` if the parent
+        does not exist, and `BadVersionError` if the parent has another version.
         """
         self._find(_parent(path), parent_version)
         self.create(path, data, 0, False)

@@ -41,7 +41,7 @@ class BookieNode(SimNode):
         self._workers: tuple[DiskWorker, ...] = ()
         self._drawn_count = 0
         self._step_s = 0.0
-        """How long the bookie pauses between the steps of its start."""
+        """How long the bookie pauses between the steps of its startup."""
         self._loss = world.decisions.of(f"lose disk {name}")
 
     @property
@@ -65,7 +65,7 @@ class BookieNode(SimNode):
 
     def replace_disks(self, which: str) -> None:
         """Cut the power, and replace the `journal` disks, the `ledgers` disks or `all` disks with
-        empty ones.
+        empty disks.
         """
         self.crash("lost")
         journals, ledgers = self._machine.journals, self._machine.ledgers
@@ -125,7 +125,9 @@ class BookieNode(SimNode):
         self._disk_faults.call_s = 0.0
 
     def corrupt(self, file: str, part: float, size: int) -> None:
-        """Corrupt a block of `size` bytes in the largest file of that kind, if there is one."""
+        """Corrupt a block of `size` bytes in the largest file of the given kind, if there is such a
+        file.
+        """
         suffix = {"journal": ".txn", "entry log": ".log", "index": ".idx"}[file]
         sizes = {
             (disk, path): disk.stored_bytes(path)
@@ -215,7 +217,7 @@ class BookieNode(SimNode):
         return worker
 
     def draw(self, count: int) -> int:
-        """Draw a random number below `count`. Autorecovery uses this for its random choices."""
+        """Draw a random number below `count`. Autorecovery makes its random choices with it."""
         self._drawn_count += 1
         decision = self.world.decisions.of(f"draw {self.name}")
         drawn = int(
@@ -235,13 +237,13 @@ class BookieNode(SimNode):
 
 
 def _directory_names(name: str, count: int) -> list[str]:
-    """Return names for `count` directories, numbered if there are several."""
+    """Return the names of `count` directories, which are numbered if there are several."""
     return [f"{name} {index}" for index in range(count)] if count > 1 else [name]
 
 
 def _lost_share(draw: float) -> float:
     """Return the share of an operation that is lost, given that at least part of it is lost.
 
-    Half of these operations are lost completely. The others are torn.
+    Half of these operations are lost completely, and the others are torn.
     """
     return 1.0 if draw < 0.5 else round(2 * draw - 1, 2)

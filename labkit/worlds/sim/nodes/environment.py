@@ -1,4 +1,4 @@
-"""Gives a node access to its world: to time, the network, random decisions and the trace.
+"""Gives a node access to its world, that is, to time, the network, random decisions and the trace.
 
 The world depends on its nodes, so a node depends on the world only through this interface.
 """
@@ -31,7 +31,7 @@ class Environment(Protocol):
 
     @property
     def variant(self) -> Variant:
-        """The implementation of the system, which may contain a deliberate bug."""
+        """The version of the system that the nodes run, which may contain a deliberate bug."""
 
     @property
     def results(self) -> ResultRecorder: ...
@@ -47,7 +47,7 @@ class Environment(Protocol):
     def receive_events(self, rows: list[Event]) -> None: ...
 
     def report(self, kind: str, node: str, **fields: Unpack[Fields]) -> None:
-        """Add an event caused by the world itself."""
+        """Report an event that is caused by the world itself."""
 
     def after(self, ms: float, action: Callable[[], None]) -> None: ...
 

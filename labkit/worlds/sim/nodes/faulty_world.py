@@ -12,7 +12,7 @@ from labkit.worlds.sim.nodes.nodes import SimNode
 EVERY_NODE = "*"
 """Wildcard for all nodes in a fault."""
 EPILOGUE = "epilogue"
-"""The client that reads everything at the end of a run."""
+"""The name of the client that reads everything at the end of a run."""
 
 
 class FaultyWorld(Environment, Protocol):
@@ -28,12 +28,16 @@ class FaultyWorld(Environment, Protocol):
     def zookeeper(self) -> SimZooKeeper: ...
 
     def bookie(self, name: str) -> BookieNode:
-        """Return the bookie. Raises `BKIncorrectParameterException` for another kind of node."""
+        """Return the bookie with this name. Raises `BKIncorrectParameterException` if the node is
+        not a bookie.
+        """
 
     def broker(self, name: str) -> BrokerNode:
-        """Return the broker. Raises `BKIncorrectParameterException` for another kind of node."""
+        """Return the broker with this name. Raises `BKIncorrectParameterException` if the node is
+        not a broker.
+        """
 
     def cut(self, source: str, target: str, for_ms: float) -> None: ...
 
     def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set attributes of the links for `for_ms`. Either node may be `EVERY_NODE`."""
+        """Set attributes of the links for `for_ms` ms. Either node may be `EVERY_NODE`."""

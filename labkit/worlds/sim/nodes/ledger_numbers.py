@@ -15,21 +15,23 @@ class LedgerNumbers:
     async def id_of(self, number: int) -> int:
         """Wait until the ledger exists, and return its id.
 
-        Raises `BKNoSuchLedgerExistsOnMetadataServerException` if its writer ended before creating
-        it.
+        Raises `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger's writer ended before
+        creating it.
         """
         return await asyncio.shield(self._future(number))
 
     def writer_ended(self, number: int) -> None:
-        """Fail all steps that are waiting for the ledger, unless it has been created."""
+        """Let all steps that are waiting for the ledger fail, unless it has been created."""
         future = self._future(number)
         if not future.done():
             error = BKNoSuchLedgerExistsOnMetadataServerException(f"ledger {number} was not made")
             future.set_exception(error)
-            future.exception()  # Otherwise, asyncio would warn that nobody retrieved it.
+            future.exception()  # Otherwise, asyncio warns that nobody retrieved the error.
 
     def no_more(self) -> None:
-        """Fail all steps that are waiting for a ledger, because no more ledgers will be created."""
+        """Let all steps that are waiting for a ledger fail, because no more ledgers will be
+        created.
+        """
         for number in self._ids:
             self.writer_ended(number)
 

@@ -1,8 +1,8 @@
 """The nodes of the simulated world: servers that can crash, pause and restart, and clients.
 
 A node runs the real components, assembled as in `labkit.worlds.live`. Only the ports are simulated.
-A crash ends the whole process of a node. A start creates a new process, which finds the data that
-survived. Events about a node are reported only after they have happened, because an event may
+A crash ends the entire process of a node. A start creates a new process, which finds the data that
+has survived. Events about a node are reported only after they have happened, because an event may
 trigger a restart or another fault.
 """
 
@@ -44,13 +44,13 @@ class SimNode:
 
     @property
     def is_up(self) -> bool:
-        """Whether the node has a process, running or paused."""
+        """Whether the node has a process, which may be running or paused."""
         return self.process is not None and self.process.is_alive
 
     def start(self) -> None:
         if self.is_up:
             return
-        # The clock belongs to the machine, so a new process does not correct it.
+        # The clock belongs to the machine, so it is not corrected when a new process starts.
         process = self.process = Process(self.name, self.clock)
         self.recorder = Recorder(self.name, self.world.loop.now_us)
         self._stop_recording = self.recorder.listen(self.world.receive_events)
@@ -66,8 +66,8 @@ class SimNode:
         return task
 
     def crash(self, disk: str = "kept", *, error: str = "", reason: str = "") -> None:
-        """Kill the process if it is up. Unless `disk` is `kept`, the machine also loses power, even
-        if no process is running.
+        """Kill the process if there is one. Unless `disk` is `kept`, the machine also loses power,
+        even if no process is running.
 
         If the process has terminated itself, `error` and `reason` explain why.
         """
@@ -111,7 +111,7 @@ class SimNode:
         self.clock.change(self.world.loop.now, 1.0, 0)
 
     def repair(self) -> None:
-        """End all faults of this node. A node that is paused or down remains so."""
+        """End all faults of this node. A node that is paused or down remains in that state."""
         self.end_skew()
 
     def wall_clock_ms(self) -> int:
@@ -131,7 +131,7 @@ class SimNode:
                 self.world.after(_RESTART_MS, self.start)
 
     async def serve(self, process: Process) -> None:
-        """Do the work of this kind of node. Subclasses must implement this method."""
+        """Do the work of the node. Subclasses must implement this method."""
         raise NotImplementedError
 
     def report_started(self, process: Process) -> None:
@@ -177,8 +177,7 @@ class SimNode:
             in_name_order,
             lambda: next(tokens),
             self.wall_clock_ms,
-            # Omit `config` if it is None, because a variant may have a default configuration of its
-            # own.
+            # Omit `config` if it is None, because a variant may have its own default configuration.
             **({} if config is None else {"config": config}),
         )
         return client

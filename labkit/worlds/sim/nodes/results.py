@@ -28,10 +28,12 @@ from labkit.system.trace.events import Event
 
 
 class ResultRecorder:
-    """All results of a run, in order. A step records each result as soon as it is available."""
+    """All results of a run, in order. A step records each result as soon as the result is
+    available.
+    """
 
     def __init__(self, rows: Sequence[Event]) -> None:
-        """`rows` are the events of the run so far."""
+        """`rows` contains the events of the run so far."""
         self.recorded: list[Answer] = []
         self._rows = rows
 
@@ -57,9 +59,9 @@ class ResultRecorder:
         self.recorded.append(MessageRead(at, content, message_id.ledger_id, message_id.entry_id))
 
     def message_received(self, consumer: str, since: int, topic: str, message: Message) -> None:
-        """Record a message that a consumer in the owner's process received.
+        """Record a message that was received by a consumer in the owner's process.
 
-        `since` is the number of events before the consumer started.
+        `since` is the number of events that were recorded before the consumer started.
         """
         message_id, at = message.message_id, len(self._rows)
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
@@ -83,7 +85,7 @@ class ResultRecorder:
     ) -> None:
         """Record that a consumer of the subscription received the message from this broker.
 
-        `arrived_at` is the number of results recorded before the message arrived.
+        `arrived_at` is the number of results that were recorded before the message arrived.
         """
         message_id = message.message_id
         content = _message(topic, message.producer_name, message.sequence_id, message.payload)
@@ -107,7 +109,8 @@ class ResultRecorder:
         """Record that a broker confirmed the acknowledgement of an entry, or of a message in a
         batch.
 
-        `requested_at` is the number of events before the acknowledgement was sent.
+        `requested_at` is the number of events that were recorded before the acknowledgement was
+        sent.
         """
         who, where = (consumer, broker, topic, subscription), (*position, batch_index)
         self.recorded.append(EntryAcknowledged(len(self._rows), requested_at, *who, *where))
@@ -127,7 +130,7 @@ class ResultRecorder:
     ) -> None:
         """Record that the broker reported all messages up to this entry as acknowledged.
 
-        `requested_at` is the number of events before the request.
+        `requested_at` is the number of events that were recorded before the request.
         """
         at = len(self._rows)
         self.recorded.append(
@@ -135,8 +138,8 @@ class ResultRecorder:
         )
 
     def trimmed(self, topic: str, ledgers: Sequence[int]) -> None:
-        """Record that the topic's ledger list was stored without these ledgers, which used to be
-        its first ones.
+        """Record that the topic's ledger list was stored without these ledgers, which had been the
+        first ones in the list.
         """
         self.recorded.append(Trimmed(len(self._rows), topic, tuple(ledgers)))
 
@@ -144,8 +147,8 @@ class ResultRecorder:
         self.recorded.append(TopicUnloaded(len(self._rows), broker, topic))
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
-        """Record that a step was still running at the end of the run, and whether it ended in
-        time.
+        """Record that a step was still running at the end of the run, and whether the step ended in
+        time after that.
         """
         at = len(self._rows)
         self.recorded.append(StepOutlastedRun(at, node, step, waited_s, has_ended))

@@ -1,7 +1,7 @@
-"""Finds out when a record was really synced, if a bookie reports the sync too early.
+"""Finds out when a record was actually synced if a bookie reports the sync too early.
 
 A bookie with a bug may report a sync although the disk can still lose the record. The events do not
-show this, but the simulated disk does.
+show this, but the state of the simulated disk does.
 """
 
 from functools import partial
@@ -14,18 +14,19 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 
 
 class LateSyncWorld(ChosenOrderWorld):
-    """Compares each reported sync with the disk."""
+    """A world that compares each reported sync with the state of the disk."""
 
     def __init__(self, scenario: Scenario, loop: SimLoop) -> None:
         self.late_syncs: dict[int, int] = {}
-        """The events that report a sync too early. Maps each event's number to the number of events
-        before the record was really synced, or to -1 if it has not been synced yet.
+        """The events that report a sync too early. Maps the number of each event to the number of
+        events before the record was actually synced, or to -1 if the record has not been synced
+        yet.
         """
         self._unsynced: dict[int, Event] = {}
         """The events in `late_syncs` whose records the disk can still lose."""
         self.lost_syncs: dict[int, int] = {}
-        """The events in `late_syncs` whose records the disk has lost. Maps each event's number to
-        the number of the power cut.
+        """The events in `late_syncs` whose records the disk has lost. Maps the number of each event
+        to the number of the power cut.
         """
         super().__init__(scenario, loop)
 
@@ -50,7 +51,7 @@ class LateSyncWorld(ChosenOrderWorld):
             self._unsynced[number], self.late_syncs[number] = row, -1
 
     def _is_on_disk(self, row: Event) -> bool:
-        """Return whether this journal record would survive if the power were cut now."""
+        """Return whether this journal record would survive if the power failed now."""
         return not any(
             each.path.endswith(row.file) and each.offset <= row.offset < each.end
             for disk in self.machines[row.node].journals
@@ -59,8 +60,8 @@ class LateSyncWorld(ChosenOrderWorld):
 
 
 def late_syncs(scenario: Scenario, step_budget: int) -> dict[int, int]:
-    """Run the scenario, in which messages arrive in a chosen order, and return `late_syncs` of its
-    world.
+    """Run a scenario in which messages arrive in a chosen order, and return its world's
+    `late_syncs`.
     """
     world = LateSyncWorld(scenario, SimLoop(step_budget))
     outside_event_loops(partial(run_world, world))

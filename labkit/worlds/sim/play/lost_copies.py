@@ -1,7 +1,8 @@
 """Finds a copy that a bookie has acknowledged and lost, before anyone reads it back.
 
-The checks see only events. If a bookie reports a sync too early and then loses power, they detect
-the loss only when the copy is read back. The simulated disk, however, shows the loss immediately.
+The checks use only events. If a bookie reports a sync too early and then loses power, the checks
+detect the loss only when the copy is read back. The simulated disk, however, shows the loss
+immediately.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from labkit.system.trace.events import Event
 
 
 def lost_copy(events: Sequence[Event], lost_syncs: Mapping[int, int]) -> Verdict | None:
-    """Return the verdict about the first lost copy, or None if no copy has been lost.
+    """Return the verdict for the first lost copy, or None if no copy has been lost.
 
     lost_syncs: the `seq` of each event that reports the sync of a record that the disk has since
         lost, with the `seq` of the power cut.

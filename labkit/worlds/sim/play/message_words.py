@@ -1,4 +1,4 @@
-"""Describes the messages in flight in words."""
+"""Describes the messages in flight in plain words."""
 
 from typing import Any
 
@@ -42,8 +42,8 @@ _METADATA = {
 
 
 def words_of(parcel: Parcel, *, to_server: bool) -> str:
-    """Describe a message, unless it begins a step. `to_server` is true if the receiver is a bookie
-    or a broker.
+    """Describe a message that does not begin a step. `to_server` is true if the receiver is a
+    bookie or a broker.
     """
     if parcel.purpose is not Purpose.FRAMES:
         return _CONNECTION[parcel.purpose]

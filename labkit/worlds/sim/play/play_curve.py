@@ -1,8 +1,8 @@
-"""Finds the move after which a broken promise of a play became inevitable.
+"""Finds the move of a played run after which a broken promise became inevitable.
 
-A future of a move is a run that repeats the moves up to this one, after which the remaining
-messages arrive in a random order. `labkit.worlds.sim.futures` does the same for runs that are not
-played.
+A future of a move is an alternative continuation: a run that repeats the moves up to this one,
+after which the remaining messages arrive in a random order. `labkit.worlds.sim.futures` does the
+same for runs that are not played.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from labkit.worlds.sim.trace import FUTURES, Trace
 
 
 class Play(Protocol):
-    """The part of `Played` that the search uses."""
+    """The attributes and methods of `Played` that the search uses."""
 
     @property
     def made(self) -> Sequence[MadeMove]: ...
@@ -29,13 +29,13 @@ class Play(Protocol):
     @property
     def broken(self) -> Sequence[Verdict]: ...
     def future(self, count: int, seed: int) -> Self:
-        """Return a future of the move with this number. Raises `SimulationError`."""
+        """Return a future of the move with the given number. Raises `SimulationError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayCurve:
-    """The share of futures that break a promise, after some moves, in the order in which the moves
-    took effect.
+    """The share of futures that break a promise, for some of the moves, in the order in which the
+    moves took effect.
 
     move: the number and a description of the move that increased the share most, or None while this
         move is unknown or if no move made a difference.
@@ -55,7 +55,7 @@ class PlayCurve:
 
     @property
     def seq(self) -> int:
-        """The last event of the move, or -1."""
+        """The number of the last event of the move, or -1."""
         return self.after.seq if self.move else -1
 
     @property
@@ -81,7 +81,7 @@ class PlayCurve:
 
 
 def play_curves(play: Play, promise: str) -> Iterator[PlayCurve]:
-    """After each move that was tried, except the first, yield the result so far."""
+    """Try some of the moves. After each of them except the first, yield the result so far."""
     moves, events = play.in_effect_order, play.trace.events
     end = next((each.seq for each in events if each.kind == "epilogue.started"), len(events))
     event_counts = [*(move.event_count for move in moves), end]

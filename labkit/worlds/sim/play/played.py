@@ -5,8 +5,8 @@
     played = played.after("deliver w>b0 2")      # one more move
 
 A `Played` object is immutable. Each move repeats the run from the start, which takes less than a
-tenth of a second, and undoing a move repeats the run without that move. When no message is left in
-flight, the run ends. All bookies then lose power once, and every entry is read back.
+tenth of a second. Undoing a move repeats the run without that move. The run ends when no message is
+left in flight. All bookies then lose power once, and every entry is read back.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,11 +51,11 @@ class Played:
     is_quick    whether messages to and from the metadata server arrive by themselves
     scenario    the scenario whose decisions are these moves: `run` repeats them, and then delivers
                 the oldest message each time
-    trace       what has happened so far
+    trace       the trace of the run so far
     late_syncs  the `seq` of each event that reports a sync too early, with the `seq` of the event
                 before which the sync happened, or -1 if it has not happened
     in_flight   the messages in flight
-    cuts        the possible power cuts, as moves; after the end of the run, those before its end
+    cuts        the possible power cuts, as moves; once the run has ended, those before its end
     wait        the move that lets requests time out, or ""
     is_over     whether no message was left, so that the run has ended and everything was read back
     broken      the verdicts about the promises that are broken so far
@@ -79,13 +79,13 @@ class Played:
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """The clients that do not write."""
+        """The names of the clients that do not write."""
         writers = [step.client for step in self.start.workload if isinstance(step, Write)]
         return tuple(name for name in self.start.clients if name not in writers)
 
     @property
     def possible(self) -> tuple[str, ...]:
-        """Every possible move."""
+        """All moves that are possible now."""
         moves = [f"deliver {each.name}" for each in self.in_flight if not each.behind]
         for each in self.in_flight:
             # A copy has the same name as its message, so a message cannot be copied twice, and
@@ -95,7 +95,7 @@ class Played:
         return (*dict.fromkeys(moves), *self.cuts, *([self.wait] if self.wait else []))
 
     def after(self, *moves: str) -> "Played":
-        """Return the run that results from further moves. Raises `ImpossibleMoveError`."""
+        """Return the run with further moves added. Raises `ImpossibleMoveError`."""
         return play(self.start, (*self.moves, *moves), is_quick=self.is_quick)
 
     def before(self, count: int = 1) -> "Played":
@@ -103,12 +103,12 @@ class Played:
         return play(self.start, self.moves[: len(self.moves) - count], is_quick=self.is_quick)
 
     def to_the_end(self) -> "Played":
-        """Return the run after the remaining messages have arrived, the oldest first."""
+        """Return the run after all remaining messages have arrived, oldest first."""
         return _play(self.start, self.moves, is_quick=self.is_quick, rest=_oldest)
 
     def future(self, count: int, seed: int) -> "Played":
-        """Return the run after the first `count` moves, followed by all other messages in random
-        order. The moves are counted in the order in which they took effect. Raises
+        """Return a run that consists of the first `count` moves, after which all other messages
+        arrive in random order. The moves are counted in the order in which they took effect. Raises
         `SimulationError`.
         """
         moves = [each.name for each in self.in_effect_order[:count]]
@@ -126,8 +126,8 @@ class Played:
         return sorted(self.made, key=attrgetter("event_count"))
 
     def loss_curves(self, promise: str) -> Iterator[PlayCurve]:
-        """Find out after which move the broken promise became inevitable. Yields the result so far
-        after each move that was tried.
+        """Find out after which move the broken promise became inevitable. After each move that was
+        tried, yields the result so far.
         """
         return play_curves(self, promise)
 
@@ -148,7 +148,7 @@ class Played:
 def play(scenario: Scenario, moves: Sequence[str] = (), *, is_quick: bool = True) -> Played:
     """Run a scenario up to the last of these moves.
 
-    The scenario's own decisions about the order become the first moves. Raises
+    The scenario's own decisions about the order of messages become the first moves. Raises
     `ImpossibleMoveError`, and `BKIncorrectParameterException` if the scenario has a seed, because
     its random decisions would then depend on the moves.
     """
@@ -192,7 +192,7 @@ def _run_until_stopped(world: PlayedWorld | NamedOrderWorld) -> tuple[Trace, boo
 
 
 def _without_moves(scenario: Scenario, *, is_quick: bool) -> tuple[Scenario, list[str], bool]:
-    """Split a scenario into the scenario before the first move, and the moves that it contains.
+    """Split a scenario into the scenario before the first move and the moves that it contains.
 
     The third value is False if the scenario cannot be played with `is_quick`, because its metadata
     messages arrive in another order.

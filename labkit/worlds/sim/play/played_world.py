@@ -1,4 +1,4 @@
-"""A world that makes given moves and then stops, with all other messages still in flight.
+"""A world that makes the given moves and then stops, while all other messages are still in flight.
 
 With `is_quick`, messages to and from the metadata server arrive by themselves, so a player chooses
 only among the messages that clients and bookies exchange.
@@ -29,7 +29,7 @@ In a chosen order, any positive value has the same effect.
 """
 
 WAIT_MS = 6000.0
-"""Duration of a wait, long enough for a request to time out."""
+"""The duration of a wait, which is long enough for a request to time out."""
 
 FAILURES = {
     "lose": "a message of the connection {} is lost",
@@ -41,7 +41,7 @@ FAILURES = {
 
 class ImpossibleMoveError(BKIncorrectParameterException):
     """A move cannot be made, for example because its message is not in flight or must wait for
-    another one.
+    another message.
     """
 
 
@@ -52,12 +52,13 @@ class MovesMade(Exception):
 class InFlight(NamedTuple):
     """A message in flight.
 
-    name: for example `w>b0 2`, the third message from w to b0.
+    name: the link and the number of the message, such as `w>b0 2` for the third message from w to
+        b0.
     behind: a description of the message that must arrive first, because a connection delivers its
         messages in order, or "" if this message can arrive now.
-    is_void: whether it will be dropped because its receiver has lost the connection.
-    can_fail: whether it can be lost or copied. This is false for messages that contain metadata, or
-        that open or close a connection.
+    is_void: whether the message will be dropped because its receiver has lost the connection.
+    can_fail: whether the message can be lost or copied. This is false for messages that contain
+        metadata, and for messages that open or close a connection.
     """
 
     name: str
@@ -72,10 +73,10 @@ class InFlight(NamedTuple):
 class MadeMove(NamedTuple):
     """A move that was made.
 
-    name: for example `crash b1 2`.
+    name: the name of the move, such as `crash b1 2`.
     event_count: the number of events before the move took effect. A power cut can take effect
         before earlier moves (see the module's docstring).
-    is_void: whether it delivered a message that was dropped.
+    is_void: whether the move delivered a message that was dropped.
     """
 
     name: str
@@ -93,7 +94,7 @@ def stop(possible: Sequence[Parcel]) -> int:
 
 
 class PlayedWorld(LateSyncWorld):
-    """Makes the moves, then lets `rest` choose each message."""
+    """Makes the moves, and then lets `rest` choose each message."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class PlayedWorld(LateSyncWorld):
         the step.
         """
         self._took_effect: dict[str, int] = {}
-        """For each power cut or wait that was possible, as a move: the number of events before
+        """Maps each power cut or wait that was possible, as a move, to the number of events before
         it.
         """
         super().__init__(replace(scenario, in_turn=True, decisions=decisions), loop)
@@ -176,7 +177,7 @@ class PlayedWorld(LateSyncWorld):
             self.made.append(MadeMove(move, FAILURES[kind].format(what), count))
 
     def finish_moves(self) -> None:
-        """Add failures that follow the last delivery to the moves.
+        """Add the failures that follow the last delivery to the moves that were made.
 
         Raises `ImpossibleMoveError` if there is still a message to deliver.
         """
@@ -208,14 +209,16 @@ class PlayedWorld(LateSyncWorld):
         return words_of(parcel, to_server=parcel.link.target not in self.clients)
 
     def possible_crashes(self) -> tuple[str, ...]:
-        """Return the power cuts that are possible now, as moves, at most one per bookie."""
+        """Return the power cuts that are possible now as a list of moves, with at most one per
+        bookie.
+        """
         return tuple(move for move in self._crashes() if move not in self.decided)
 
     def _crashes(self) -> Iterator[str]:
         return (f"crash {name} {count}" for name, count in self.received.items())
 
     def possible_wait(self) -> str:
-        """Return the move that makes time pass now, or "" if that is not possible."""
+        """Return the move that lets time pass now, or "" if that is not possible."""
         move = f"wait {len(self.choices)}"
         return "" if move in self.decided else move
 
