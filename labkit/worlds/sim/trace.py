@@ -1,4 +1,6 @@
-"""A run as an immutable object: its events, and everything needed to repeat the run."""
+"""A run as an immutable object, which contains its events and everything that is needed to repeat
+the run.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,8 +21,8 @@ from labkit.worlds.sim.scenario.rerun_with_fault import forked
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 FUTURES = 16
-"""The number of futures to try at each moment. This many show a jump, and take only a fraction of a
-second.
+"""The number of futures to try at each moment. This number is sufficient to show a jump, and takes
+only a fraction of a second.
 """
 
 
@@ -29,17 +31,17 @@ class Trace:
     """The run of a scenario.
 
     decisions       all decisions whose value is not 0, by name
-    decided_at_us   the virtual time at which each of them was made
+    decided_at_us   the virtual time at which each decision was made
     struck          the faults that occurred, each with its virtual time (µs)
     parcels         the messages that were not lost: link, number, and the times (µs) at which they
                     were sent and due; messages that arrived together can be listed as one
     choices         for a scenario that runs `in_turn`: the number of candidates for each choice
-    disk_calls      the calls of the bookies' disk workers, bookie by bookie
+    disk_calls      the calls made by the bookies' disk workers, bookie by bookie
     answers         the return values of the workload's calls
     step_count      number of steps that the event loop ran, for all nodes
     ended_at_s      virtual time at the end of the run
-    rerun           the function that ran the scenario; it also runs its forks
-    run_future      the function that runs a future of the scenario, as `run_future` does
+    rerun           the function that ran the scenario; it also runs forks of the run
+    run_future      the function that runs a future of the scenario, like `run_future`
     """
 
     scenario: Scenario
@@ -58,8 +60,8 @@ class Trace:
 
     @property
     def digest(self) -> str:
-        """A digest that is equal for two runs with the same events, decisions, messages and numbers
-        of candidates, in the same order and at the same times.
+        """A digest that is equal for two runs if they have the same events, decisions, messages and
+        numbers of candidates, in the same order and at the same times.
         """
         found = blake2b(digest_size=16)
         for event in self.events:
@@ -111,13 +113,13 @@ class Trace:
         return self.run_future(self.scenario, moment_us, seed)
 
     def loss_curves(self, promise: str) -> Iterator[Inevitability]:
-        """Find out when the broken promise became inevitable. Yields the result so far after each
-        moment that was tried, with `FUTURES` futures per moment.
+        """Find out when the broken promise became inevitable, by trying `FUTURES` futures at each
+        of several moments. After each moment, yields the result so far.
         """
         return inevitability_so_far(self, promise, FUTURES)
 
     def explicit(self) -> Scenario:
-        """Return a scenario of the same run that lists every decision and has no seed."""
+        """Return a scenario for the same run that lists every decision and has no seed."""
         return replace(self.scenario, seed=None, decisions=dict(self.decisions))
 
     def link(
@@ -129,8 +131,9 @@ class Trace:
         code: str = "",
         at: int = -1,
     ) -> str:
-        """Return a link that opens this run in a view, after event `at` (-1: before the first), or
-        "" if a link cannot describe its scenario. `labkit open` and `open_run` open such links.
+        """Return a link that opens this run in a view, after event `at` (-1: before the first
+        event). Return "" if a link cannot describe the run's scenario. `labkit open` and `open_run`
+        open such links.
 
         view, selection: the name of the view, and the fields of a `Selection`.
         fork: a fork of this run to show next to it.

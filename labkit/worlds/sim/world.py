@@ -1,9 +1,9 @@
 """The world of one run: its nodes, the faults that affect them, and the events that they report.
 
 boot        start the metadata server, then all bookies, brokers and clients; time 0 of the
-            scenario is when all of them are up
-workload    run each step and inject each fault at its time
-epilogue    repair all faults, then look up every entry (`final_reads`)
+            scenario is the moment when all of them are up
+workload    run each step and inject each fault at the specified time
+epilogue    repair all faults, and then read every entry (`final_reads`)
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class World:
         self.choices: list[int] = []
         """For each choice, the number of candidates."""
         self.struck: list[tuple[int, Fault]] = []
-        """The faults that have struck so far, each with its time in microseconds."""
+        """The faults that have occurred so far, each with its time in microseconds."""
         self.decisions = Decisions(scenario.seed, scenario.decisions, loop.now_us)
         self.network = SimNetwork(loop, self.decisions, self.report)
         timeout_s = self.cluster.session_timeout_ms / 1000
@@ -97,11 +97,11 @@ class World:
             raise self._error
 
     async def outlast(self) -> None:
-        """Check whether the steps that are still running end now that all faults have been
+        """Check whether the steps that are still running will end now that all faults have been
         repaired.
 
-        Call this after `run`. It does nothing if the order of messages is chosen, because such a
-        run usually reaches the epilogue before the first request times out.
+        Call this method after `run`. It does nothing if the order of messages is chosen, because
+        such a run usually reaches the epilogue before the first request times out.
         """
         if not self._running_steps or self.scenario.in_turn:
             return
@@ -144,7 +144,7 @@ class World:
         return node
 
     def set_link_faults(self, source: str, target: str, for_ms: float, **fields: float) -> None:
-        """Set attributes of the links for `for_ms`. `*` means every node."""
+        """Set attributes of the links for `for_ms` milliseconds. `*` means every node."""
         sources = self.names if source == EVERY_NODE else (source,)
         targets = self.names if target == EVERY_NODE else (target,)
         links = [self.network.link(a, b) for a in sources for b in targets if a != b]
@@ -170,7 +170,7 @@ class World:
         self.end_after(for_ms, link.heal)
 
     def at(self, moment: Moment, action: Callable[[], None]) -> None:
-        """Call `action` at this moment of the scenario, unless the epilogue starts before it."""
+        """Call `action` at this moment of the scenario, unless the epilogue starts earlier."""
 
         def act() -> None:
             if not self.in_epilogue:
@@ -195,7 +195,7 @@ class World:
                 each.action()
 
     def report(self, kind: str, node: str, **fields: Unpack[Fields]) -> None:
-        """Add an event caused by the world itself rather than by a node."""
+        """Report an event that is caused by the world itself rather than by a node."""
         self.receive_events([unnumbered_event(self.loop.now_us(), node, kind, **fields)])
 
     # Internals
@@ -232,8 +232,8 @@ class World:
         await wait([ended for _, started, ended in runs if started.done()], deadline)
 
     def _schedule(self, step: Step) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
-        """Schedule a step. Return two futures. The first is done when the step starts, and the
-        second when the step ends for any reason.
+        """Schedule a step. Return two futures: the first is done when the step starts, and the
+        second is done when the step ends for any reason.
         """
         node = self.clients[step.client]
         started: asyncio.Future[None] = self.loop.create_future()
@@ -284,8 +284,8 @@ class World:
         # Drop these actions, so that no fault that is still waiting for its event can occur during
         # the epilogue.
         self._waiting_actions.clear()
-        # Stop choosing the order of messages. It does not matter in the epilogue, which reads
-        # everything.
+        # Stop choosing the order of messages, which does not matter in the epilogue, because the
+        # epilogue reads everything.
         self.network.transit.choose = None
         self.network.repair()
         self.zookeeper.repair()
@@ -334,7 +334,7 @@ class _WaitingAction:
         self._count = 0
 
     def counts(self, row: Event) -> bool:
-        """Count the event if it matches, and return whether to call the action now."""
+        """Count the event if it matches. Return whether to call the action now."""
         if not self._moment.fits(row):
             return False
         self._count += 1

@@ -1,8 +1,8 @@
-"""A scenario: everything that a run depends on, as one value.
+"""A scenario, which is a single value that contains everything on which a run depends.
 
     scenario             cluster, workload, faults, seed, decisions
     faults               the faults, except those of the metadata server (`metadata_faults`)
-    scenario_validation  checks that all names refer to existing nodes and that faults fit them
+    scenario_validation  checks that names refer to existing nodes that the faults can affect
     rerun_with_fault     adds a fault to a run, so that everything before the fault is repeated
 
 Start with `scenario` and `faults`.

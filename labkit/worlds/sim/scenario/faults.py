@@ -1,5 +1,6 @@
-"""The faults of a scenario, as immutable objects. Each fault's docstring describes what the fault
-does and does not affect. The faults of the metadata server are in `metadata_faults`.
+"""The faults of a scenario, as immutable objects. The docstring of each fault describes what the
+fault affects and what it does not affect. The faults of the metadata server are in
+`metadata_faults`.
 
 A fault begins at the moment `when`. A fault with a duration ends after `for_ms` milliseconds. If
 `for_ms` is 0, the fault lasts until the epilogue, which ends all faults. Faults may overlap. When
@@ -27,9 +28,9 @@ class Crash(Value):
     disk: unsynced data is `kept` (the process was killed; its connections are closed), `lost`, or
     `torn` (half of each write survives). With `lot`, the fate of each operation is random, so a
     later operation may survive although an earlier one is lost. Decisions such as `lose disk b1 7`
-    say how much of an operation is lost. In all cases except `kept`, the machine loses power, even
-    if its process is already dead, and its peers do not see their connections close. Only the death
-    of a process is reported as an event. The node restarts after `down_ms` milliseconds. If
+    determine how much of an operation is lost. In all cases except `kept`, the machine loses power,
+    even if its process is already dead, and the connections of its peers are not closed. Only the
+    death of a process is reported as an event. The node restarts after `down_ms` milliseconds. If
     `down_ms` is 0, the node stays down until a `Restart` or the epilogue.
     """
 
@@ -102,8 +103,8 @@ class Pause(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SlowStart(Value):
-    """When a bookie starts, it pauses for `extra_ms` between opening its disks, registering, and
-    serving.
+    """When a bookie starts, it pauses for `extra_ms` before each of three steps: opening its disks,
+    registering, and serving.
     """
 
     node: str
@@ -130,9 +131,9 @@ class SlowDisk(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FailingSync(Value):
-    """Syncs fail with EIO. The data that they should have made durable may or may not survive a
-    crash, and no later sync makes it durable unless it is written again. Writes and reads still
-    work.
+    """Syncs fail with EIO. The data that a failed sync should have made durable may or may not
+    survive a crash, and no later sync makes it durable unless the data is written again. Writes and
+    reads still work.
     """
 
     node: str
@@ -191,10 +192,10 @@ class BitRot(Value):
     block of `size` bytes, as when a disk returns a damaged sector of 512 bytes. Nothing happens if
     the bookie has no such file.
 
-    Both the entry log and the index record which entry the data belongs to, and the writer's digest
-    covers the entry, so the bookie or the reader notices the damage. As in BookKeeper, a journal
-    has no checksums. Replay stops with an error at a record that it cannot parse. But if a length
-    or an id is damaged, the bookie may report that it does not have an entry that it has
+    Both the entry log and the index record the entry to which the data belongs, and the writer's
+    digest covers the entry, so the bookie or the reader notices the damage. As in BookKeeper, a
+    journal has no checksums. Replay stops with an error at a record that it cannot parse. But if a
+    length or an id is damaged, the bookie may report that it does not have an entry that it has
     acknowledged. Random scenarios therefore never damage a journal.
     """
 
@@ -249,7 +250,9 @@ class Reformatted(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delay(Value):
-    """Every message from `source` to `target` takes `extra_ms` longer. The order is preserved."""
+    """Every message from `source` to `target` takes `extra_ms` longer. The order of the messages is
+    preserved.
+    """
 
     source: str = EVERY_NODE
     target: str = EVERY_NODE
@@ -281,7 +284,8 @@ class Loss(_LinkShare):
     """A `share` (0 to 1) of the messages is lost in transit without the connection noticing.
 
     TCP never loses messages in this way, but a proxy may, and a bookie that forgets a request has
-    the same effect. Frames that were sent together are lost together. Decisions: `lose w>b0 2`.
+    the same effect. Frames that were sent together are lost together. The corresponding decisions
+    are called `lose w>b0 2`.
     """
 
     attribute = "lose_share"
@@ -289,8 +293,8 @@ class Loss(_LinkShare):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Duplication(_LinkShare):
-    """A `share` (0 to 1) of the messages arrives a second time later, as if a client had resent a
-    request that had already arrived.
+    """A `share` (0 to 1) of the messages arrives again later, as if a client had resent a request
+    that had already arrived.
 
     The value of a decision such as `copy w>b0 2` is the interval in milliseconds.
     """
@@ -311,7 +315,7 @@ class Reordering(_LinkShare):
 class Partition(Value):
     """The network between the nodes in `side` and the nodes in `others` is cut.
 
-    If `others` is empty, it means all other nodes, including the metadata server `zk`.
+    An empty `others` stands for all other nodes, including the metadata server `zk`.
     direction: `both`, `out` (messages sent by `side` are held back) or `in`. Messages that are
     already in flight arrive. Messages sent during the cut arrive when it ends, if their connection
     survives.
@@ -335,7 +339,7 @@ class Partition(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Reset(Value):
-    """All connections between two nodes break once, and both ends notice.
+    """All connections between two nodes break once, and both ends notice this.
 
     Data in flight is lost.
     """
@@ -350,8 +354,8 @@ class Reset(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ClockSkew(Value):
-    """A node's clock runs `rate` times as fast, so its timeouts fire early or late, and its wall
-    clock is off by `offset_ms`.
+    """A node's clock runs at `rate` times the normal speed, so its timeouts fire early or late. The
+    node's wall clock is off by `offset_ms`.
     """
 
     node: str

@@ -1,4 +1,4 @@
-"""Faults of the metadata store. `faults` lists them together with all other faults."""
+"""Faults of the metadata store. The module `faults` lists them together with all other faults."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -44,11 +44,11 @@ class HangingMetadata(Value):
     that is swapping, and resumes later. Meanwhile, requests wait, and the server's clock keeps
     running.
 
-    If the hang lasts longer than the session timeout, the order of the events that follow is
-    random. An `expired_share` (0 to 1) of the overdue sessions expires before the server reads
-    their requests. Decisions such as `expire b0 2` set the delay in ms until their nodes are
-    deleted. A `late_share` of the connections is served late. Decisions such as `thaw b0 1` set the
-    delay in ms.
+    If the hang lasts longer than the session timeout, the order of the subsequent events is random.
+    An `expired_share` (0 to 1) of the overdue sessions expires before the server reads their
+    requests. Decisions such as `expire b0 2` determine the delay in ms until the nodes of these
+    sessions are deleted. A `late_share` of the connections is served late, by a delay in ms that is
+    determined by decisions such as `thaw b0 1`.
     """
 
     for_ms: float = 0.0
@@ -66,8 +66,8 @@ class LaggingMetadata(Value):
     """A node's metadata server lags `lag_ms` behind the others, so reads that do not set a watch
     return old data.
 
-    After the response to any other request, or after a watch has fired, the node sees everything up
-    to that point.
+    Once the node has received the response to any other request, or one of its watches has fired,
+    it sees all changes up to that point.
     """
 
     node: str

@@ -1,4 +1,6 @@
-"""Forks a run: repeats everything up to one of its events, and injects a fault there."""
+"""Forks a run: repeats everything up to one of the run's events, and injects a fault after this
+event.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -18,11 +20,11 @@ FAULTS: dict[str, Callable[[str, Moment], Fault]] = {
 
 
 class CannotForkError(LabkitError):
-    """A fault cannot be injected at this event. The message explains why."""
+    """A fault cannot be injected at this event. The error message explains why."""
 
 
 def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
-    """Return a trigger with which a fault is injected at that event of the run.
+    """Return a trigger that injects a fault at that event of the run.
 
     Raises `CannotForkError` if the cluster is not up yet at that event, or if the epilogue has
     already started.
@@ -41,7 +43,7 @@ def moment_of(scenario: Scenario, events: Sequence[Event], seq: int) -> On:
 
 
 def fork_range(scenario: Scenario, events: Sequence[Event]) -> tuple[int, int]:
-    """Return the first and the last event at which a fault can be injected."""
+    """Return the numbers of the first and the last event at which a fault can be injected."""
     cluster = scenario.cluster
     clients = dict.fromkeys((*scenario.clients, EPILOGUE))
     node_count = len((*cluster.names, *cluster.broker_names, *clients))
@@ -57,8 +59,8 @@ def forked(
     """Return the scenario with one of `FAULTS` added just after that event, or as soon as the
     cluster is up.
 
-    Raises `CannotForkError`, or `BKIncorrectParameterException` if the fault is unknown or cannot
-    affect that node.
+    Raises `CannotForkError`, or `BKIncorrectParameterException` if the fault is unknown or if it
+    cannot affect that node.
     """
     if fault not in FAULTS:
         raise BKIncorrectParameterException(

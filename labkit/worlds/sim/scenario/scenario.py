@@ -1,8 +1,8 @@
-"""A scenario: everything that a run depends on, as a single immutable object.
+"""A scenario, which is a single immutable object that contains everything on which a run depends.
 
-The same scenario produces the same run, event by event, in any process. A decision listed in
-`decisions` has the value given there. All other decisions are drawn from the seed, or are harmless
-without a seed.
+The same scenario produces the same run, event by event, in any process. A decision that is listed
+in `decisions` has the value given there. All other decisions are drawn from the seed or, if there
+is no seed, are harmless.
 """
 
 import json
@@ -23,18 +23,19 @@ from labkit.worlds.sim.workload.steps import Step, Write
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scenario(Value):
-    """A cluster, its workload, the faults, and the random decisions.
+    """A scenario, which consists of a cluster, its workload, the faults, and the random decisions.
 
     `decisions` maps names of decisions to values, which override the values drawn from the seed
     (see `labkit.worlds.sim.machine.decisions`). A value of 0 makes a decision harmless. With a
     seed, a `late_share` (0 to 1) of the messages arrive late, and a `slow_share` (0 to 1) of the
     disk calls are slow. `variant` selects a version of the system with a deliberate bug ("": the
     correct system). With `in_turn`, the decisions `next 0`, `next 1`, ... determine which message
-    in flight arrives next. Otherwise, messages arrive when they are due.
+    in flight arrives next. Without it, messages arrive when they are due.
 
     The workload may take at most `limit_s` seconds of virtual time. A step whose trigger has not
-    occurred is abandoned once all other steps have ended. The epilogue then repairs all faults,
-    cuts the power of all bookies once if `ends_in_power_cut` is set, and reads every entry back.
+    occurred by the time all other steps have ended is abandoned. The epilogue then repairs all
+    faults, cuts the power of all bookies once if `ends_in_power_cut` is set, and reads every entry
+    back.
     """
 
     cluster: Cluster = field(default_factory=Cluster)

@@ -1,7 +1,8 @@
-"""Checks that a scenario is consistent: names must exist, and faults must fit their targets.
+"""Checks that a scenario is consistent: all names must exist, and each fault must be possible for
+its target.
 
-Each function raises `BKIncorrectParameterException` with a message that names the invalid part and
-the valid values.
+Each function raises `BKIncorrectParameterException` with a message that specifies the invalid part
+and the valid values.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,14 +49,18 @@ _BOOKIE_FAULTS = (
 
 
 def check_parts(parts: Iterable[object], method: str, example: str) -> None:
-    """Check that each part is an object with this method. The error message quotes `example`."""
+    """Check that each part is an object with the given method. The error message contains
+    `example`.
+    """
     for part in parts:
         if isinstance(part, type) or not hasattr(part, method):
             raise BKIncorrectParameterException(f"{part!r} cannot be used here; expected {example}")
 
 
 def check_names(cluster: Cluster, workload: Sequence[Step], faults: Sequence[Fault]) -> None:
-    """Check the names of clients, ledgers and topics, and that faults target existing nodes."""
+    """Check the names of clients, ledgers and topics, and check that all faults target existing
+    nodes.
+    """
     servers = (*cluster.names, *cluster.broker_names)
     clients = tuple(dict.fromkeys(step.client for step in workload))
     ledgers = [step.ledger for step in workload if isinstance(step, Write)]

@@ -1,8 +1,8 @@
 """Scripts for a single bookie, as immutable objects, and the bookie that executes them.
 
-A promise is something that a bookie has acknowledged: an entry, a fence or an explicit LAC. Once
-the step `Commit` has returned, the bookie must keep the promise, no matter what happens to the
-machine afterwards.
+A promise is an entry, a fence or an explicit LAC that a bookie has acknowledged. Once the step
+`Commit` has returned, the bookie must keep the promise, no matter what happens to the machine
+afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,11 +42,11 @@ longer needed.
 """
 
 StoreFactory = Callable[[Sequence[Disk], Sequence[Disk], StorageConfig, Recorder, int], LedgerStore]
-"""Opens a store: `LedgerStore` itself, or a variant with a bug."""
+"""Opens a store, which is either `LedgerStore` itself or a variant with a bug."""
 
 
 class Promise(NamedTuple):
-    """Something that a bookie has promised: an `entry`, a `fence` or a `LAC`.
+    """An `entry`, a `fence` or a `LAC` that a bookie has acknowledged.
 
     `number` is the entry id or the LAC.
     """
@@ -57,7 +57,7 @@ class Promise(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The short form for diagrams: `5/0` is an entry, `5/fence` a fence."""
+        """The short form for diagrams. For example, `5/0` is an entry, and `5/fence` is a fence."""
         return f"{self.ledger_id}/{self.number if self.kind == 'entry' else self.kind}"
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Promise(NamedTuple):
 
 
 class ScriptStep(Protocol):
-    """A step of a script. `str(step)` describes it."""
+    """A step of a script. `str(step)` describes the step."""
 
     def run(self, bookie: "ScriptedBookie") -> None: ...
 
@@ -99,7 +99,7 @@ class Machine:
         )
 
     def after_kill(self, controller: DiskController) -> "Machine":
-        """Return the machine as it would be after only the process was killed."""
+        """Return the machine as it would be if only the process had been killed."""
         return Machine(
             tuple(disk.after_kill(controller) for disk in self.journals),
             tuple(disk.after_kill(controller) for disk in self.ledgers),
@@ -129,7 +129,7 @@ class ScriptedBookie:
         self._config = config
 
     def run(self, script: Sequence[ScriptStep]) -> None:
-        """Start the bookie and run every step. Raises any error of the store."""
+        """Start the bookie and run every step. Errors of the store are raised."""
         self.start()
         for step in script:
             step.run(self)
@@ -138,7 +138,7 @@ class ScriptedBookie:
         self.step = f"{step} in flush" if self.in_flush else step
 
     def start(self) -> None:
-        """Open the store, and abandon the previous one as if its process had been killed."""
+        """Open the store. The previous store is abandoned, as if its process had been killed."""
         self.store = self._machine.open(self._store_factory, self._config)
 
     def request(self, promise: Promise, data: bytes = b"") -> None:
@@ -254,7 +254,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Collect:
-    """Delete ledgers, collect garbage, and compact logs with a live share below `threshold`."""
+    """Delete ledgers, collect garbage, and compact logs whose live share is below `threshold`."""
 
     deleted: tuple[int, ...] = ()
     threshold: float = 0.8

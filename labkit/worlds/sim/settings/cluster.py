@@ -27,8 +27,8 @@ class Cluster(Value):
 
     Bookies are named b0, b1, ... and brokers broker0, broker1, ... If `autorecovery` is set, each
     bookie also runs autorecovery. Each bookie has `journal_directories` directories for journals
-    and `ledger_directories` for ledgers, on disks that fail together with the bookie's machine. A
-    bookie's major compactions are at least `major_compaction_interval_s` seconds apart.
+    and `ledger_directories` directories for ledgers, on disks that fail together with the bookie's
+    machine. A bookie's major compactions are at least `major_compaction_interval_s` seconds apart.
     """
 
     bookies: int = 3

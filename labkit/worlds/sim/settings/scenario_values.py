@@ -1,7 +1,7 @@
 """Values that can be converted to Python source code and to JSON. Scenarios consist of such values.
 
-`repr` omits fields that have their default value, which keeps simple scenarios short. Evaluating
-the result of `repr` yields an equal value.
+`repr` omits fields that have their default values, which keeps the code of simple scenarios short.
+Evaluating the result of `repr` yields an equal value.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ CLASSES: dict[str, type[Any]] = {}
 
 
 class Value:
-    """Base class of frozen dataclasses with fields that are numbers, strings, tuples or values."""
+    """Base class of frozen dataclasses whose fields are numbers, strings, tuples or values."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class Value:
 
 
 def register(cls: type[Any]) -> None:
-    """Allow values to contain instances of this dataclass."""
+    """Register a dataclass, so that values can contain instances of it."""
     CLASSES[cls.__name__] = cls
 
 

@@ -1,4 +1,4 @@
-"""Triggers for steps and faults: a point in time, or an event."""
+"""Triggers of steps and faults: a point in time, or an event."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from labkit.worlds.sim.settings.scenario_values import Value
 
 @dataclass(frozen=True, slots=True, repr=False)
 class At(Value):
-    """`ms` milliseconds after the cluster is up."""
+    """The time `ms` milliseconds after the cluster is up."""
 
     ms: float = 0.0
 
@@ -17,7 +17,8 @@ class At(Value):
 class On(Value):
     """The `nth` event of `kind` (counted from 1) after the cluster is up.
 
-    If `node` is "", events of all nodes count. If `entry` is -1, events of all entries count.
+    If `node` is "", events of all nodes are counted. If `entry` is -1, events for all entries are
+    counted.
     """
 
     kind: str

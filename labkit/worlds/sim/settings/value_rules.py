@@ -1,8 +1,8 @@
 """Checks the fields of scenario values. The error for an invalid field describes the valid values.
 
-A field's annotation determines its type, and its name determines its limits: fields with the same
-name have the same limits everywhere. If no rule exists for a field's annotation, the field accepts
-any value.
+The type of a field is determined by its annotation, and its limits are determined by its name:
+fields with the same name have the same limits everywhere. If no rule exists for a field's
+annotation, any value is valid.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,16 +23,16 @@ _SHORT.maxstring = _SHORT.maxother = 80
 def check_fields(value: Any) -> None:
     """Check the fields of a dataclass. If a field requires a tuple, convert a list to a tuple.
 
-    Raises `BKIncorrectParameterException` with a message that names the field, its value and the
-    valid values.
+    Raises `BKIncorrectParameterException` with a message that contains the field's name, its value
+    and the valid values.
     """
     cls = type(value)
     if cls not in _RULES:
         _RULES[cls] = _rules_of(cls)
     for name, default, rule in _RULES[cls]:
         part = getattr(value, name)
-        # Skip default values for speed, because a search creates millions of scenarios, and most of
-        # their fields have default values.
+        # Skip default values for speed: a search creates millions of scenarios, and most of their
+        # fields have default values.
         if part is default:
             continue
         if not rule.allows(part):
@@ -58,11 +58,12 @@ _RULES: dict[type[Any], tuple[tuple[str, Any, Rule], ...]] = {}
 
 
 def _rules_of(cls: type[Any]) -> tuple[tuple[str, Any, Rule], ...]:
-    """Return the name, the default and the rule of each field that has a rule."""
+    """Return the name, the default value and the rule of each field that has a rule."""
     try:
         hints = get_type_hints(cls)
     except NameError:
-        # The annotations of a class defined in a notebook may use names that exist only there.
+        # The annotations of a class that is defined in a notebook may use names that exist only
+        # there.
         return ()
     found = []
     for field in fields(cls):

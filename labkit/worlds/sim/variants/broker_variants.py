@@ -59,13 +59,15 @@ class _LaterEntriesFirst(AppendQueue):
 
 
 class ResendsOutOfOrder(ManagedLedger):
-    """Entries that a failed ledger lacks are written to the next one, but after later entries."""
+    """Entries that are missing in a failed ledger are written to the next ledger, but after later
+    entries.
+    """
 
     queue_class = _LaterEntriesFirst
 
 
 class ContinuesAfterFailedSend(TopicPublisher):
-    """A failed send gets no receipt, but the producer's later sends are still stored."""
+    """A failed send gets no receipt, but the producer's later messages are still stored."""
 
     def fail(self, error: LabkitError) -> None:
         """End this publisher only if another broker owns the topic."""
@@ -99,7 +101,7 @@ class TreatsPendingAsStored(Deduplication):
 
 
 class SkipsReplay(Deduplication):
-    """A new owner uses the deduplication state in the cursor without replaying later entries."""
+    """A new owner uses the deduplication state from the cursor without replaying later entries."""
 
     async def replay(self) -> int:
         return 0

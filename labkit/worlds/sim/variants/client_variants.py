@@ -20,7 +20,9 @@ from labkit.system.model.errors import PROVES_ABSENCE, BKException
 
 
 class AckAfterOneBookie(LedgerWriter):
-    """An entry counts as stored once one bookie of its write set, instead of Qa, has it."""
+    """An entry counts as stored once a single bookie of its write set has it, instead of Qa
+    bookies.
+    """
 
     def has_enough_acks(self, pending: PendingAdd) -> bool:
         return pending.acked != 0
@@ -75,7 +77,7 @@ class NoFenceOnReads(LedgerRecovery):
     """Recovery fences when it reads LastAddConfirmed, but not when it reads entries.
 
     A bookie that was not asked for LastAddConfirmed can therefore first report that it does not
-    have an entry, and later accept that entry.
+    have an entry, and then accept that entry later.
     """
 
     def fence_key_of_reads(self) -> bytes:
@@ -91,7 +93,7 @@ class NoFence(NoFenceOnReads):
 
 
 class TrustsOneBookie(LedgerRecovery):
-    """The first bookie that responds decides whether an entry was stored."""
+    """The first response from a bookie decides whether an entry was stored."""
 
     def judge(self, answers: Sequence[Entry | BKException]) -> Verdict:
         for response in answers:

@@ -56,7 +56,8 @@ async def ignore_cookie_mismatch(
 ) -> None:
     """A bookie starts even if its cookie does not match.
 
-    The bookie may then serve from empty disks, without the entries that it has acknowledged.
+    The bookie may then serve requests from empty disks, without the entries that it has
+    acknowledged.
     """
     with suppress(InvalidCookieException):
         await check_cookie(store, cookie, disks)
@@ -85,7 +86,7 @@ class NoticesExpiryLate(BookieService):
 
 
 class _NeverSyncs:
-    """A session that does not wait for its server to catch up with the leader."""
+    """A metadata session that does not wait for its server to catch up with the leader."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -1,7 +1,7 @@
-"""Well-known storage bugs, by name, planted in the real store.
+"""Well-known storage bugs, which can be planted in the real store by name.
 
-A defect changes a single rule of `LedgerStore`, so the crash map shows what that rule protects
-against. The defect's `store_factory` replaces `LedgerStore`.
+A defect changes a single rule of `LedgerStore`, so the crash map shows why this rule is needed. The
+defect's `store_factory` replaces `LedgerStore`.
 """
 
 from collections.abc import Callable, Sequence
@@ -85,8 +85,8 @@ class IndexFirstAndTrusted(IndexFirst):
 
 
 class FenceNotFlushed(LedgerStore):
-    """Without new entries, a checkpoint writes only the mark. The mark then advances past a fence's
-    record although the index header is still in memory. In BookKeeper:
+    """If there are no new entries, a checkpoint writes only the mark. The mark then advances past a
+    fence's record although the index header with the fence is still in memory. In BookKeeper:
     `InterleavedLedgerStorage.flush`.
     """
 

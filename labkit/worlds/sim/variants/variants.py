@@ -1,8 +1,8 @@
 """Variants of the whole system, by name, each with one well-known bug.
 
 A variant replaces one real component, but only in runs of scenarios that select the variant. The
-replacement is the real code with one rule changed. The docstring of the replacement describes the
-change. The storage bugs are imported from `storage_variants`.
+replacement is the real component with one rule changed, and its docstring describes the change. The
+storage bugs are imported from `storage_variants`.
 
 `labkit.worlds.sim.explore.counterexamples` contains the smallest known scenario in which each
 variant breaks a promise.
@@ -85,10 +85,11 @@ class _ForgetsCollectedLedgers(LedgerStore):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A bug: its name, a one-sentence description, and the components that contain it.
+    """A bug, with its name, a one-sentence description, and the components that contain it.
 
-    `breaks` is the main promise that the bug breaks (the name of a check), or "" if it breaks no
-    promise and only wastes resources. Some bugs have an effect only if brokers serve topics.
+    `breaks` is the name of the check for the main promise that the bug breaks, or "" if the bug
+    breaks no promise and only wastes resources. Some bugs have an effect only if brokers serve
+    topics.
     """
 
     name: str

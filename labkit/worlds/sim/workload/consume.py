@@ -3,8 +3,8 @@
 A consumer behaves like the official clients: it looks up the topic, subscribes, grants permits for
 as many messages as it can hold, and acknowledges entries or parts of batches. The consumer may
 request redelivery of unacknowledged messages, or reset the subscription to the first message. After
-any failure, it opens a new connection and forgets its unacknowledged messages, which the broker
-then redelivers.
+any failure, the consumer opens a new connection and forgets its unacknowledged messages, which the
+broker then redelivers.
 """
 
 import asyncio
@@ -49,8 +49,8 @@ class Consume(Value):
     the last one, then reconnects. After every `redeliver_every` entries (0: never), it requests
     redelivery of all unacknowledged entries, or only of the last entry if the subscription delivers
     to several consumers. After `start_over_after` entries (0: never), the subscription is reset to
-    the first message once. `start_over_by` says how: with `seek`, or with `unsubscribe` and a new
-    subscription of the same name.
+    the first message once. `start_over_by` specifies how: with `seek`, or with `unsubscribe` and a
+    new subscription of the same name.
 
     A `reader` has a non-durable subscription. After any failure, it resumes after the last message
     that was delivered to it.
@@ -128,9 +128,9 @@ class Consume(Value):
 class _DeliveredEntry(NamedTuple):
     """A delivered entry.
 
-    `arrived_at` is the number of results recorded before it arrived. `remaining` is a bit set of
-    the messages of the batch that were delivered (None: all of them). `epoch` is the number of
-    redelivery requests before the delivery.
+    `arrived_at` is the number of results that were recorded before the entry arrived. `remaining`
+    is a bit set that contains the messages of the batch that were delivered (None: all of them).
+    `epoch` is the number of redelivery requests before the delivery.
     """
 
     arrived_at: int
@@ -148,15 +148,15 @@ class _Consumer:
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
         self._inbox: asyncio.Queue[_DeliveredEntry | None] = asyncio.Queue()
-        """Delivered entries, followed by None when the connection will deliver no more."""
+        """Delivered entries, followed by None once the connection will deliver no more entries."""
         self._connection_count = 0
         self._free_permits = 0
         self._epoch = 0
         self._last = EARLIEST
         """The last message delivered to a reader. Its next connection starts after this message."""
         self._resume_after = EARLIEST
-        """The last message before this connection. It is ignored if it is redelivered with its
-        entry.
+        """The last message that was delivered before this connection was opened. The message is
+        ignored if it is redelivered together with its entry.
         """
         self._connection = TopicConnection(node, self._topic, self._on_command, self._on_gone)
 
@@ -276,7 +276,7 @@ class _Consumer:
         self._delivered.check_complete()
 
     async def _send_acknowledgement(self, message_ids: Sequence[MessageIdData]) -> int:
-        """Send the acknowledgement and return the number of events that preceded it."""
+        """Send the acknowledgement, and return the number of events that preceded it."""
         requested_at = self._node.world.results.event_count
         request_id = self._connection.next_request_id()
         command = commands.acknowledge(
@@ -308,7 +308,7 @@ class _Consumer:
     # Redelivery
 
     def _request_redelivery(self) -> None:
-        """Request redelivery of all entries, or of the last one if consumers share the
+        """Request redelivery of all entries, or only of the last entry if consumers share the
         subscription.
         """
         if self._step.keeps_order:
@@ -330,7 +330,9 @@ class _Consumer:
         record(is_done=True)
 
     async def _check_for_more(self) -> None:
-        """Count this as a quiet turn if every message of the topic has been acknowledged."""
+        """Ask for the last message of the topic. If every message has been acknowledged, count a
+        quiet turn.
+        """
         request_id, results = self._connection.next_request_id(), self._node.world.results
         requested_at = results.event_count
         response = await self._connection.ask(

@@ -29,7 +29,7 @@ def subscribe(
     subscription: str,
     subscription_type: str,
 ) -> BaseCommand:
-    """Build a request to subscribe. A new subscription starts at the first message."""
+    """Build a subscribe request. A new subscription starts at the first message."""
     request = CommandSubscribe(
         topic=topic,
         subscription=subscription,
@@ -50,7 +50,9 @@ def read(
     subscription: str,
     start: MessageId,
 ) -> BaseCommand:
-    """Build a reader's subscribe request: without a durable cursor, starting at this message."""
+    """Build the subscribe request of a reader, which starts at this message and has no durable
+    cursor.
+    """
     command = subscribe(consumer_id, request_id, consumer_name, topic, subscription, "Exclusive")
     command.subscribe.durable = False
     message_id = message_id_data((start.ledger_id, start.entry_id))
@@ -59,7 +61,7 @@ def read(
 
 
 def flow(consumer_id: int, permits: int) -> BaseCommand:
-    """Build the command that grants this many additional permits."""
+    """Build the command that grants the given number of additional permits."""
     request = CommandFlow(consumer_id=consumer_id, messagePermits=permits)
     return BaseCommand(type=BaseCommand.FLOW, flow=request)
 

@@ -14,21 +14,21 @@ _QUIET_TURNS = 5
 class DeliveredMessages:
     """The messages that the consumers of a step have received and acknowledged.
 
-    The step requires `messages` different messages. After `start_over_after` entries (0: never) it
-    requires all of them a second time.
+    The step requires `messages` different messages. After `start_over_after` entries (0: never), it
+    requires all of these messages a second time.
     """
 
     messages: int
     consumers: int
     start_over_after: int
     names: set[tuple[str, int]] = field(default_factory=set)
-    """The messages, by producer and sequence id."""
+    """The messages that have been received, by producer and sequence id."""
     unacknowledged: dict[int, list[Position]] = field(default_factory=dict)
     """Unacknowledged entries, by the number of the consumer."""
     quiet_turns: dict[int, int] = field(default_factory=dict)
     """How many times in a row each consumer has found no further messages."""
     entry_count: int = 0
-    """Number of deliveries to all consumers so far."""
+    """The number of deliveries to all consumers so far."""
     has_started_over: bool = False
     is_complete: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -43,7 +43,7 @@ class DeliveredMessages:
         self.quiet_turns.clear()
 
     def is_time_to_start_over(self) -> bool:
-        """Return True, but only once, when the step has to consume all messages a second time."""
+        """Return True once, as soon as the step must consume all messages a second time."""
         after = self.start_over_after
         if not after or self.has_started_over or self.entry_count < after:
             return False

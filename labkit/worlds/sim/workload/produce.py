@@ -15,7 +15,7 @@ from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, Moment
 
 _BATCH_SIZE = 10
-"""Maximum number of messages to receive at once."""
+"""The maximum number of messages to receive at once."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -24,7 +24,7 @@ class Produce(Value):
 
     With `receive`, also read the topic from the first message on. The topic's ledgers have
     `entries_per_ledger` entries each. At most `window` messages are unconfirmed at a time. The step
-    ends if a message cannot be stored, because that means that another client has taken over the
+    ends if a message cannot be stored, because this means that another client has taken over the
     topic.
     """
 
@@ -78,7 +78,7 @@ class _Sends:
             await self.wait_for_first()
 
     async def wait_for_first(self) -> None:
-        """Wait until the oldest message is stored, and raise an error if that fails."""
+        """Wait until the oldest message has been stored. Raises an error if that fails."""
         number, stored = self._pending.popleft()
         message_id = await stored
         self._node.recorder.record(

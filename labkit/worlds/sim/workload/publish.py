@@ -1,7 +1,7 @@
 """A Pulsar producer in the simulated world, and the step that runs it.
 
 After a failure, the producer behaves like the official clients: it looks up the topic again, and
-resends all entries without a receipt in their original order.
+resends all entries that have no receipt in their original order.
 """
 
 import asyncio
@@ -181,7 +181,7 @@ class Publish(Value):
 
     At most `window` entries can be waiting for their receipts at a time. If `every_ms` is set, one
     entry is sent every `every_ms` milliseconds. The entries cycle through `keys` different keys (0:
-    no keys). The producer is named after its client, and resends entries without a receipt.
+    no keys). The producer is named after its client, and resends entries that have no receipt.
     """
 
     topic: str = "t"

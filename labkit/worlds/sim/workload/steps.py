@@ -24,7 +24,7 @@ from labkit.worlds.sim.settings.triggers import START, Moment
 
 
 class Step(Protocol):
-    """Something that a client does. Steps are either labkit's or your own."""
+    """Something that a client does. You can use labkit's steps or define your own."""
 
     @property
     def client(self) -> str: ...
@@ -46,12 +46,13 @@ class Write(Value):
     If `force_every` is not 0, the ledger uses deferred sync, and the writer forces the entries to
     disk after every `force_every` adds. Otherwise each entry is durable when it is acknowledged.
     `explicit_lac_ms` is the interval at which the writer sends its LastAddConfirmed separately if
-    no entry contains it (0: never). The copies of an entry span `racks` racks if that many are
-    available. With `enforce_racks`, the write fails if they are not.
+    no entry contains it (0: never). The copies of an entry span `racks` racks if that many racks
+    are available. With `enforce_racks`, the write fails if there are too few racks.
 
-    With `delay_ensemble_change`, the writer replaces a failed bookie only if too few bookies are
-    left. The writer fails if an add has not been acknowledged within `quorum_timeout_ms` (0: no
-    timeout), or if more than `max_allowed_ensemble_changes` ensemble changes are needed.
+    With `delay_ensemble_change`, the writer replaces a failed bookie only if too few other bookies
+    are left for an ack quorum. The writer fails if an add has not been acknowledged within
+    `quorum_timeout_ms` (0: no timeout), or if more than `max_allowed_ensemble_changes` ensemble
+    changes are needed.
     """
 
     ledger: int = 0
@@ -192,7 +193,9 @@ class Read(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Recover(Value):
-    """Open a ledger with recovery (fence, find the last entry, close), then read all of it."""
+    """Open a ledger with recovery (fence it, find the last entry, close it), and then read all of
+    its entries.
+    """
 
     ledger: int = 0
     client: str = "r"
@@ -214,8 +217,8 @@ async def _read(node: ClientNode, reader: LedgerReader, first: int, last: int) -
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delete(Value):
-    """Delete a ledger. The ledger's metadata is deleted immediately, and its entries when the
-    bookies collect garbage.
+    """Delete a ledger. The ledger's metadata is deleted immediately, and its entries are deleted
+    when the bookies collect garbage.
     """
 
     ledger: int = 0
@@ -231,7 +234,7 @@ class Delete(Value):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NameRacks(Value):
-    """Assign the bookies to this many racks, round robin."""
+    """Assign the bookies to this many racks in round-robin order."""
 
     racks: int = 2
     client: str = "operator"

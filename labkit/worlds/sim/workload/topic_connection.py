@@ -32,7 +32,7 @@ _NOT_RESPONSES = (
 """Commands that a broker sends without being asked, or that do not contain the id of a request."""
 
 OnCommand = Callable[[BaseCommand, bytes], None]
-"""Receives a command from the broker, and the message that follows it."""
+"""Receives a command from the broker, and the message that follows the command."""
 
 
 class RetryLookupError(LabkitError):
@@ -40,9 +40,9 @@ class RetryLookupError(LabkitError):
 
 
 class TopicConnection:
-    """The connections to the brokers that own the topic, one after another.
+    """The successive connections to the brokers that own the topic.
 
-    `on_command` receives all commands that are not responses, and `on_gone` is called when the
+    `on_command` receives all commands that are not responses. `on_gone` is called when the
     connection has become unusable.
     """
 
