@@ -115,8 +115,7 @@ def is_forced(config: GarbageConfig, space: Space) -> bool:
 
 def is_suspended(kind: Compaction, config: GarbageConfig, space: Space) -> bool:
     """Return whether compactions of this kind are suspended. If a directory is full, all
-    compactions are suspended; if one is almost full, only major compactions are. In BookKeeper:
-    `InterleavedLedgerStorage.getLedgerDirsListener`.
+    compactions are suspended; if one is almost full, only major compactions are.
     """
     if config.is_force_gc_allow_when_no_space:
         return False

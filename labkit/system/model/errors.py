@@ -38,7 +38,7 @@ class BKBookieHandleNotAvailableException(BKException):
 
 
 class BKLedgerRecoveryException(BKException):
-    """The ledger could not be recovered for now, so its last entry is still unknown."""
+    """The recovery of the ledger has failed, so the ledger's last entry is still unknown."""
 
 
 class BKLedgerClosedException(BKException):
@@ -102,7 +102,7 @@ class BKMetadataSerializationException(BKException):
 
 
 PROVES_ABSENCE = (BKNoSuchEntryException, BKNoSuchLedgerExistsException)
-"""After any other error, the bookie may have the entry."""
+"""Errors that prove that a bookie does not have an entry. After any other error, it may have it."""
 
 
 class BookieException(LabkitError):

@@ -34,7 +34,7 @@ STATUSES = {
     Code.FENCED: pb.EFENCED,
     Code.READ_ONLY: pb.EREADONLY,
 }
-"""Version 3's result codes."""
+"""Maps result codes to the status codes of version 3."""
 
 _LARGEST_DIGEST_SIZE = 20
 

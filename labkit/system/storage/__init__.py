@@ -26,7 +26,7 @@ Terms:
     location         the position of an entry in the entry logs: log id and offset
     index            a ledger's file that maps entry ids to locations
     mark, LogMark    a position in the journal; replay starts from LastLogMark
-    flush            to write the memtable to the entry log and the indexes
+    flush            writing the memtable to the entry log and the indexes
     checkpoint       a flush that also advances LastLogMark
     master key       a digest of the ledger's password, sent with every add
     LAC              LastAddConfirmed: all entries up to this one have been acknowledged

@@ -278,7 +278,7 @@ class EntryLogger:
         disk = self._disk_for(log_id)
         disk.create(f"current/{log_name(log_id)}").close()
         self._disk_of[log_id] = disk
-        for each in self._disks:  # The next start uses the highest of these ids.
+        for each in self._disks:  # The next start uses the highest of the ids.
             write_last_id(each, log_id)
         return log_id
 

@@ -65,7 +65,8 @@ class Copied(NamedTuple):
 def deleted_ledgers(stored: Iterable[int], existing: Collection[int]) -> list[int]:
     """Return the stored ledgers that no longer exist.
 
-    List `stored` before `existing`. Otherwise, a ledger created in between would count as deleted.
+    The caller must list `stored` before `existing`, because a ledger that is created in between
+    would otherwise be treated as deleted.
     """
     return [ledger_id for ledger_id in stored if ledger_id not in existing]
 
@@ -117,7 +118,7 @@ class GarbageCollector:
 
     def drop_entries(self, ledger_id: int) -> bool:
         """Drop all entries of a ledger, so that the next `collect` treats them as garbage. Return
-        False if the ledger has no entries, or has received some since `take_settled`.
+        False if the ledger has no entries, or if it has received new entries since `take_settled`.
         """
         ledger = self.ledgers.get(ledger_id)
         if ledger is None or ledger.has_new_entries or ledger.index.last_entry_id() < 0:

@@ -8,7 +8,7 @@ crash, or if a file is damaged, the scan may find:
   - A torn record with an intact length, whose missing bytes are preallocated zeros: the scan
     returns it as a complete record. Replay applies the record, as BookKeeper does. The record was
     never acknowledged, and a client that reads the entry notices its wrong digest.
-  - Padding that was torn at a sector boundary: the scan of this file ends. (BookKeeper does not
+  - Padding that was torn at a sector boundary: the scan of this file ends. (BookKeeper refuses to
     start.)
   - A length or a version that no writer produces: the scan raises `StorageDamagedException`.
 

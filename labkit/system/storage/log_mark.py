@@ -26,7 +26,7 @@ def mark_file_name(journal: int, journal_count: int) -> str:
 
 
 class LogMark(NamedTuple):
-    """A position in the journal; positions compare by file id, then by offset."""
+    """A position in the journal. Positions are compared by file id, then by offset."""
 
     file_id: int
     offset: int

@@ -40,7 +40,7 @@ class Copy(NamedTuple):
 
 
 Copies = dict[int, dict[int, Copy]]
-"""Ledger id -> entry id -> copy."""
+"""Copies, keyed by ledger id and entry id."""
 
 
 class MemtableEntry(NamedTuple):

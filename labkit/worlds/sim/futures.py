@@ -2,7 +2,7 @@
 run.
 
     found = inevitability(run(counterexample("ack after one bookie")), "AcknowledgedIsDurable")
-    found.jump      the moment at which most futures were lost, and how many
+    found.jump      the moment at which most futures were lost, and how many were lost
 
 An alternative continuation is called a future. A future of a moment is a run that is identical to
 the original run up to that moment. From then on, all random decisions are drawn again, and no more
@@ -63,9 +63,8 @@ class Run(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FutureShare:
-    """The number of futures of a moment that were `tried`, and the number of those that have
-    `broken` the promise. `seq` is the number of the last event at that moment, or -1 before the
-    first event.
+    """The number of futures of a moment that were tried, and the number of futures that broke the
+    promise. `seq` is the number of the last event at that moment, or -1 before the first event.
     """
 
     time_us: int

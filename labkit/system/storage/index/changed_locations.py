@@ -41,7 +41,7 @@ class ChangedLocations:
         changed, by_entry = bytearray(page), self._by_entry
         first = page_id * self._slots_in_page
         page_entries = range(first, first + self._slots_in_page)
-        # Iterate over a copy of the keys, because another thread may add some.
+        # Iterate over a copy of the keys, because another thread may add keys.
         for entry_id in page_entries if len(by_entry) > len(page_entries) else [*by_entry]:
             location = by_entry.get(entry_id)
             if location is not None and entry_id in page_entries:

@@ -146,7 +146,9 @@ class LedgerIndex:
         self._changed = ChangedLocations(page_size)
         self._flush_count = 0
         self._read_ahead = -1, 0, b""
-        """The last chunk read from the file: the flush count at the time, the offset, the bytes."""
+        """The last chunk that was read from the file: the flush count at that time, the offset, and
+        the bytes.
+        """
         self._last_stored: int | None = None
         """The highest entry id in the file, once `last_entry_id` has determined it."""
         self._last_set = -1

@@ -114,10 +114,11 @@ class CrashPoint:
 class Cell:
     """The result of one crash.
 
-    verdict: `safe`; `lost`: promises were broken; `invented`: the store returns something that was
-    never added; `refused`: the bookie does not start, and `error` says why. `fates` says how much
-    (0 to 1) of each unsynced operation survived. `files` lists the files that the first restart
-    found, and `replayed` says how many journal records each of the two restarts read.
+    verdict: `safe`, `lost` (a promise was broken), `invented` (the store returns something that was
+        never added) or `refused` (the bookie does not start, and `error` explains why).
+    fates: how much (0 to 1) of each unsynced operation survived.
+    files: the files that the first restart found.
+    replayed: the number of journal records that each of the two restarts read.
     """
 
     verdict: str

@@ -50,7 +50,9 @@ NEVER_ENDS = "EveryRunEnds"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A scenario, the name of the promise that it broke (a check), and how it broke the promise."""
+    """A scenario, the promise that it broke (the name of a check), and a description of how it did
+    so.
+    """
 
     scenario: Scenario
     promise: str

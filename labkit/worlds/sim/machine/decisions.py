@@ -34,7 +34,7 @@ Spread = Callable[[float], float]
 
 
 def yes(draw: float) -> float:
-    """Return 1. A yes-or-no decision has no other value than 0 or 1."""
+    """Return 1, the only value of a yes-or-no decision other than 0."""
     return 1.0
 
 

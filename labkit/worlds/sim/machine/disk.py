@@ -297,7 +297,7 @@ class SimDisk:
     def corrupt(self, path: str, part: float, size: int = 1) -> int:
         """Flip one bit in each byte of a block, in memory and on disk, and return the block's
         offset. The block contains the byte at the relative position `part` (0 to 1) of the file.
-        Trailing zeros do not count.
+        Trailing zeros are ignored.
         """
         inode = self._names[path]
         at = int(part * max(0, len(inode.content.stored) - 1))

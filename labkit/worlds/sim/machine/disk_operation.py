@@ -10,9 +10,10 @@ from typing import NamedTuple
 class Operation(NamedTuple):
     """A disk operation. The operations on all disks of a machine are numbered together.
 
-    kind: `create`, `write`, `sync`, `rename`, `remove` or `sync folder`; a `make folder`
-    accompanies the `create` that needed it. `offset` and `size` (bytes) are used by writes.
-    `renamed_to` is the new name in a rename.
+    kind: `create`, `write`, `sync`, `rename`, `remove`, `sync folder`, or `make folder` (together
+        with the `create` that needs the folder).
+    offset, size: the position and the number of bytes of a write.
+    renamed_to: the new name in a rename.
     """
 
     number: int

@@ -29,7 +29,8 @@ class DiskCall(NamedTuple):
     """A call that a disk worker completed, or that a crash cut short.
 
     what: the function's name, such as `flush`, `compact` or `sync`, or `open` when a store is
-    opened. begin_us, end_us: microseconds of virtual time.
+        opened.
+    begin_us, end_us: the start and the end of the call, in microseconds of virtual time.
     """
 
     node: str
@@ -53,8 +54,8 @@ class DiskFaults:
         self.is_full = False
         self.is_full_at_sync = False
         self.stops: dict[int, Callable[[], None]] = {}
-        """The functions that stop the machine, by the number of the operation before which they do
-        so.
+        """Functions that stop the machine, keyed by the number of the operation before which it
+        stops.
         """
         self.call_count = 0
         """The number of calls so far, including the calls before a restart. Each call has its own

@@ -1,4 +1,6 @@
-"""Disables garbage collection during runs, because it can close abandoned generators anytime."""
+"""Disables garbage collection during a run, because the collector could close abandoned generators
+at any time.
+"""
 
 import gc
 import threading

@@ -214,9 +214,9 @@ class NetworkLink:
 class Transit:
     """The messages in flight on all links.
 
-    Normally, parcels arrive when they are due. If `choose` is set, this function decides instead.
-    Whenever the event loop is idle, `deliver_chosen` calls it with the candidates, and it returns
-    the index of the parcel to deliver.
+    Normally, parcels arrive when they are due. If `choose` is set, this function decides instead:
+    whenever the event loop is idle, `deliver_chosen` calls the function with the candidates, and
+    the function returns the index of the parcel to deliver.
     """
 
     def __init__(self, loop: SimLoop) -> None:

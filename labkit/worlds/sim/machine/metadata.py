@@ -1,4 +1,4 @@
-"""Implements the metadata port by a session with the simulated ZooKeeper server.
+"""Implements the metadata port by means of a session with the simulated ZooKeeper server.
 
 The client sends its requests over the simulated network and pings the server three times per
 session timeout. If the client receives no response, it reconnects. If its session has expired by

@@ -40,7 +40,9 @@ _LOCATION = MetadataLocation(f"{METADATA_SERVER}:{PORT}")
 _DELAY_MS = log_spread(0.1, 500)
 _WRITES = "create", "create_child", "set"
 _MAX_RESPONSES_KEPT = 1000
-"""Responses kept per session, more than can be in flight while a duplicate request is delayed."""
+"""The number of responses kept per session, which is more than can be in flight while a duplicate
+request is delayed.
+"""
 _BUSY_S = 1.0
 """How long the server may also be slow to serve new connections after a hang."""
 

@@ -148,7 +148,7 @@ class ResultRecorder:
 
     def outlasted(self, node: str, step: str, waited_s: float, *, has_ended: bool) -> None:
         """Record that a step was still running at the end of the run, and whether the step ended in
-        time after that.
+        time afterwards.
         """
         at = len(self._rows)
         self.recorded.append(StepOutlastedRun(at, node, step, waited_s, has_ended))

@@ -33,8 +33,8 @@ def with_bad_machines(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def _replaced_disks(draw: ScenarioRandom) -> list[Fault]:
     """Replace the disks of one of the first bookies, or of two of them at about the same time.
 
-    Often the writer dies at the same moment, so that a recovery needs entries that these bookies no
-    longer have to find the end of the ledger.
+    Often the writer dies at the same moment, so that a recovery cannot find the end of the ledger
+    without entries that these bookies have lost.
     """
     when, which = draw.moment(), draw.one_of("all", "all", "journal", "ledgers")
     faults: list[Fault] = [

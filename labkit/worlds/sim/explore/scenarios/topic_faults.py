@@ -27,7 +27,7 @@ _MAX_SLOW_MESSAGES = 8
 def with_adds_in_doubt(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Delay a producer's entries while they are being sent from the broker to the bookies.
 
-    The producer reconnects while they are delayed. Later, the broker fails or leaves.
+    The producer reconnects while the entries are delayed. Later, the broker fails or leaves.
     """
     cluster = scenario.cluster
     broker, start_ms = draw.one_of(*cluster.broker_names), draw.between(10, 100)
@@ -46,8 +46,8 @@ def with_adds_in_doubt(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 
 
 def with_two_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
-    """Make a broker lose its session without noticing: one producer stays connected to it while
-    another one finds the new owner.
+    """Make a broker lose its session without noticing: one producer stays connected to this broker
+    while another producer finds the new owner.
 
     If ledgers are long, the first owner does not need the metadata store for a while.
     """
@@ -67,8 +67,8 @@ def with_two_owners(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def with_a_slow_takeover(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Let a broker take over the topic while the bookies are slow.
 
-    After the broker has fenced some of them, it is disconnected from the metadata store until the
-    topic has another owner, and then continues its takeover.
+    After the broker has fenced some of the bookies, it is disconnected from the metadata store
+    until the topic has another owner, and then continues its takeover.
     """
     scenario = _with_max_entries(scenario, draw.one_of(10, 100, 100))
     cluster, broker = scenario.cluster, draw.one_of(*scenario.cluster.broker_names)
@@ -91,7 +91,7 @@ def with_a_slow_takeover(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
 def with_hanging_metadata(scenario: Scenario, draw: ScenarioRandom) -> Scenario:
     """Make the metadata store hang for about a session timeout.
 
-    Often its responses are slow, so that some of them are in flight when it hangs.
+    Often the store's responses are slow, so that some responses are in flight when the store hangs.
     """
     timeout_ms = scenario.cluster.session_timeout_ms
     for_ms = rounded(draw.uniform(0.1, 3) * timeout_ms)
