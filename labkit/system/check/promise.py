@@ -32,8 +32,8 @@ class Check:
     """Base class of checks. It keeps the first violation and the first doubt; a violation takes
     precedence over a doubt.
 
-    The verdict is also unknown if there is neither, but the trace never tests the promise. To
-    report the result of each test, a check calls one of the `report_...` methods.
+    If a check has found neither, but the trace never tests the promise, the verdict is unknown as
+    well. To report the result of each test, a check calls one of the `report_...` methods.
     """
 
     promise: ClassVar[str]

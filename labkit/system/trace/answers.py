@@ -66,7 +66,7 @@ class MessageRead(NamedTuple):
 class MessageReceived(NamedTuple):
     """A consumer in the process that owns the topic received this message from this entry.
 
-    `since` is the number of events recorded before the consumer started.
+    `since` is the number of events that were recorded before the consumer started.
     """
 
     at: int
@@ -110,7 +110,7 @@ class EntryAcknowledged(NamedTuple):
     """A broker informed a consumer that it had accepted the acknowledgement of the message at
     `batch_index` in this entry, or of the whole entry if `batch_index` is -1.
 
-    `asked` is the number of events recorded before the consumer sent the acknowledgement.
+    `asked` is the number of events that were recorded before the consumer sent the acknowledgement.
     """
 
     at: int
@@ -125,8 +125,8 @@ class EntryAcknowledged(NamedTuple):
 
 
 class StartedOver(NamedTuple):
-    """A client requested that the subscription be reset to its first message. `is_done`: whether
-    the reset is complete.
+    """A client requested that the subscription be reset to its first message. `is_done` is true
+    once the reset is complete.
     """
 
     at: int
@@ -139,7 +139,7 @@ class AllAcknowledged(NamedTuple):
     """A broker reported that all messages up to this entry have been acknowledged in the
     subscription.
 
-    `asked` is the number of events recorded before the request.
+    `asked` is the number of events that were recorded before the request.
     """
 
     at: int
