@@ -136,7 +136,7 @@ async def format_cluster(
         with suppress(NoNodeError):
             if any(name != "readonly" for name in await store.children(folder)):
                 raise ClusterInUseError(
-                    f"bookies are still registered below {folder}; stop all bookies first"
+                    f"bookies are still registered under {folder}; stop all bookies first"
                 )
     for name in names:
         if name != "available":

@@ -142,7 +142,9 @@ def _check_definition(schema: Schema) -> None:
         and kind not in _ANY_DEFINITION
         and (kind, definition) != (Schema.String, _NO_DEFINITION)
     ):
-        raise InvalidDefinitionError(f"this type has no definition, got {len(definition)} bytes")
+        raise InvalidDefinitionError(
+            f"a schema of this type must not have a definition, got {len(definition)} bytes"
+        )
 
 
 def _definition_incompatibility(old: Schema, new: Schema, strategy: Strategy) -> str:

@@ -70,9 +70,12 @@ def test_definitions_that_fit_their_type(fits: Schema) -> None:
     [
         (
             schema(Schema.String, b"text"),
-            "of type STRING: this type has no definition, got 4 bytes",
+            "of type STRING: a schema of this type must not have a definition, got 4 bytes",
         ),
-        (schema(Schema.Bool, b"null"), "of type BOOLEAN: this type has no definition"),
+        (
+            schema(Schema.Bool, b"null"),
+            "of type BOOLEAN: a schema of this type must not have a definition",
+        ),
         (schema(Schema.Avro, b'["null","int"]'), "it is a union"),
         (schema(Schema.Protobuf, b"a"), "of type PROTOBUF"),
         (pair(b"[", "AVRO"), "of type AVRO"),
