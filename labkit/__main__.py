@@ -1,4 +1,4 @@
-"""Runs the command `labkit` for `python -m labkit`."""
+"""Runs the `labkit` command when it is started as `python -m labkit`."""
 
 import sys
 

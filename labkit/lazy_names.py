@@ -1,7 +1,7 @@
-"""Packages whose names are imported on first use, so that importing the package itself is fast.
+"""Lets a package import its names on first use, so that importing the package itself is fast.
 
-`labkit.course.lessons` is such a package. The stub `__init__.pyi` of each such package lists
-its names and the modules that define them. The same list is used by type checkers and at run time.
+`labkit.course.lessons` is such a package. The stub `__init__.pyi` of each such package lists its
+names and the modules that define them. Both type checkers and this module read the stub.
 """
 
 import ast
@@ -33,7 +33,7 @@ def names_of(package: str) -> tuple[Callable[[str], object], Callable[[], list[s
             raise AttributeError(f"{package} has no {name!r}; available: {available}")
         module = import_module(modules()[name], package)
         if not hasattr(module, name):
-            import_module(f"{module.__name__}.{name}")  # The name is that of a submodule.
+            import_module(f"{module.__name__}.{name}")  # The name refers to a submodule.
         return getattr(module, name)
 
     return get, lambda: sorted(modules())

@@ -1,7 +1,7 @@
-"""Finds the files of labkit that are not code: the notebooks and the recorded data.
+"""Finds the files that labkit ships besides its code, namely the notebooks and the recorded data.
 
-In a checkout they are next to the package, where people look for them; in a wheel they are inside
-the package.
+In a checkout, these files are next to the package, where people look for them; in a wheel, they are
+inside the package.
 """
 
 import os
@@ -20,7 +20,7 @@ def shipped(name: str) -> Path:
 
 
 def copy_notebooks(folder: Path) -> int:
-    """Copy notebooks that do not exist in `folder` yet; return how many were copied.
+    """Copy the notebooks that are missing from `folder`; return how many were copied.
 
     Existing files are never overwritten, because they may contain the user's work. Raises
     `OSError`.
@@ -38,10 +38,10 @@ def copy_notebooks(folder: Path) -> int:
 
 
 def put_whole(target: Path, data: bytes) -> None:
-    """Write a file atomically, and create its directory if needed. Raises `OSError`.
+    """Write a file atomically, creating its directory if needed. Raises `OSError`.
 
-    A partial file must never remain, because it would be mistaken for the user's work. A link in
-    place of the file is replaced, not followed.
+    A partial file must never remain, because it would be mistaken for the user's work. If the path
+    is a symbolic link, the link is replaced, not followed.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.unfinished")

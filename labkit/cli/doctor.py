@@ -111,8 +111,8 @@ def _working_folder() -> Path:
 
 
 def format_results(results: Sequence[CheckResult]) -> str:
-    """Return one line per result: "ok", "FAIL" or "--" (an optional check failed), then the
-    details.
+    """Return one line per result, which starts with "ok", "FAIL" or, for an optional check that
+    failed, "--", followed by the details.
     """
     width = max((len(result.name) for result in results), default=0)
     lines = []

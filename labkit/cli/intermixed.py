@@ -6,9 +6,10 @@ from typing import Any
 
 
 class IntermixedParser(argparse.ArgumentParser):
-    """Accepts `labkit grade ada --out reports bob`, with the positional arguments `ada` and `bob`.
+    """Accepts command lines such as `labkit grade ada --out reports bob`, in which the positional
+    arguments are `ada` and `bob`.
 
-    If options separate the positional arguments of a list, argparse accepts only the arguments
+    If options appear within a list of positional arguments, argparse accepts only the arguments
     before the first option. `parse_known_intermixed_args` accepts all of them, but subparsers do
     not call it.
     """
@@ -19,14 +20,16 @@ class IntermixedParser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
 
     def fill_when_used(self, fill: Callable[[argparse.ArgumentParser], None]) -> None:
-        """Call `fill`, which adds this verb's arguments, only if the verb is used.
+        """Call `fill`, which adds the arguments of this subcommand, only if the subcommand is used.
 
         `fill` can therefore import large modules.
         """
         self._fill = fill
 
     def add_subparsers(self, **options: Any) -> Any:
-        """Add subparsers, which accept intermixed options. This parser itself no longer does."""
+        """Add subparsers that accept intermixed options. This parser itself no longer accepts
+        them.
+        """
         self._is_plain = True
         return super().add_subparsers(**options)
 

@@ -15,10 +15,10 @@ that JupyterLab cannot load.
 
 
 def open_lab(notebook: str, no_browser: bool) -> int:
-    """Open a notebook in JupyterLab, which replaces this process except on Windows.
+    """Open a notebook in JupyterLab; except on Windows, JupyterLab replaces this process.
 
-    JupyterLab's root is the working directory, or the notebook's directory if the notebook is not
-    below the working directory.
+    JupyterLab's root is the working directory or, if the notebook is outside the working directory,
+    the notebook's directory.
     """
     path, folder = Path(os.path.abspath(notebook)), Path.cwd()
     options = []

@@ -1,7 +1,7 @@
-"""Defines the verbs of the command `labkit`, and runs the verb on the command line.
+"""Defines the subcommands of `labkit`, and runs the one given on the command line.
 
-Each verb imports its modules only when it runs, so that a bookie starts fast, and `labkit doctor`
-works even if packages are missing.
+Each subcommand imports its modules only when it runs, so that a bookie starts fast, and `labkit
+doctor` works even if packages are missing.
 """
 
 import argparse
@@ -101,9 +101,9 @@ def _accept_any_text() -> None:
 
 
 class _OutputError(Exception):
-    """Standard output cannot be written.
+    """Raised if standard output cannot be written to.
 
-    This is not an `OSError`, so that verbs do not mistake it for an error in one of their own
+    It is not an `OSError`, so that subcommands do not mistake it for an error in one of their own
     files.
     """
 

@@ -1,4 +1,4 @@
-"""`labkit search`: runs the scenarios of a range of seeds, and shrinks the first failing one."""
+"""`labkit search` runs the scenarios of a range of seeds, and shrinks the first one that fails."""
 
 import time
 from argparse import Namespace
@@ -19,7 +19,8 @@ from labkit.worlds.sim.variants.variants import VARIANTS
 
 
 def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
-    """Run the seeds, print the first broken promise, and return whether every promise held.
+    """Run the scenarios of these seeds, print the first broken promise, and return whether every
+    promise was kept.
 
     Raises `BKIncorrectParameterException` if the variant is unknown or a number is negative.
     """
@@ -51,7 +52,9 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
 
 
 def _search_on_spark(seeds: range, variant: str, folder: str) -> Findings:
-    """Extend the table in the folder, and return the first finding in it."""
+    """Search on Spark, which adds the runs to the table in the folder; return the table's first
+    finding.
+    """
     # Imported here because importing pyarrow is slow and most searches do not need it.
     from labkit.views.spark.search import search as search_on_spark  # noqa: PLC0415
     from labkit.views.spark.session import spark_session  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
     lessons/      the notebook sources, and the program that builds the notebooks
     exercises/    the exercises of each lesson
-    checking/     judges an answer: `check`, its cards, hints and generated cases
+    checking/     judges an answer with `check`, shows cards and hints, and generates cases
     predictions/  explains the likely wrong predictions of each lesson
     runs/         simulated runs shared by lessons and exercises
     workshop/     tracks in which learners build their own bookie and client

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_origin
 def matches_annotation(value: Any, hint: Any) -> bool:
     """Return whether a value, including the items of a list, matches a type annotation.
 
-    The items of a tuple are not checked here, because the trial checks them and can explain what
+    The items of a tuple are not checked here: the trial checks them, because it can explain what
     each one means.
     """
     if isinstance(hint, UnionType):

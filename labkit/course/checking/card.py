@@ -49,16 +49,16 @@ _COLOURS = {
 @runtime_checkable
 class Playable(Protocol):
     def view(self) -> object:
-        """Return a picture of the moment at which the promise was broken. The picture is
-        interactive if it is a `View`.
+        """Return a picture of the moment at which the promise was broken. If the picture is a
+        `View`, it is interactive.
         """
 
 
 @runtime_checkable
 class Linked(Protocol):
     def link(self, code: str = "") -> str:
-        """Return a link to the run, or "" if there is none. If the learner's code is given, the
-        link includes it as text.
+        """Return a link to the run, or "" if there is no link. If `code`, the learner's code, is
+        given, the link includes it as text.
         """
 
 
@@ -66,7 +66,7 @@ class Linked(Protocol):
 class Card:
     """The result of `check`.
 
-    message: one sentence; for a refused answer, the rule that was broken.
+    message: one sentence; if the answer was refused, this is the rule that it broke.
     counterexample: the smallest case that breaks the rule, as an object with a `str` or an HTML
         representation, or None. A `View`, or an object with a `view()` method, is shown below the
         card and is interactive.
@@ -84,11 +84,10 @@ class Card:
         return self.outcome is CardState.PASSED
 
     def link(self, learner: Any = None) -> str:
-        """Return a link to the run that refutes the answer, or "" if no simulated run does.
+        """Return a link to the run that refutes the answer, or "" if no simulated run refutes it.
 
-        The link includes the learner's code only if the function or class is passed as `learner`;
-        its source is then part of the link, as text. Raises `OSError` if the source is not
-        available.
+        The link includes the learner's code as text only if the learner's function or class is
+        passed as `learner`. Raises `OSError` if the source code is not available.
         """
         code = "" if learner is None else inspect.getsource(learner)
         return self.counterexample.link(code) if isinstance(self.counterexample, Linked) else ""
@@ -99,8 +98,8 @@ class Card:
         return "\n".join(str(part) for part in parts if part is not None)
 
     def _ipython_display_(self) -> None:
-        """Display the card and, below it, the interactive view if there is one: views do not work
-        inside cards.
+        """Display the card. If there is an interactive view, display it below the card, because
+        views do not work inside cards.
         """
         view = self._view()
         if view is None:
@@ -115,7 +114,9 @@ class Card:
         return view if isinstance(view, View) else None
 
     def still_counterexample(self) -> str:
-        """Return the counterexample as HTML that needs no kernel, or "" if there is none."""
+        """Return the counterexample as HTML that works without a kernel, or "" if there is no
+        counterexample.
+        """
         if self.counterexample is None:
             return ""
         view = self._view()

@@ -1,9 +1,9 @@
-"""Generated test cases: hundreds of small calls, concentrated on the edge cases of a rule.
+"""Generated test cases: hundreds of small calls, most of which test the edge cases of a rule.
 
     @exercise("quorums.lost", ..., like=is_lost, cases=Cases(draw_counts, is_lost, _RULE))
 
-A trial's runs show the consequences of a wrong answer, but a wrong answer may pass by luck, because
-there are only a few runs. After the trial, the learner's function is therefore compared with a
+A trial's runs show the consequences of a wrong answer, but a trial has so few runs that a wrong
+answer may pass by luck. After the trial, the learner's function is therefore compared with a
 correct one on generated cases, which are the same on every machine. The smallest failing case is
 shown.
 """
@@ -35,7 +35,7 @@ def _no_picture() -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A call to the learner's function that returned a wrong result, together with the correct
+    """A call of the learner's function that returned a wrong result, together with the correct
     result.
 
     why: explains the case; picture: draws it.
@@ -90,9 +90,10 @@ class Cases:
     describe: formats a case; by default, a case is shown as a call
     explain: returns a sentence that explains a case
     picture: draws a case and its answer
-    run_first: run the cases before the trial's runs, because the runs cannot reveal anything more
-    preferred_rules: if a call broke one of these rules, a refused run shows that rule instead of
-        its own
+    run_first: whether to run the cases before the trial's runs, because the runs reveal nothing
+        that the cases do not reveal
+    preferred_rules: if a call broke one of these rules, the card of a refused answer shows that
+        rule instead of the rule that the run broke
     seed: seed of the generator, at least 1
     """
 
@@ -163,8 +164,8 @@ class WrongCalls:
         """Return the given rule and the first call that broke it.
 
         If no call broke the given rule, return the most recently broken rule and the first call
-        that broke it, because the run on the card ends with that rule. Rules in `preferred_rules`
-        take precedence.
+        that broke it, because the run shown on the card ended when that rule was broken. Rules in
+        `preferred_rules` take precedence.
         """
         if rule in self._first:
             return rule, self._first[rule]
@@ -174,7 +175,7 @@ class WrongCalls:
 
 
 def shown(value: object) -> str:
-    """Return a value's text for a card: bytes in hexadecimal, sets sorted, long text truncated."""
+    """Format a value for a card, with bytes in hexadecimal, sets sorted and long text truncated."""
     if isinstance(value, set | frozenset):
         text = "{" + ", ".join(map(shown, sorted(value))) + "}" if value else "set()"
     elif isinstance(value, bytes) and len(value) > _MAX_SHOWN_BYTES:
@@ -199,9 +200,9 @@ def shown(value: object) -> str:
 
 
 def shown_apart(one: object, other: object) -> tuple[str, str]:
-    """Return two values as text, shortened so that their first difference remains visible.
+    """Format two values as text, shortened so that their first difference remains visible.
 
-    `shown`, in contrast, might truncate both to the same text.
+    `shown`, in contrast, might truncate the two values to the same text.
     """
     if isinstance(one, bytes) and isinstance(other, bytes):
         at = _first_difference(one, other)
@@ -222,7 +223,7 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
 
 
 def _bytes_from(value: bytes, at: int) -> str:
-    """Format the bytes from index `at` on, truncated if there are many."""
+    """Format the bytes from index `at` on, truncating them if there are many."""
     if len(value) <= _MAX_SHOWN_BYTES or at + 1 < _MAX_SHOWN_BYTES:
         return shown(value)
     part = value[at : at + _MAX_SHOWN_BYTES].hex(" ")
@@ -230,8 +231,8 @@ def _bytes_from(value: bytes, at: int) -> str:
 
 
 def _items_with(value: list[Any] | tuple[Any, ...], at: int, item: str | None) -> str:
-    """Return the text of a list, shortened so that item `at` remains visible; `item` replaces that
-    item's own text.
+    """Format a list, shortened so that item `at` remains visible; the text `item` is shown in place
+    of that item's own text.
     """
     texts = [shown(each) for each in value]
     if item is not None:

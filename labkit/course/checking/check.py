@@ -1,9 +1,11 @@
-"""check: run the learner's object inside the real system and report the result on a card.
+"""Defines `check`, which runs the learner's object inside the real system and reports the result on
+a card.
 
-Whatever the learner's code does, the result is a card. An exception is shown with the line that
-raised it. An endless loop is stopped after `STEPS` bytecode instructions of the learner's own
-code; counting instructions instead of seconds gives the same card on every machine. Code that
-executes no instructions, such as a sleep, is stopped by a timer (`forked_check`).
+Whatever the learner's code does, `check` returns a card. If the code raises an exception, the card
+shows the line that raised it. An endless loop is stopped after `STEPS` bytecode instructions of the
+learner's own code; because instructions are counted instead of seconds, every machine shows the
+same card. Code that executes no instructions, such as a sleep, is stopped by a timer
+(`forked_check`).
 """
 
 import linecache
@@ -33,14 +35,14 @@ STEPS = 20_000_000
 
 
 class RanTooLongError(BaseException):
-    """The learner's code ran for too long.
+    """Raised if the learner's code runs for too long.
 
     This is not an `Exception`, so it also ends a loop that catches every `Exception`.
     """
 
 
 class NotPassedError(Exception):
-    """An exercise that must be passed is still open or was refused; `card` says why."""
+    """Raised if an exercise that must be passed is still open or was refused; `card` says why."""
 
     def __init__(self, card: Card) -> None:
         super().__init__(repr(card))
@@ -52,8 +54,8 @@ def check(name: str, learner: Any, must_pass: bool | None = None) -> Card:
 
     The exercise stays open if `learner` is None or raises NotImplementedError. Raises
     `NotPassedError` if the exercise is not passed and either `must_pass` is true, the environment
-    variable LABKIT_CHECKS is "must-pass", or nbgrader is validating or grading the notebook, so
-    that papermill or a build fails. Raises `NoSuchExerciseError` for an unknown name.
+    variable LABKIT_CHECKS is "must-pass", or nbgrader is validating or grading the notebook; the
+    error makes papermill or a build fail. Raises `NoSuchExerciseError` for an unknown name.
     """
     exercise = find(name).with_cases_of(case_seed())
     with progress_line(name):
@@ -126,8 +128,8 @@ def _card_or_none(exercise: Exercise, learner: Any) -> Card | None:
 
 
 def card_of(exercise: Exercise, learner: Any) -> Card:
-    """Judge the answer in this process, and return its card. Any exception raised by the trial
-    itself is propagated.
+    """Judge the answer in this process, and return its card. Exceptions raised by the trial itself
+    are propagated.
     """
     name, module = exercise.name, getattr(learner, "__module__", "__main__")
     try:

@@ -1,4 +1,5 @@
-"""Exercises: a name, three hints, and a trial that runs the learner's object in the real system.
+"""Exercises, each of which has a name, three hints, and a trial that runs the learner's object in
+the real system.
 
     @exercise("garbage.worth", hints=(...), like=garbage.logs_to_compact, cases=Cases(...))
     def worth(learner: Worth) -> str:
@@ -7,10 +8,11 @@
             copied = compact(LOGS)
         return f"With your choice, compaction copied {copied} bytes."
 
-The part of the name before the dot is the module in `labkit/course/exercises/`. A trial returns one
-sentence that says what was tested, or raises `Refused`. It need not catch exceptions from the
-learner's code, limit the code's run time or check the type of the result, because `check` and
-`like` do. However, it must check that an answer is in range before it uses the answer to allocate
+The part of the name before the dot is the name of a module in `labkit/course/exercises/`. A trial
+returns one sentence that says what was tested, or raises `Refused`. A trial does not have to catch
+exceptions raised by the learner's code or limit the code's run time, because `check` does that. Nor
+does it have to check the type of a result, because labkit compares the type with the annotation of
+`like`. However, a trial must check that an answer is in range before using the answer to allocate
 memory or to loop. The generated `cases` run after the trial.
 """
 
@@ -42,11 +44,11 @@ _exercises: dict[str, "Exercise"] = {}
 
 
 class NoSuchExerciseError(LookupError):
-    """The exercise does not exist; the message lists the exercises of its lesson."""
+    """Raised if an exercise does not exist; the message lists the exercises of its lesson."""
 
 
 class RaisedThereError(Exception):
-    """The learner's function runs in another process and raised an exception there.
+    """Raised if the learner's function, which runs in another process, raised an exception there.
 
     problem: the exception as text; where: the learner's line or function.
     """
@@ -73,7 +75,7 @@ class Exercise:
 
     def run(self, learner: Any) -> str:
         """Test the learner's object and return a sentence that says what was tested. Raises
-        `Refused`.
+        `Refused` if the answer is wrong.
         """
         if self.cases is None or self.like is None:
             return self.trial(self.with_type_checks(learner))
@@ -90,7 +92,9 @@ class Exercise:
         return message
 
     def _explain(self, refused: Refused, calls: WrongCalls) -> None:
-        """Add the wrong call to the card, because the failed run shows only its consequences."""
+        """Add the wrong call to the card, because the failed run shows only the consequences of the
+        call.
+        """
         wrong = calls.breaking(refused.message)
         if wrong is None:
             return
@@ -185,11 +189,11 @@ def with_type_checks(
     listen: Listener | None = None,
 ) -> Callable[..., Any]:
     """Check the parameters of the learner's function, and wrap the function so that its return
-    values are checked.
+    values are checked, too.
 
     Raises `Refused` if the parameters do not match those of `like`. The wrapper raises `Refused` if
-    a return value does not match the return type of `like`. `listen` receives the arguments and the
-    result of each call. Messages refer to the function as `name`.
+    a return value does not match the return type of `like`. `listen` is called with the arguments
+    and the result of each call. Error messages refer to the function as `name`.
     """
     wanted = signature(like)
     if not callable(learner):
@@ -220,7 +224,8 @@ def with_type_checks(
 
 
 def _limit_broken_by(value: Any) -> str | None:
-    """Return a description of the limit that a returned value exceeds, or None.
+    """Return a description of the limit that a returned value exceeds, or None if the value exceeds
+    no limit.
 
     The trial uses the value in calculations, so without a limit a large value could make the trial
     slow.

@@ -1,14 +1,15 @@
 """Runs a check in a forked copy of this process, so that a function that never returns can be
 stopped.
 
-Python code is stopped by counting its instructions (`check`). A sleeping function executes no
-instructions, and a function that loops in C code, such as `sum(itertools.count())`, blocks
-everything else in its process. The trial therefore runs in a forked child process, which reports
-how long the learner's function has been running and exits when the trial is done. On Linux, the
-child's memory is limited too. The child sends back the card. If the card cannot be pickled, the
-trial is repeated in this process, because by then the code is known to terminate.
+Python code is stopped when it has executed too many instructions (`check`). However, a sleeping
+function executes no instructions, and a function that loops in C code, such as
+`sum(itertools.count())`, blocks everything else in its process. The trial therefore runs in a
+forked child process, which reports how long the learner's function has been running and exits when
+the trial is done. On Linux, the child's memory is limited too. The child sends back the card. If
+the card cannot be pickled, the trial is repeated in this process, because by then the code is known
+to terminate.
 
-Where fork is not available (Windows, a browser), only instructions are counted.
+Where fork is not available (on Windows and in a browser), counting instructions is the only limit.
 """
 
 import contextlib
@@ -55,10 +56,12 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The child returned no result: it took too long, needed too much memory, or exited.
+    """The child process returned no result, because it took too long, needed too much memory, or
+    exited.
 
-    `where` is the last line of the learner's code that ran, or "" if unknown. `is_killed` is true
-    if the copy was killed from outside, as the kernel does if the machine runs out of memory.
+    `where` is the last line of the learner's code that ran, or "" if that line is unknown.
+    `is_killed` is true if another process or the kernel killed the child, as happens when the
+    machine runs out of memory.
     """
 
     reason: Reason
@@ -76,7 +79,7 @@ class _Watch:
 
 
 class Clock:
-    """Measures how long the learner's function has been running, in memory that both processes
+    """Measures how long the learner's function has been running, using memory that both processes
     share.
     """
 
@@ -85,7 +88,7 @@ class Clock:
 
     @property
     def worked_s(self) -> float:
-        """Total time of all calls so far, including the current one."""
+        """The total time of all calls so far, including the current call."""
         before: float
         before, since = _CLOCK.unpack(self._memory[:])
         return before + (time.monotonic() - since if since else 0.0)
@@ -117,16 +120,17 @@ def in_forked_copy(
     wall_s: float = math.inf,
     processor_s: Callable[[int], float] | None = None,
 ) -> Any:
-    """Return the result of `work(learner)`, run in a forked copy of this process.
+    """Run `work(learner)` in a forked copy of this process, and return its result.
 
-    Returns a `Stopped` if the copy was stopped, or None if the result could not be sent back; the
-    caller should then run `work` itself.
+    Returns a `Stopped` if the copy was stopped. Returns None if the result could not be sent back;
+    the caller should then run `work` itself.
 
-    limit_s: the time limit for the function `learner`; file: the learner's file, if the function is
-    not defined in it; wall_s: the time limit for all the work; processor_s: returns the processor
-    time that the copy and the function have used, given the copy's process id. With `processor_s`,
-    the function counts as late only if this processor time also exceeds `limit_s`, so that a busy
-    machine does not make a function late.
+    limit_s: the time limit for the function `learner`; file: the learner's file, if `learner` is
+    not defined in that file; wall_s: the time limit for all the work; processor_s: a function that
+    takes the copy's process id, and returns the processor time that the copy and the learner's
+    function have used. If `processor_s` is given, the learner's function counts as late only if
+    this processor time also exceeds `limit_s`, so that no function is late merely because the
+    machine is busy.
     """
     clock = Clock()
     answers, answer_end = os.pipe()
@@ -147,8 +151,8 @@ def in_forked_copy(
 def _work_and_exit(
     work: Callable[[Any], Any], learner: Any, answer_end: int, traceback_end: int
 ) -> None:
-    """Run in the copy: send the result and the captured output, and exit without running exit
-    handlers.
+    """Do the work in the copy, send the result and the captured output, and exit without running
+    exit handlers.
     """
     status = _DONE
     # Never destroy objects that were created before the fork. For example, the destructor of a
@@ -169,9 +173,9 @@ def _work_and_exit(
 
 
 def limit_memory(more_bytes: int) -> None:
-    """Limit this process to `more_bytes` of address space beyond its current size.
+    """Limit this process to `more_bytes` more address space than it currently uses.
 
-    Sets no limit if the current size is unknown, as on macOS.
+    No limit is set if the current size is unknown, as on macOS.
     """
     try:
         with open("/proc/self/statm", encoding="ascii") as file:

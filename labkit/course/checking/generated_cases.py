@@ -1,10 +1,10 @@
 """Generates test cases from a seed, and shrinks a failing one.
 
 Each case is built from a sequence of random numbers. A `Draw` records the numbers, so the same case
-can be rebuilt from them, and a smaller case can be built from smaller or fewer numbers. A recipe
-builds a valid case from any sequence of numbers. (Hypothesis works the same way, but it is a
-compiled package that cannot be loaded in a browser, and a different version of it would produce a
-different card.)
+can be rebuilt from these numbers, and a smaller case can be built from smaller or fewer numbers. A
+recipe is a function that builds a valid case from any sequence of numbers. (Hypothesis works the
+same way, but it is a compiled package that cannot be loaded in a browser, and a different version
+of it would produce a different card.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +24,8 @@ _LONG_RUNS = (48, 24, 12)
 
 
 class Draw:
-    """A source of random numbers from a seed or, if `numbers` is given, a replay of those numbers
-    followed by zeros.
+    """A source of random numbers. If `numbers` is given, it replays these numbers, followed by
+    zeros.
     """
 
     def __init__(self, random: Random | None = None, numbers: Sequence[int] = ()) -> None:
@@ -66,8 +66,8 @@ class Draw:
         return mixed
 
     def id(self, least: int = 0) -> int:
-        """Return an id of at least `least`: often small, often an edge case, and sometimes longer
-        than 31 bits.
+        """Return an id that is at least `least`; it is often small, often an edge case, and
+        sometimes longer than 31 bits.
         """
         if self._random is not None:
             kinds: tuple[Sequence[int], ...] = (range(6), EDGES, range(300), BEYOND)
@@ -100,8 +100,8 @@ def generated_cases(recipe: Recipe[T], count: int, seed: int = 1) -> Iterator[tu
 def smallest_failing_case(
     recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
 ) -> T:
-    """Shrink a failing case until neither removing nor decreasing any of its numbers makes it
-    smaller, and return the resulting case.
+    """Remove and decrease the numbers of a failing case as long as the resulting case still fails;
+    return the smallest case.
     """
     shrinking = _Shrinking(recipe, numbers, is_wrong)
     shrinking.cut_off_end()
@@ -117,7 +117,9 @@ def _size(numbers: list[int]) -> tuple[int, list[int]]:
 
 
 class _Shrinking(Generic[T]):
-    """Shrinks the numbers of a failing case; `best` contains the smallest ones found so far."""
+    """Shrinks the numbers from which a failing case is built; `best` contains the smallest numbers
+    found so far.
+    """
 
     def __init__(
         self, recipe: Recipe[T], numbers: list[int], is_wrong: Callable[[T], bool]
@@ -127,7 +129,7 @@ class _Shrinking(Generic[T]):
         self._steps_left = _SHRINK_STEPS
 
     def cut_off_end(self) -> None:
-        """Find a short prefix that still fails, by bisection."""
+        """Find, by bisection, a short prefix of the numbers whose case still fails."""
         passes = 0
         while len(self.best) - passes > 1:
             length = (passes + len(self.best)) // 2
@@ -149,7 +151,7 @@ class _Shrinking(Generic[T]):
                     start += max(1, length // 8)
 
     def decrease_numbers(self) -> None:
-        """Decrease each number as far as possible while the case still fails, by bisection."""
+        """Use bisection to decrease each number as far as possible while the case still fails."""
         for at in range(len(self.best)):
             passes = -1
             while at < len(self.best) and self.best[at] - passes > 1:
@@ -159,8 +161,8 @@ class _Shrinking(Generic[T]):
                     passes = less
 
     def _accepts(self, numbers: list[int]) -> bool:
-        """Return whether the case built from these numbers is smaller and fails; if so, keep the
-        numbers.
+        """Return whether the case built from these numbers is smaller and still fails; if so, keep
+        the numbers.
         """
         if self._steps_left == 0:
             return False

@@ -1,4 +1,4 @@
-"""A learner's state, kept in the kernel: the hints taken and the predictions made.
+"""Keeps a learner's state in the kernel, namely the hints taken and the predictions made.
 
 The state is lost when the kernel stops, unless the learner has turned on recording (`record`).
 """
@@ -14,7 +14,7 @@ _predictions: dict[str, object] = {}
 
 
 def hint(name: str) -> Note:
-    """Return the exercise's next hint. After the third hint, the third one is returned again.
+    """Return the next hint for an exercise. After the third hint, return the third one again.
 
     Raises `NoSuchExerciseError` for an unknown name.
     """

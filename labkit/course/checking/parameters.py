@@ -1,8 +1,8 @@
-"""parameters: check that a lesson's parameters are in range, even if papermill sets them.
+"""Checks that a lesson's parameters are in range, even if papermill sets them.
 
-Papermill only warns about a parameter that a notebook does not have, and it accepts any value. A
-wrong value would make a lesson fail in a later cell or, worse, show a wrong result. So the cell
-after the parameters calls `parameters`.
+Papermill only warns about a parameter that a notebook does not have, and accepts any value. A wrong
+value would make a lesson fail in a later cell or, worse, show a wrong result. The cell after the
+parameters therefore calls `parameters`.
 """
 
 import ast
@@ -20,7 +20,7 @@ Values = Mapping[str, Any]
 
 
 class ParameterError(ValueError):
-    """The lesson has no such parameter, or the value is out of range."""
+    """Raised if a lesson has no such parameter, or if a value is out of range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ LESSONS: dict[str, dict[str, Rule]] = {
     },
     "07": {
         "entry_count": NumberRange(4, 40),
-        # The acknowledgements of a whole window arrive at once, and a window has three entries.
+        # The acknowledgements of a whole window arrive together, and a window has three entries.
         "dies_after": lambda values: NumberRange(3, values["entry_count"] - 1, step=3),
         "bookie_count": NumberRange(4, 10),
     },

@@ -1,6 +1,6 @@
-"""A line below the cell that shows how long a check has been running, after the first second.
+"""Shows, below the cell, how long a check has been running, starting after one second.
 
-It is shown only in a notebook that is open in Jupyter. When a notebook is executed
+The line is shown only if the notebook is open in Jupyter. If a notebook is executed
 non-interactively, for example in a build or by nbval, the line would make the outputs depend on the
 machine's speed.
 """

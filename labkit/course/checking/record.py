@@ -1,9 +1,10 @@
-"""record: save a learner's predictions and hints if the learner agrees.
+"""Saves a learner's predictions and hints if the learner agrees.
 
-Predictions and hints are saved only in one file next to the notebook, with one JSON object per
+Predictions and hints are saved in a single file next to the notebook, with one JSON object per
 line. The existence of the file is the learner's consent: the switch shown by `record` creates and
-deletes it, nothing is written unless it exists, and deleting it by hand also withdraws consent.
-`labkit grade` counts the wrong predictions and the hints of learners who hand in the file.
+deletes the file, nothing is written unless the file exists, and deleting the file by hand also
+withdraws consent. If a learner hands in the file, `labkit grade` counts the wrong predictions and
+the hints in it.
 
     {"event": "consent"}
     {"event": "predicted", "name": "padding", "predicted": "12"}
@@ -48,7 +49,7 @@ def record() -> Switch:
 
 
 def append_record(**noted: object) -> None:
-    """Append a line to the record if the learner has turned on recording.
+    """Append a line to the record if the learner has turned recording on.
 
     Raises `OSError` if the file cannot be written.
     """

@@ -1,7 +1,7 @@
 """The exception for a wrong answer.
 
-This is a separate module, so that a process that runs a learner's client need not import the views
-that a card needs.
+This is a separate module, so that a process that runs a learner's client does not have to import
+the views that a card needs.
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 class Refused(Exception):
     """Raised for a wrong answer, with the rule that the answer breaks and the smallest case that
-    shows this.
+    shows the violation.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""Lesson 14: a schedule that loses an entry, bookie responses that prevent a loss, and an
-invariant.
+"""The exercises of lesson 14: a schedule that loses an entry, bookie responses that prevent a loss,
+and an invariant.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -114,7 +114,7 @@ def schedule(learner: object) -> str:
 
 
 def _without_one(schedule: Scenario) -> Iterator[str]:
-    """Yield a note for each decision or fault that is not needed to lose the entry."""
+    """Yield a note about each decision or fault without which the entry would still be lost."""
     for name in schedule.decisions:
         others = {each: value for each, value in schedule.decisions.items() if each != name}
         if _loss(run(replace(schedule, decisions=others))) is not None:
@@ -171,11 +171,11 @@ _OUTCOMES: dict[type[Exception], str] = {
 }
 _UNREADABLE = "the entry is damaged"
 _PARTS = (0.8, 0.85, 0.9, 0.95)
-"""Relative positions in the entry log at which a bit flips, each of them in a different entry."""
+"""Relative positions in the entry log at which a bit flips, each in a different entry."""
 
 
 def answer(found: str) -> str:
-    """Return the response of a bookie, given the outcome of its search for an entry."""
+    """Return the response that a bookie sends, given the outcome of its search for an entry."""
     responses = {_OUTCOMES[NoLedgerException]: NO_LEDGER, _OUTCOMES[NoEntryException]: NO_ENTRY}
     return responses.get(found, IO_ERROR)
 
@@ -193,7 +193,9 @@ def _response_rule(case: Arguments, response: str) -> str:
 
 
 def _without_synonym(case: Arguments, response: str) -> str:
-    """Treat NO_ENTRY like NO_LEDGER if there is no such ledger, because both are then true."""
+    """Treat NO_ENTRY like NO_LEDGER if the ledger does not exist, because both responses are then
+    true.
+    """
     is_true = response == NO_ENTRY and case[0] == _OUTCOMES[NoLedgerException]
     return NO_LEDGER if is_true else response
 
@@ -217,7 +219,9 @@ def _without_synonym(case: Arguments, response: str) -> str:
     ),
 )
 def fixed(learner: Callable[[str], str]) -> str:
-    """A bookie denies having an entry if and only if it does not have the entry."""
+    """A bookie responds that it does not have an entry if and only if it does not have the
+    entry.
+    """
 
     def judged(found: str) -> str:
         response = learner(found)
@@ -376,7 +380,9 @@ def invariant(learner: Callable[[list[Event]], bool]) -> str:
 
 
 def _first_objection(learner: Callable[[list[Event]], bool], trace: Trace) -> UnbrokenRun:
-    """Find, by bisection, an event at which the learner's function changes from True to False."""
+    """Find, by bisection, an event at which the result of the learner's function changes from True
+    to False.
+    """
     if not learner([]):
         return UnbrokenRun(trace, "Your function returns False even for an empty list of events.")
     holds, fails = 0, len(trace.events)

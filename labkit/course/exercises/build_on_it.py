@@ -1,5 +1,5 @@
-"""Lesson 15: taking over a log, finding each group's newest offset, and finding garbage
-snapshots.
+"""The exercises of lesson 15: taking over a log, finding each group's newest offset, and finding
+garbage snapshots.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,9 @@ _NO_LOSS = "The next active name node must find every acknowledged edit."
     ),
 )
 def take_over(learner: object) -> str:
-    """No acknowledged edit is lost, regardless of the takeover step at which a name node dies."""
+    """No acknowledged edit is lost, regardless of the step at which a name node dies during its
+    takeover.
+    """
     order = require_permutation(TAKE_OVER, learner)
     at = {step: number for number, step in enumerate(order)}
     broken = [rule for first, second, rule in _ORDER_RULES if at[first] > at[second]]

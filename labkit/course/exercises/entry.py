@@ -1,7 +1,8 @@
-"""Lesson 01: packing an entry, its length field, and a reader's check of the digest.
+"""The exercises of lesson 01: packing an entry, its length field, and a reader's check of the
+digest.
 
 A bookie looks only at the first two fields of an entry, so it stores, syncs and acknowledges an
-entry even if the other bytes are wrong. These trials show who notices the damage, and when.
+entry even if the other bytes are wrong. The trials show who notices the damage, and when.
 """
 
 from collections.abc import Callable
@@ -86,7 +87,9 @@ def pack(learner: Pack) -> str:
 
 
 def _field_rule(packed: bytes, entry: Entry, digest: Digest) -> str:
-    """Describe the first wrong field or, if the size is wrong, the two sizes."""
+    """Describe the first wrong field or, if the entry has the wrong size, both the actual and the
+    correct size.
+    """
     right = encode_entry(entry, digest)
     if len(packed) != len(right):
         return (
@@ -116,7 +119,9 @@ def _picture(title: str, packed: bytes, digest: Digest) -> XRay | None:
 
 
 def lengths_of(payload_sizes: list[int]) -> list[int]:
-    """Return the length field of each entry of a ledger, given the payload sizes in bytes."""
+    """Return the value of each entry's length field in a ledger, given the payload sizes in
+    bytes.
+    """
     return list(accumulate(payload_sizes))
 
 
@@ -137,7 +142,7 @@ def lengths_of(payload_sizes: list[int]) -> list[int]:
     ),
 )
 def length(learner: Lengths) -> str:
-    """Whichever entry is the last to survive, it contains the length of the ledger."""
+    """The last entry that survives contains the length of the ledger, whichever entry that is."""
     runs = [[5], [5, 0], [5, 7], [0, 3, 3], [700, 1, 40, 0, 12]]
     for sizes in runs:
         lengths = learner(list(sizes))
@@ -155,7 +160,9 @@ def length(learner: Lengths) -> str:
 
 
 def _check_last_entry(all_sizes: list[int], all_lengths: list[int], count: int) -> None:
-    """Add `count` entries, crash and restart, and then read the last entry as recovery does."""
+    """Add `count` entries, crash and restart the bookie, and then read the last entry as recovery
+    does.
+    """
     sizes, lengths = all_sizes[:count], all_lengths[:count]
     disks = SimDisk(name="journal"), SimDisk(name="ledgers")
     store = _open(*disks)
@@ -176,7 +183,7 @@ def _check_last_entry(all_sizes: list[int], all_lengths: list[int], count: int) 
 
 
 def is_intact(data: bytes, digest: Digest) -> bool:
-    """Return whether the bytes of an entry are the bytes that its writer packed."""
+    """Return whether an entry consists of exactly the bytes that its writer packed."""
     header, rest = data[: ENTRY_HEADER.size], data[ENTRY_HEADER.size :]
     payload = rest[digest.size :]
     if len(data) < ENTRY_HEADER.size + digest.size:
@@ -221,8 +228,8 @@ def intact(learner: IsIntact) -> str:
 
 
 def _damage_on_disk(learner: IsIntact, entry: bytes, digest: Digest) -> int:
-    """Change the entry in the entry log, one byte at a time, and read it from the store each time.
-    Return the number of bytes tried.
+    """Change each byte of the entry in the entry log in turn, and read the entry from the store
+    after each change. Return the number of bytes tried.
     """
     journal, ledgers = SimDisk(name="journal"), SimDisk(name="ledgers")
     store = _open(journal, ledgers)

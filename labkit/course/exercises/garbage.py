@@ -1,4 +1,6 @@
-"""Lesson 10: which ledgers to drop, which logs to compact, and the order of a compaction."""
+"""The exercises of lesson 10: which ledgers to drop, which logs to compact, and the order of a
+compaction's steps.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -193,9 +195,9 @@ def _bars(case: Arguments, _: list[int]) -> LogUsage:
 
 
 def _by_tenths(case: Arguments, chosen: list[int]) -> tuple[list[int], list[int]]:
-    """Return the chosen logs sorted by id, and the usage of each (in tenths, rounded down) in the
-    order in which they were chosen. Answers that differ only in the order of logs with the same
-    rounded usage therefore count as equal.
+    """Return the chosen logs sorted by id, followed by the usage of each log (in tenths, rounded
+    down) in the order in which the logs were chosen. Two answers therefore count as equal if they
+    differ only in the order of logs with the same rounded usage.
     """
     tenth = {log.log_id: min(9, int(10 * log.usage)) for log in case[0]}
     return sorted(chosen), [tenth.get(each, -1) for each in chosen]
@@ -231,7 +233,9 @@ def _worth_words(case: Arguments) -> str:
     ),
 )
 def worth(learner: Worth) -> str:
-    """Logs that have live entries but are below the threshold are compacted, emptiest first."""
+    """Logs that contain live entries are compacted if their live share is below the threshold,
+    emptiest first.
+    """
 
     def chosen_of(logs: list[EntryLogMetadata], threshold: float) -> list[int]:
         chosen = learner(list(logs), threshold)
@@ -293,7 +297,9 @@ _RULES = (
     ),
 )
 def compaction(learner: Sequence[str]) -> str:
-    """No log is deleted while an index on disk points to it, and all entries remain readable."""
+    """No log is deleted while an index on disk still points to it, and all entries remain
+    readable.
+    """
     order = require_permutation(STEPS, learner)
     rule = next((r for a, b, r in _RULES if order.index(a) > order.index(b)), "")
     crashes = crash_map(TWO_LOGS, store_factory=_in_order(order))

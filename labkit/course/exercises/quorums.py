@@ -1,4 +1,6 @@
-"""Lesson 05: which bookies store an entry, and what the responses of some bookies prove."""
+"""The exercises of lesson 05: which bookies store an entry, and what the responses of some bookies
+prove.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
@@ -61,8 +63,8 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int
     ),
 )
 def indices(learner: WriteSet) -> str:
-    """An entry is stored at Qw consecutive indices. The first of them increases by one with each
-    entry.
+    """An entry is stored at Qw consecutive ensemble indices. The first of these indices increases
+    by one with each entry.
     """
 
     def judged(entry_id: int, ensemble_size: int, write_quorum: int) -> tuple[int, ...]:
@@ -123,7 +125,7 @@ def covered(known: frozenset[int], ensemble_size: int, write_quorum: int, ack_qu
 
 def _doubtful(case: Arguments) -> str:
     """Describe an entry that may have been acknowledged only by bookies that did not respond, if
-    there is one.
+    such an entry exists.
     """
     known, size, write_quorum, ack_quorum = case
     for first in range(size):
@@ -246,8 +248,8 @@ def _left(case: Arguments) -> str:
     ),
 )
 def lost(learner: Lost) -> str:
-    """An entry is lost if so many bookies deny it that fewer than Qa can have it. Silence proves
-    nothing.
+    """An entry is lost if so many bookies respond that they do not have it that fewer than Qa
+    bookies can have it. A bookie that does not respond proves nothing.
     """
     trial = ClusterTrial(learner)
     client = client_with(recovery_class=_judging(trial))
@@ -290,7 +292,8 @@ def _judging(decide: Lost) -> type[LedgerRecovery]:
 
 
 def _recoveries() -> Iterator[Scenario]:
-    """Yield runs in which the writer dies and the bookies that lack its entries respond first.
+    """Yield runs in which the writer dies, and the bookies that lack its entries are the first to
+    respond.
 
     In the last run, a bookie has the newest entry but fails to read it (BookKeeper issue 2908).
     """

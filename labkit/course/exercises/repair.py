@@ -1,4 +1,6 @@
-"""Lesson 09: when a bookie counts as lost, which copies are missing, and the order of a repair."""
+"""The exercises of lesson 09: when a bookie counts as lost, which copies are missing, and the order
+of a repair's steps.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -78,8 +80,8 @@ _AUDIT_RULES = (
     ),
 )
 def lost_bookies(learner: Function) -> str:
-    """A missing bookie has until the end of the delay to return, unless another bookie is also
-    missing.
+    """A missing bookie has until the end of the delay to return, unless another bookie is missing,
+    too.
     """
     trial = ClusterTrial(learner)
     rules = Rules(when_to_audit=trial)
@@ -265,7 +267,7 @@ _TELLING = ("bookie.lost", "read.failed")
 
 
 def _must_repair(trace: Trace, rule: str) -> None:
-    """Raise `Refused` if b1 is still in the metadata or copies are missing at the end."""
+    """Raise `Refused` if, at the end, b1 is still listed in the metadata or copies are missing."""
     events = list(events_before_epilogue(trace))
     named = [e.ensemble for e in events if e.kind == "ensemble.set"][-1]
     short = [e for e in trace.events if e.node == EPILOGUE and e.kind == "read.failed"]
@@ -339,7 +341,7 @@ _DEATHS = ("replication.started", "add.sent", "entry.copied", "ensemble.set", "r
     ),
 )
 def order(learner: object) -> str:
-    """The metadata and the marks are correct regardless of when a worker dies."""
+    """The metadata and the under-replication marks are correct regardless of when a worker dies."""
     steps = require_permutation(STEPS, learner)
     at = {step: number for number, step in enumerate(steps)}
     wrong = next((rule for a, b, rule in _ORDER_RULES if at[a] > at[b]), None)

@@ -1,4 +1,4 @@
-"""Lesson 13: an idempotent sink, and a state that lets a job detect gaps."""
+"""The exercises of lesson 13: an idempotent sink, and a state that lets a job detect gaps."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -30,14 +30,14 @@ def store(rows: DataFrame, batch_id: int, folder: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """A sequence of calls to the sink, and the rule that it tests.
+    """A sequence of calls to the sink, and the rule that the sequence tests.
 
-    batches: the batch number of each call. Two calls with the same number mean that a crash
-    happened between them.
-    cut: the index of the call during which a crash happens, after half of the rows have been
+    batches: the batch number of each call. If two calls have the same number, a crash happened
+    between them.
+    cut: the index of the call during which a crash happens, namely after half of the rows have been
     stored.
-    partitions: if there are two, every other batch has the same entry ids as the previous batch,
-    but in another ledger.
+    partitions: the number of partitions. If there are two, every other batch has the same entry ids
+    as the previous batch, but in another ledger.
     """
 
     rule: str
@@ -82,7 +82,7 @@ RUNS = (
     needs_spark=True,
 )
 def sink(learner: Store) -> str:
-    """After any crash and restart, the folder contains every row exactly once."""
+    """The folder contains every row exactly once, no matter when the sink crashes and restarts."""
     if not callable(learner):
         raise Refused("Expected a function like store(rows, batch_id, folder).")
     for run in RUNS:
@@ -131,8 +131,8 @@ def _shown(run: BatchRun, wrong: list[Row], found: Counter[Row]) -> WrongRows:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """A stream: its entries in order of arrival, the number of missing entries, and the rule that
-    the stream tests.
+    """A stream, with its entries in order of arrival, the number of missing entries, and the rule
+    that the stream tests.
     """
 
     rule: str
@@ -217,7 +217,7 @@ def _arrival_words(case: Arguments) -> str:
     ),
 )
 def gaps(learner: Step) -> str:
-    """The count is correct however the stream is split, and whichever entries are redelivered."""
+    """The count is correct no matter how the stream is split and which entries are redelivered."""
     for arrivals in STREAMS:
         _judge(learner, arrivals.entries, arrivals.missing, arrivals.rule)
     return f"Your function counted the missing entries of {len(STREAMS)} streams correctly."

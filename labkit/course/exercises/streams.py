@@ -1,5 +1,5 @@
-"""Lesson 12: Spark jobs that analyse a stream, tested with cases for which naive jobs return wrong
-results.
+"""The exercises of lesson 12: Spark jobs that analyse a stream, tested with cases for which naive
+jobs return wrong results.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def job(messages: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A stream for which a naive job returns a wrong result, and the rule that such a job
+    """A stream for which a naive job returns a wrong result, and the rule that the naive job
     breaks.
     """
 
@@ -44,7 +44,9 @@ class Case:
 
 
 def _recorded(rule: str) -> list[Case]:
-    """Return a case for each seed: the recorded stream with planted faults of every kind."""
+    """Return a case for each seed, which is the recorded stream with planted faults of every
+    kind.
+    """
     stream = pq.read_table(SAMPLE)[-RECORDED_COUNT:]
     faults = {"swaps": 7, "redeliveries": 5, "lost_entries": 4}
     return [Case(rule, plant_faults(stream, **faults, seed=seed)) for seed in SEEDS]
@@ -81,7 +83,7 @@ def _judge_drawn(learner: Job, rule: str, judge: Callable[[Job, Case], None]) ->
                 topics, wrong = half, found
                 break
         else:
-            break  # The job fails only if topics of both halves are combined.
+            break  # The job fails only for a combination of topics from both halves.
     if wrong:
         raise wrong
 
@@ -146,8 +148,8 @@ ORDER = [
     needs_spark=True,
 )
 def order(learner: Job) -> str:
-    """A job finds exactly the messages that arrived right after a message of the same stream with a
-    greater id.
+    """A job finds exactly those messages that arrived right after a message of the same stream with
+    a greater id.
     """
     recorded = _recorded("Find every message that arrives right after one with a greater id.")
     return _run(learner, ORDER + recorded, _judge_order)

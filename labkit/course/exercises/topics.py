@@ -1,4 +1,4 @@
-"""Lesson 11: the order of MessageIDs, acknowledged messages, and retention."""
+"""The exercises of lesson 11: the order of MessageIDs, acknowledged messages, and retention."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -47,8 +47,8 @@ class Pair:
 def sent_messages() -> tuple[MessageId, ...]:
     """Return message ids in the order in which the messages were sent.
 
-    There are two partitions, each ledger has up to two entries, and messages are sent in batches or
-    individually.
+    The topic has two partitions, each ledger has up to two entries, and messages are sent in
+    batches or individually.
     """
     return in_a_cluster(_send)
 
@@ -80,7 +80,7 @@ async def _send(node: ClientNode) -> tuple[MessageId, ...]:
     ),
 )
 def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
-    """Within a partition, ids sort in the order in which messages were stored."""
+    """Within a partition, the order of the ids is the order in which the messages were stored."""
     ids = sent_messages()
     count = 0
     for first, second in _pairs(ids):
@@ -94,8 +94,8 @@ def order(learner: Callable[[MessageId, MessageId], bool | None]) -> str:
 
 
 def _pairs(ids: Sequence[MessageId]) -> Iterator[tuple[MessageId, MessageId]]:
-    """Yield all pairs of ids: first those within a partition, then all others. In each group, the
-    pairs whose messages were sent closest together come first.
+    """Yield all pairs of ids, first the pairs within a partition and then all others. In each
+    group, the pairs whose messages were sent closest together come first.
     """
     indices = sorted(
         ((i, j) for j in range(len(ids)) for i in range(j)), key=lambda pair: pair[1] - pair[0]
@@ -254,8 +254,8 @@ def _ledgers_to_delete(
     now_ms: int,
     config: ManagedLedgerConfig,
 ) -> list[int]:
-    """Replace labkit's function: call the learner's function for the oldest ledgers until one must
-    be kept.
+    """A replacement for labkit's function that calls the learner's function for the oldest ledgers
+    until one of them must be kept.
     """
     left, deletable = sum(link.size_bytes for link in links), []
     for link in links[:-1]:

@@ -1,7 +1,8 @@
 """Lists labkit's own answers to the exercises, which a submission must not call.
 
-An answer that is a value, such as an order of steps, cannot be blocked. labkit's source is
-readable, and neither an answer copied from it nor a second copy of its module is detected.
+An answer that is a value, such as an order of steps, cannot be blocked. Students can read labkit's
+source code, and the grader detects neither an answer copied from it nor a second copy of one of its
+modules.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The teacher's list of students, for `labkit handout` and `labkit grade`.
+"""Reads the teacher's list of students, for `labkit handout` and `labkit grade`.
 
 The file contains one name per line, or is a CSV file whose first line names the columns:
 
@@ -21,7 +21,7 @@ _COLUMNS = ("student", "id", "handed_in")
 
 
 class ClassListError(ValueError):
-    """The list of students is not valid."""
+    """Raised if the list of students is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Student:
 def read_class_list(file: Path) -> dict[str, Student]:
     """Return the students by name, in the file's order.
 
-    Raises `ClassListError` if a name is not a valid folder name or occurs twice, if a column is
-    unknown, if a time is invalid, or if the file is not UTF-8 or contains no names. Raises OSError
-    if the file cannot be read.
+    Raises `ClassListError` if a name occurs twice or is not a valid folder name, if a column is
+    unknown, if a time is invalid, if the file is not valid UTF-8, or if it contains no names.
+    Raises `OSError` if the file cannot be read.
     """
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()

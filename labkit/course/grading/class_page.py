@@ -1,5 +1,5 @@
-"""Writes the page about the class, for reading and printing: totals, the hardest exercises, and
-which student passed which exercise.
+"""Writes the page about the class, which shows totals, the hardest exercises, and which student
+passed which exercise. The page can be read on a screen or printed.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ Row = Sequence[object]
 def write_class_page(
     book: Gradebook, results: Iterable[Result], noted: Iterable[Mapping[str, Any]], folder: Path
 ) -> None:
-    """Write `class.html`, which links to the students' pages. Raises OSError.
+    """Write `class.html`, which links to the students' pages. Raises `OSError`.
 
     noted: rows of `records.parquet`.
     """

@@ -1,4 +1,4 @@
-"""The verbs `labkit grade FOLDER...` and `labkit handout FOLDER [LESSON...]`."""
+"""Runs the commands `labkit grade FOLDER...` and `labkit handout FOLDER [LESSON...]`."""
 
 import argparse
 import os
@@ -27,8 +27,8 @@ def run_grade(arguments: argparse.Namespace, say: Callable[[str], None]) -> None
     """Grade the submissions, print the results, and write the reports.
 
     Raises `MissingPart` if no sandbox is available, `SubmissionsError` if the folders cannot be
-    graded, `PointsError` or `ClassListError` if the list of points or of students is not valid, and
-    OSError if the reports cannot be written.
+    graded, `PointsError` if the list of points is not valid, `ClassListError` if the list of
+    students is not valid, and `OSError` if the reports cannot be written.
     """
     points = read_points(arguments.points) if arguments.points else None
     students = read_class_list(arguments.students) if arguments.students else {}
@@ -98,8 +98,8 @@ def _grade(
 def run_handout(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Write the notebooks, and print which folder has which variant.
 
-    Raises `ClassListError` if the list of students is not valid, `HandoutError` if the handout
-    cannot be written, and OSError.
+    Raises `ClassListError` if the list of students is not valid, and `HandoutError` or `OSError` if
+    the handout cannot be written.
     """
     sources = lesson_sources(arguments.lessons).values()
     if arguments.nbgrader:

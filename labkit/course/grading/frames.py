@@ -1,8 +1,9 @@
 """Runs a Spark job in the submission's process.
 
-A trial creates a DataFrame from a session, calls the job with it, and reads the result. In
-grading, the session is a `RemoteSession`: the DataFrame is a table sent to the submission's
-process, whose Spark runs the job, and the resulting rows are sent back as numbers and strings.
+A trial creates a DataFrame from a session, calls the job with the DataFrame, and reads the result.
+In grading, the session is a `RemoteSession`: the DataFrame is a table that is sent to the
+submission's process, where Spark runs the job, and the resulting rows are sent back as numbers and
+strings.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,11 +38,11 @@ class RemoteFrame:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRows:
-    """The contents of the DataFrame that the job returned; trials use this object like the
-    DataFrame.
+    """The contents of the DataFrame that the job returned; a trial uses this object as if it were
+    the DataFrame.
 
-    `values` contains the columns of numbers, strings and booleans. Raises ValueError if their
-    lengths differ.
+    `values` contains the columns of numbers, strings and booleans. Raises `ValueError` if a column
+    contains other values, or if the columns have different lengths.
     """
 
     columns: list[str]
@@ -56,12 +57,12 @@ class RemoteRows:
 
     @property
     def stands_for(self) -> type[DataFrame]:
-        """The type that the job actually returned."""
+        """The type of the object that the job actually returned."""
         return DataFrame
 
     def select(self, *names: str) -> "RemoteRows":
-        """Return only the given columns. Raises `Refused` if a column contains neither numbers nor
-        strings.
+        """Return only the given columns. Raises `Refused` if the values of a column are neither
+        numbers nor strings.
         """
         for name in names:
             if name not in self.values:
@@ -79,10 +80,10 @@ class RemoteRows:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of a folder, in a form that can be sent: each file's contents, keyed by relative
-    path.
+    """The files of a folder in a form that can be sent: a mapping from each file's relative path to
+    its contents.
 
-    Raises ValueError for a path outside the folder.
+    Raises `ValueError` if a path is outside the folder.
     """
 
     content: dict[str, bytes]
@@ -110,13 +111,13 @@ class Files:
 
 
 def stored_rows(files: Files) -> list[Row]:
-    """Return the rows in the folder's Parquet files. Raises `Refused`."""
+    """Return the rows in the folder's Parquet files. Raises `Refused` if a file is invalid."""
     with files.written_out() as folder:
         return rows_in(folder)
 
 
 def after_crash(files: Files, rows: list[Row]) -> Files:
-    """Return the folder as it would be after a crash while writing these rows."""
+    """Return the folder as a crash would leave it while these rows are being written."""
     with files.written_out() as folder:
         simulate_crash(folder, rows)
         return Files.read_from(folder)
@@ -131,11 +132,11 @@ READER = [
 
 
 class RemoteFolder:
-    """The folder in which the submission's process stores batches; the trial does not look inside
-    it.
+    """The folder in which the submission's process stores batches; the trial itself does not read
+    the folder's files.
 
-    `ask` calls `stored_rows` and `after_crash` in a separate process that runs none of the
-    submission's code, so Parquet parses the submission's files in a sandbox.
+    `ask` calls `stored_rows` and `after_crash` in a separate sandboxed process that runs none of
+    the submission's code, so only that process parses the submission's Parquet files.
     """
 
     def __init__(self, ask: Callable[..., Any]) -> None:
@@ -143,7 +144,9 @@ class RemoteFolder:
         self._files = Files({})
 
     def store(self, learner: Callable[..., Any], rows: RemoteFrame, batch: int) -> None:
-        """Let the submission's function store the rows in addition to the rows already stored."""
+        """Let the submission's function store the rows in addition to those that are already
+        stored.
+        """
         files = learner(rows, batch, self._files)
         if not isinstance(files, Files):
             raise RaisedThereError("the process did not send the folder back", "")
@@ -153,7 +156,7 @@ class RemoteFolder:
         self._files = self._ask("streaming.after_crash", (self._files, rows))
 
     def rows(self) -> list[Row]:
-        """Return all stored rows. Raises `Refused`."""
+        """Return all stored rows. Raises `Refused` if a file is invalid."""
         try:
             rows: list[Row] = self._ask("streaming.stored_rows", (self._files,))
         except RaisedThereError as error:
@@ -164,7 +167,7 @@ class RemoteFolder:
 class RemoteSession:
     """A proxy for the Spark session of the submission's process.
 
-    `reader` starts a process that reads the submission's stored files: see `RemoteFolder`.
+    `reader` starts a process that reads the submission's stored files (see `RemoteFolder`).
     """
 
     def __init__(self, reader: Callable[[], AbstractContextManager[Any]]) -> None:
@@ -184,10 +187,11 @@ class RemoteSession:
 
 
 def in_spark(spark: SparkSession, job: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """Call the job with DataFrames of the given Spark session, and run the job that it returns.
+    """Call the learner's function with DataFrames of the given Spark session, and run the job that
+    it returns.
 
-    A job that stores into `Files` receives a folder's path; the folder's contents are then the
-    result.
+    A job that stores files receives the path of a folder in place of `Files`, and the contents of
+    this folder are its result.
     """
     arguments = [
         each.within(spark) if isinstance(each, RemoteFrame) else each for each in arguments

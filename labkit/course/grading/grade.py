@@ -1,7 +1,7 @@
-"""Grades one submission: a result for each exercise of its lessons.
+"""Grades one submission, with a result for each exercise of its lessons.
 
-This module runs in the judge. The trial determines the verdict; the sandbox can only make its
-answers wrong, late or missing. If an answer was late, or if the sandbox has ended, a new sandbox is
+This module runs in the judge. The trial reaches the verdict; the sandbox can at worst return wrong
+answers, late answers or none. If an answer was late, or if the sandbox has exited, a new sandbox is
 started for the next exercise.
 
 Each submission has a judge of its own (`processes`), because parsing a student's files can take any
@@ -60,11 +60,13 @@ Event = tuple[str, ...] | Result
 
 
 class OldFormatError(Exception):
-    """The notebook is from before 2015, when notebooks were divided into worksheets."""
+    """Raised if the notebook's format dates from before 2015, when notebooks were divided into
+    worksheets.
+    """
 
 
 def grade_exercises(submission: Submission, limits: Limits, is_sandboxed: bool) -> Iterator[Event]:
-    """Yield the names of each file's exercises, and then the result of each exercise.
+    """For each file, yield the names of its exercises, and then the result of each exercise.
 
     Raises `MissingPart` if no process can be started for a workshop file.
     """
@@ -137,7 +139,9 @@ def _grade_all(
     limits: Limits,
     is_sandboxed: bool,
 ) -> Iterator[Result]:
-    """Grade the exercises that need Spark last, because they run in a different kind of process."""
+    """Grade all exercises; those that need Spark come last, because they run in a different kind of
+    process.
+    """
     left = [each.name for each in exercises]
     try:
         if exercises and is_sandboxed:
@@ -164,7 +168,7 @@ def _of_one_kind(
     limits: Limits,
     is_sandboxed: bool,
 ) -> Iterator[Result]:
-    """Yield the results of exercises, of which either all or none need Spark.
+    """Yield the results of these exercises, all or none of which need Spark.
 
     Raises `MissingPart` if no process can be started.
     """
@@ -240,14 +244,14 @@ def _grade_one(
 def _run_trial(
     student: str, exercise: Exercise, remote_session: RemoteSession | None, answer: Any
 ) -> Result:
-    """Run the trial; return the card as text, which can be sent back to the judge."""
+    """Run the trial, and return the card as text, so that it can be sent back to the judge."""
     try:
         with using_session(remote_session):
             card = card_of(exercise, answer.value() if isinstance(answer, Packed) else answer)
     except MemoryError:
         raise
     except (MissingPart, SubmissionProcessError) as error:
-        # A SubmissionProcessError here comes from labkit's own process, which reads a job's files.
+        # Here, a SubmissionProcessError comes from labkit's own process, which reads a job's files.
         return _not_graded(student, exercise.name, str(error))
     except EncodingError as error:
         card = _refused_card(exercise, f"The answer cannot be judged: {error}.")

@@ -1,4 +1,4 @@
-"""The class's grades: points per exercise and student, as CSV.
+"""Writes the class's grades as CSV, with the points of each student for each exercise.
 
     exercise,points,attempted      a file for `labkit grade --points`
     quorums.write_set,2,0.5
@@ -31,7 +31,7 @@ GRADES = "grades.csv"
 
 
 class PointsError(ValueError):
-    """The file with the points is not valid."""
+    """Raised if the file with the points is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Worth:
 
 
 def read_points(file: Path) -> dict[str, Worth]:
-    """Return the points of each exercise, in the file's order.
+    """Return the points for each exercise, in the file's order.
 
-    Raises `PointsError`, and OSError if the file cannot be read.
+    Raises `PointsError` if the file is not valid, and `OSError` if it cannot be read.
     """
     points: dict[str, Worth] = {}
     try:
@@ -76,7 +76,9 @@ def read_points(file: Path) -> dict[str, Worth]:
 
 
 def _known(name: str) -> str:
-    """Return the name of an exercise or a step. Raises `NoSuchExerciseError`."""
+    """Return the name if it is the name of an exercise or a step. Raises `NoSuchExerciseError`
+    otherwise.
+    """
     return name if name in step_names() else find(name).name
 
 
@@ -86,7 +88,7 @@ class Gradebook:
 
     points: the points for each exercise
     outcomes: for each student, the outcome of each exercise
-    without_exercises: for each student whose submission has no results, the outcome of the
+    without_exercises: for each student whose submission has no results at all, the outcome of the
         submission
     ids: for each student, the id in the class list
     late: the students who handed in after the deadline
@@ -105,7 +107,9 @@ class Gradebook:
         points: Mapping[str, Worth] | None,
         students: Mapping[str, Student],
     ) -> "Gradebook":
-        """Collect the results; `students` includes students who have not handed in anything."""
+        """Return the gradebook with these results; `students` includes students who have not handed
+        in anything.
+        """
         outcomes: dict[str, dict[str, str]] = {student: {} for student in students}
         late, whole = set(), dict[str, str]()
         for each in results:
@@ -146,7 +150,7 @@ class Gradebook:
 
 
 def write_grades(book: Gradebook, folder: Path) -> None:
-    """Write `grades.csv`. Raises OSError."""
+    """Write `grades.csv`. Raises `OSError`."""
     with (folder / GRADES).open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(["student", "id", *book.points, "total", "late"])
@@ -163,5 +167,5 @@ def write_grades(book: Gradebook, folder: Path) -> None:
 
 
 def _cell(text: str) -> str:
-    """Return the text, escaped so that no spreadsheet treats it as a formula."""
+    """Escape the text, so that no spreadsheet treats it as a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

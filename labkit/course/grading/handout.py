@@ -19,7 +19,9 @@ from labkit.shipped_files import put_whole
 
 
 class HandoutError(Exception):
-    """The handout cannot be written because a lesson is unknown or a file already exists."""
+    """Raised if the handout cannot be written, because a lesson is unknown or a file already
+    exists.
+    """
 
 
 def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
@@ -37,7 +39,7 @@ def lesson_sources(numbers: Iterable[str]) -> dict[str, Path]:
 def handout_notebook(
     source: Path, seed: int | None = None, has_answers: bool = False
 ) -> NotebookNode:
-    """Return a lesson's notebook without outputs, in the variant of this seed.
+    """Return a lesson's notebook without outputs, in the variant that this seed selects.
 
     Without a seed, the notebook has the lesson's own numbers. With `has_answers`, return the
     teacher's version for `nbgrader generate_assignment`.
@@ -64,8 +66,8 @@ def write_handout(
 ) -> dict[str, int | None]:
     """Write the lessons into a folder for each student or seed, or directly into `folder`.
 
-    Returns the variant in each folder. Raises `HandoutError` if a file already exists with
-    different contents, before writing anything, and OSError.
+    Returns the variant in each folder. If a file already exists with different contents, raises
+    `HandoutError` without writing anything. Raises `OSError` if a file cannot be written.
     """
     variants: dict[str, int | None] = {name: seed_of(name) for name in students}
     variants |= {f"variant-{seed}": seed for seed in seeds}
@@ -84,7 +86,7 @@ def write_nbgrader_handout(course: Path, sources: Iterable[Path]) -> list[str]:
     """Write the teacher's versions into an nbgrader course, one assignment per lesson.
 
     Lessons whose exercises are not answered in notebook cells are skipped. Returns the names of the
-    assignments. Raises the same errors as `write_handout`.
+    assignments, and raises the same errors as `write_handout`.
     """
     made = {notebook_name(each): handout_notebook(each, has_answers=True) for each in sources}
     notebooks = {Path(name): each for name, each in made.items() if has_exercises(each)}

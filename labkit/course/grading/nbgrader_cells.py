@@ -1,9 +1,9 @@
 """Adds nbgrader's metadata to a lesson's cells.
 
-A cell in which a student writes an answer becomes a solution cell; a cell that checks an exercise
-becomes a locked test cell worth one point. Under nbgrader, `check` raises if the answer does not
-pass. In the teacher's version, each answer is enclosed in nbgrader's markers, and `nbgrader
-generate_assignment` removes it.
+A cell in which a student writes an answer becomes a solution cell, and a cell that checks an
+exercise becomes a locked test cell that is worth one point. Under nbgrader, `check` raises if the
+answer does not pass. In the teacher's version, each answer is enclosed in nbgrader's markers, and
+`nbgrader generate_assignment` removes it.
 """
 
 import re
@@ -25,9 +25,9 @@ def with_nbgrader(
 ) -> Iterator[NotebookNode]:
     """Yield the learner's cells with nbgrader's metadata.
 
-    With `has_answers`, the cells contain the solution between markers. Both notebooks are built
-    from the same source, so they have the same cells. A lesson whose answers are in a file rather
-    than in its cells is not changed.
+    If `has_answers` is true, the cells contain the solution between markers. Both notebooks are
+    built from the same source, so they have the same cells. The notebook is not changed if the
+    lesson's answers are in a file rather than in its cells.
     """
     if not has_exercises(learner):
         yield from learner.cells
@@ -52,7 +52,7 @@ def has_exercises(notebook: NotebookNode) -> bool:
 
 
 def _split(cell: NotebookNode) -> tuple[NotebookNode, ...]:
-    """Split a cell that contains both an answer and its check in two."""
+    """Split a cell that contains both an answer and its check into two cells."""
     found = _AT_MARGIN.search(cell.source)
     if "exercise" not in cell.metadata.tags or found is None or not found.start():
         return (cell,)
@@ -69,7 +69,9 @@ def _metadata(grade_id: str, *, is_test: bool) -> dict[str, object]:
 
 
 def _marked(learner: str, solution: str) -> str:
-    """Return the solution between markers, surrounded by the lines that both versions share."""
+    """Return the cell with the solution between markers, surrounded by the lines that both versions
+    share.
+    """
     own, solved = learner.splitlines(), solution.splitlines()
     before = _alike(own, solved)
     most = min(len(own), len(solved)) - before

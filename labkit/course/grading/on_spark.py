@@ -1,7 +1,9 @@
-"""Grades submissions on Spark, each in a task of its own, with the same sandbox as locally.
+"""Grades submissions on Spark, each in a task of its own, in the same kind of sandbox as on this
+machine.
 
-Each task is a Spark job of its own, so the results of a submission arrive as soon as it is graded,
-and an executor or a Python worker that dies affects only the submissions that it was grading.
+Each task is a Spark job of its own, so the results of a submission arrive as soon as it has been
+graded. If an executor or a Python worker dies, only the submissions that it was grading are
+affected.
 """
 
 import json
@@ -35,7 +37,7 @@ def grade_all_on_spark(
 ) -> Iterator[Graded]:
     """Yield the outcomes as submissions are graded, `jobs` at a time.
 
-    The executors must find the submissions under the same paths as this process.
+    The executors must be able to read the submissions under the same paths as this process.
     """
     work = partial(_grade_in_task, spark, limits=limits, is_sandboxed=is_sandboxed)
     with ThreadPoolExecutor(jobs) as threads:

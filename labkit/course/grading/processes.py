@@ -1,9 +1,9 @@
-"""Grades each submission in a judge, a process of its own with limits.
+"""Grades each submission in a judge, which is a separate process with limits.
 
-The judge reads the notebooks and records, starts the sandbox, judges the answers, and reports
-the results in messages of bounded size. If it ends or takes too long, the results received so far
-are kept, the remaining exercises are reported with the reason, and other submissions are not
-affected.
+The judge reads the notebooks and records, starts the sandbox, judges the answers, and reports the
+results in messages of bounded size. If the judge exits early or takes too long, the results
+received so far are kept, each remaining exercise is reported with the reason, and other submissions
+are not affected.
 """
 
 import math
@@ -44,8 +44,8 @@ the judge, has the same limit.
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """The outcome of one submission: its results, the rows from its records, and problems reading
-    them.
+    """The outcome of one submission: its results, the rows from its records, and the problems that
+    occurred when the records were read.
     """
 
     submission: Submission
@@ -125,9 +125,10 @@ class _Judge:
             self._end(NOT_GRADED, f"Grading this submission took more than {most}.")
 
     def _end(self, outcome: str, why: str) -> None:
-        """Report `why` for each exercise without a result, or else for the whole submission.
+        """Report `why` for each exercise that has no result or, if there is no such exercise, for
+        the whole submission.
 
-        If several notebooks contain an exercise, the best of its results counts.
+        If several notebooks contain the same exercise, its best result counts.
         """
         self.kill()
         self.is_over = True
@@ -160,7 +161,7 @@ def _rank(result: Result) -> int:
 def _run_judge(
     connection: Connection, submission: Submission, limits: Limits, is_sandboxed: bool
 ) -> None:
-    """Grade the submission, in the judge, and send each result as soon as it is known."""
+    """Grade the submission and send each result as soon as it is known. This runs in the judge."""
     import resource  # noqa: PLC0415 - Windows has none
 
     os.setsid()

@@ -1,5 +1,5 @@
-"""Reads the records that students handed in: predictions, hints (`checking.record`), and answers to
-the concept inventory (`inventory.sitting`).
+"""Reads the records that students handed in, which contain predictions and hints
+(`checking.record`) and answers to the concept inventory (`inventory.sitting`).
 """
 
 import json
@@ -22,8 +22,8 @@ _MAX_ROWS, _MAX_PROBLEMS = 1000, 10
 
 
 def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a student's records as rows of the class report, and messages about ignored files and
-    lines.
+    """Return a student's records as rows of the class report, together with messages about ignored
+    files and lines.
 
     If a student has taken the inventory more than once, only the first sitting before the course
     and the last one after it count.
@@ -59,8 +59,8 @@ def rows_of(student: str, files: tuple[Path, ...]) -> tuple[list[dict[str, Any]]
 
 
 def _noted(line: str) -> dict[str, Any] | None:
-    """Return the event on the line, {} if events of its kind are not counted, or None if it is
-    invalid.
+    """Return the event on the line, {} if events of this kind are not counted, or None if the line
+    is invalid.
     """
     try:
         noted = json.loads(line)

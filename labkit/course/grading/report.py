@@ -1,5 +1,5 @@
-"""Reports results: a table on the terminal, Parquet files, a page for each student, and a notebook
-in which teachers can query the Parquet files with Spark.
+"""Reports the results as a table on the terminal, as Parquet files, on a page for each student, and
+in a notebook in which teachers can query the Parquet files with Spark.
 """
 
 import re
@@ -55,7 +55,9 @@ _MAX_LINE = 110
 
 
 def table(results: Iterable[Result]) -> str:
-    """Return one line per result: a sign, the exercise, and the reason if it did not pass."""
+    """Return one line per result, which contains a sign, the exercise and, if the answer did not
+    pass, the reason.
+    """
     lines = []
     for result in results:
         case = (result.asked or result.counterexample or result.message).splitlines()
@@ -69,11 +71,12 @@ def table(results: Iterable[Result]) -> str:
 def write(
     results: list[Result], noted: list[dict[str, Any]], folder: Path, graded_at: datetime
 ) -> tuple[list[Result], list[dict[str, Any]]]:
-    """Write the reports about the class into a folder; `noted` contains rows from `records`.
+    """Write the reports about the class to a folder; `noted` contains rows from `records`.
 
     Earlier results in the folder are kept unless they are for the same student and exercise, so
-    that a teacher can grade one student again. An answer that passed before is not replaced by one
-    that could not be graded now. Return all results and all rows. Raises OSError.
+    that a teacher can grade one student again. The result of an answer that passed before is not
+    replaced if the answer could not be graded now. Return all results and all rows. Raises
+    `OSError` if a file cannot be read or written.
     """
     passed = passed_before(folder)
     new = {
@@ -100,7 +103,9 @@ def write(
 
 
 def passed_before(folder: Path) -> dict[tuple[str, str], Result]:
-    """Return the stored results that passed, by student and exercise. Raises OSError."""
+    """Return the stored results of answers that passed, by student and exercise. Raises `OSError`
+    if the results cannot be read.
+    """
     return {
         (row["student"], row["exercise"]): _result_in(row)
         for row in _stored_rows(folder / RESULTS)
@@ -113,7 +118,9 @@ def _result_in(row: dict[str, Any]) -> Result:
 
 
 def _write_table(rows: list[dict[str, Any]], schema: pa.Schema, file: Path) -> None:
-    """Replace the file atomically, because it contains the results of earlier runs."""
+    """Write the table, replacing the file atomically, because it contains the results of earlier
+    runs.
+    """
     stream = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), stream)
     put_whole(file, stream.getvalue().to_pybytes())
@@ -127,7 +134,7 @@ def _stored_rows(file: Path) -> list[dict[str, Any]]:
 
 
 def write_page(student: str, results: list[Result], page: Path) -> None:
-    """Write the page for one student. Raises OSError."""
+    """Write the page for one student. Raises `OSError` if the page cannot be written."""
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(_page(student, results), encoding="utf-8")
 
@@ -135,8 +142,9 @@ def write_page(student: str, results: list[Result], page: Path) -> None:
 def page_of(student: str, folder: Path) -> Path:
     """Return the path of a student's page, which depends only on the student's name.
 
-    Unless the name consists of lower-case letters, digits and underscores, a hash distinguishes it
-    from similar names: some file systems, for example, ignore case.
+    Unless the name consists only of lower-case letters, digits and underscores, the path contains a
+    hash that distinguishes it from the paths of similar names, because some file systems, for
+    example, ignore case.
     """
     name = re.sub(r"[^\w.-]", "_", student)[:100]
     if re.fullmatch("[a-z0-9_]+", student) is None or name != student:
@@ -168,8 +176,8 @@ def _section(result: Result) -> str:
 
 
 def _link(link: str) -> str:
-    """Return a field with the link to a run, a button that copies the link, and instructions for
-    opening it.
+    """Return HTML with a field that contains the link to a run, a button that copies the link, and
+    instructions for opening it.
     """
     if not link:
         return ""
@@ -212,7 +220,9 @@ for name in ("results", "records"):
 
 
 def class_report() -> Any:
-    """Return a notebook, not executed yet, that reads the results in its folder with Spark."""
+    """Return a notebook that reads the results in its folder with Spark, and that has not been
+    executed yet.
+    """
     cells = []
     for number, text in enumerate(_CELLS):
         make = new_markdown_cell if text.startswith("#") else new_code_cell

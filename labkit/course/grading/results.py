@@ -1,8 +1,9 @@
-"""The result of grading an answer, as strings short enough to be stored in any report.
+"""The result of grading an answer, whose strings are short enough to be stored in any report.
 
-An answer is refused only if the answer itself is the cause: its trial broke a rule, or it exceeded
-a limit on processor time or memory. If the cause may be the machine (elapsed time, a process that
-was killed or could not be started, missing software), the answer is not graded.
+An answer is refused only if the answer itself is the cause, that is, if it broke a rule or exceeded
+a limit on processor time or memory. If the machine may be the cause (because a limit on elapsed
+time was exceeded, a process was killed or could not be started, or software is missing), the answer
+is not graded.
 """
 
 from dataclasses import dataclass
@@ -21,16 +22,17 @@ _MAX_TEXT = 2000
 class Result:
     """The result of one student's answer to one exercise.
 
-    exercise: its name; or `WHOLE`, followed by the name of a file, if the file or the whole
-        submission has no results
+    exercise: the name of the exercise; if the whole submission has no results, `WHOLE`, and if a
+        file has no results, `WHOLE` followed by the name of the file
     outcome: passed, refused, open, not graded, or not handed in
     message: the rule that was broken
-    asked, counterexample: as text, "" if there are none
+    asked, counterexample: as text, or "" if they are missing
     picture: the counterexample as HTML
-    link: the link to the counterexample if it is a simulated run, without the student's code
+    link: the link to the counterexample, without the student's code, if the counterexample is a
+        simulated run
     seconds: elapsed time of the trial
-    variant: the seed of the generated cases, 1 for the lessons' own
-    late: whether it was handed in after the deadline
+    variant: the seed of the generated cases, which is 1 for the lessons' own cases
+    late: whether the answer was handed in after the deadline
     """
 
     student: str
@@ -47,7 +49,9 @@ class Result:
 
     @classmethod
     def bounded(cls, **parts: Any) -> Self:
-        """Return the result with long strings truncated: they may contain a student's output."""
+        """Return the result with long strings truncated, because the strings may contain a
+        student's output.
+        """
         for name, part in parts.items():
             if isinstance(part, str):
                 parts[name] = _cut(storable(part), name)
@@ -58,7 +62,9 @@ WHOLE = "-"
 
 
 def is_exercise(name: str) -> bool:
-    """Return whether a result with this name is for an exercise, not for a file or a submission."""
+    """Return whether a result with this name is about an exercise rather than about a file or a
+    submission.
+    """
     return not name.startswith(WHOLE)
 
 
@@ -71,8 +77,8 @@ def _cut(text: str, name: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Replace lone surrogates, which JSON and Python strings can contain but UTF-8 cannot, with
-    "?".
+    """Replace lone surrogates with "?", because JSON and Python strings can contain them but UTF-8
+    cannot.
     """
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -81,7 +87,7 @@ KILLED = "The process was killed, probably because the machine ran out of memory
 
 
 def without_verdict(stopped: Stopped | None, limits: Limits) -> tuple[str, str]:
-    """Return the outcome and the message for a trial that returned no verdict."""
+    """Return the outcome and the message for a trial that reached no verdict."""
     reason = None if stopped is None else stopped.reason
     if stopped is not None and stopped.is_killed:
         return NOT_GRADED, KILLED

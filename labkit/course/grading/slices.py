@@ -1,8 +1,8 @@
-"""Reduces a notebook to the code that its answers need.
+"""Reduces a notebook to the code that the answers in it need.
 
 Most cells of a lesson only show something, such as a simulated cluster or a picture, which grading
-does not need. Only two kinds of code are run: all of the cells that check an exercise and, from the
-cells above each of them, the statements that bind or change the names used there, directly or
+does not need. Only two kinds of code are run: all cells that check an exercise, and those
+statements in earlier cells that bind or change a name which such a cell uses, directly or
 indirectly.
 """
 
@@ -32,7 +32,7 @@ def code_cells(notebook: dict[str, Any]) -> Iterator[str]:
 
 
 def source_of(cell: dict[str, Any]) -> str:
-    """Return a cell's text, which a notebook stores as a string or as a list of lines."""
+    """Return a cell's text, which a notebook may store as a string or as a list of lines."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
 
@@ -54,10 +54,11 @@ _UNREADABLE = (ValueError, RecursionError, MemoryError, RuntimeError)
 
 
 def _parse(cell: str) -> ast.Module:
-    """Parse a cell. Its magic commands become calls of IPython's shell, as in a kernel; the body of
-    a cell magic is parsed as Python.
+    """Parse a cell. Magic commands in the cell become calls of IPython's shell, as in a kernel; the
+    body of a cell magic is parsed as Python.
 
-    Raises SyntaxError and `_UNREADABLE`.
+    Raises `SyntaxError`, or one of the exceptions in `_UNREADABLE` if the cell cannot be parsed at
+    all.
     """
     try:
         return ast.parse(cell)
@@ -81,7 +82,7 @@ class _Statement:
 
 
 def needed_code(cells: list[str]) -> list[ast.Module]:
-    """Return the code to run, in the notebook's order. Cells that are not valid Python are
+    """Return the code to run, in the order of the notebook. Cells that are not valid Python are
     skipped.
     """
     parsed = []
@@ -108,7 +109,7 @@ def needed_code(cells: list[str]) -> list[ast.Module]:
 
 
 def _wanted_by(check: list[_Statement], above: list[_Statement]) -> set[str]:
-    """Return the names that a cell needs from the statements above it, directly or indirectly."""
+    """Return the names that a cell needs, directly or indirectly, from the statements above it."""
     wanted = {_STAR}.union(*(each.reads for each in check))
     count = 0
     while len(wanted) > count:
@@ -124,8 +125,8 @@ _STAR = "*"
 
 
 def _needed_part(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
-    """Return the statement; if it is an import, drop the names that are not needed. A lesson
-    imports all of labkit's names at once, and some of them take seconds to import.
+    """Return the statement without the imported names that are not needed. A lesson imports all of
+    labkit's names in one statement, and some of the names take seconds to import.
     """
     if isinstance(statement, ast.Import | ast.ImportFrom):
         statement.names = [each for each in statement.names if _bound_by(each) in wanted]
@@ -133,7 +134,7 @@ def _needed_part(statement: ast.stmt, wanted: set[str]) -> ast.stmt:
 
 
 def _described(trees: list[ast.Module]) -> list[list[_Statement]]:
-    """Return the statements of each cell."""
+    """Return the statements of each cell, together with what is known about their names."""
     every = [statement for tree in trees for statement in tree.body]
     values, from_labkit = set[str](), set[str]()
     for each in every:
@@ -162,7 +163,7 @@ def _described(trees: list[ast.Module]) -> list[list[_Statement]]:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Facts about a notebook's names.
+    """What is known about the names in a notebook.
 
     values: names of values that can be changed in place
     from_labkit: names of objects that labkit defines or returns
@@ -175,7 +176,9 @@ class _Known:
 
 
 def _executed(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """Yield all nodes of the statements except the bodies of functions, which run when called."""
+    """Yield all nodes of the statements except those in the bodies of functions, which run only
+    when the functions are called.
+    """
     waiting = list(statements)
     while waiting:
         node = waiting.pop()
@@ -207,12 +210,12 @@ _CHANGING_METHODS = (
 
 
 def _changed_in_place(nodes: Iterable[ast.AST], known: _Known) -> set[str]:
-    """Return the names whose values may be changed: by storing into them, by calling their methods,
-    or by passing them to a function.
+    """Return the names whose values may be changed by assigning to their items or attributes, by
+    calling their methods, or by passing them to a function.
 
     This assumes that functions of labkit and of Python itself do not change their arguments, and
     that an object from labkit is changed only by methods that have the same names as methods of
-    Python's collections. Otherwise, almost every cell of a lesson would be needed.
+    Python's collections. Without this assumption, almost every cell of a lesson would be needed.
     """
     changed = set[str]()
     for node in nodes:
@@ -235,7 +238,9 @@ def _changed_in_place(nodes: Iterable[ast.AST], known: _Known) -> set[str]:
 
 
 def _root(node: ast.AST) -> str:
-    """Return the name at which an expression such as `name.part[0]` begins, or ""."""
+    """Return the name with which an expression such as `name.part[0]` begins, or "" if it does not
+    begin with a name.
+    """
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Starred):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -1,12 +1,14 @@
-"""Grades `mybookie.py` and `myclient.py`: each step of the track is an exercise.
+"""Grades `mybookie.py` and `myclient.py`, treating each step of the track as an exercise.
 
-The parts in such a file are objects that a simulation calls many thousands of times, so they cannot
-be called through a pipe. Instead, labkit's trials run in the sandbox, in the same process as the
-file, and the sandbox returns the verdict. A student could therefore manipulate the verdict. To
-prevent this, a file may import only `ALLOWED_IMPORTS`, which contain no answers and no trials.
+The parts in such a file are objects that a simulation calls many thousands of times, so calling
+them through a pipe would be too slow. Instead, labkit's trials run in the sandbox, in the same
+process as the file, and the sandbox returns the verdict. A student could therefore try to
+manipulate the verdict. To prevent this, a file may import only `ALLOWED_IMPORTS`, which contain no
+answers and no trials.
 
 The sandbox allows no new processes, so the last step of a track is not graded. Each step is tested
-with labkit's own parts for the other steps, so that a mistake costs only the points of its step.
+with labkit's own parts for all other steps, so that a mistake costs only the points of the step in
+which it was made.
 """
 
 import ast
@@ -58,7 +60,7 @@ _OUTCOMES = {str(CardState.PASSED): PASSED, str(CardState.REFUSED): REFUSED}
 
 
 def exercise_name(track_name: str, number: int) -> str:
-    """Return the name of a step in points, grades and reports: "bookie.1"."""
+    """Return the name that a step has in points, grades and reports, such as "bookie.1"."""
     return f"{track_name}.{number}"
 
 
@@ -74,7 +76,7 @@ def _graded(track_name: str) -> list[Step]:
 def grade_steps(
     student: str, file: Path, limits: Limits, is_sandboxed: bool
 ) -> Iterator[tuple[str, ...] | Result]:
-    """Yield the names of the steps, and then the result of each step.
+    """Yield the names of all steps, and then the result of each step.
 
     Raises `MissingPart` if no process can be started.
     """
@@ -136,7 +138,7 @@ def _problem_of(source: str) -> str:
 def _judged(
     connection: SubmissionConnection, name: str, step: Step, source: str, limits: Limits
 ) -> dict[str, str]:
-    """Return the outcome of the step, and the texts of its result."""
+    """Return the outcome of the step, and the strings of its result."""
 
     def ask(judge: str) -> Any:
         return in_forked_copy(
@@ -188,7 +190,8 @@ _JUDGE_CELLS = [
 def safe_picture(picture: str, counterexample: str) -> str:
     """Return the counterexample as HTML that runs no scripts.
 
-    picture: HTML from the process that ran the student's code; counterexample: the same as text
+    picture: HTML from the process that ran the student's code; counterexample: the counterexample
+        as text
     """
     if "<img" in picture:
         return _FRAME.format(escape(picture))
@@ -196,7 +199,9 @@ def safe_picture(picture: str, counterexample: str) -> str:
 
 
 def _response(arguments: tuple[str, int, str], judge: Any) -> Any:
-    """Call the function in the sandbox; return its result or, if it fails, the reason as text."""
+    """Call the function in the sandbox, and return its result or, if the call fails, the reason as
+    text.
+    """
     try:
         return judge(*arguments)
     except RaisedThereError as error:

@@ -1,7 +1,7 @@
 """Finds and reads the files that students handed in, within limits.
 
-The folders are untrusted: a name may belong to a pipe or a link, a folder may be deeply nested, and
-a file may be huge.
+The folders are untrusted: what looks like a file may be a pipe or a link, folders may be deeply
+nested, and a file may be huge.
 """
 
 import os
@@ -22,16 +22,16 @@ MAX_FILES = 100
 
 
 class SubmissionsError(Exception):
-    """The given folders cannot be graded as they are."""
+    """Raised if the given folders cannot be graded as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A student's notebooks and workshop files, and the records next to them: predictions, hints,
+    """A student's notebooks and workshop files, together with the records of predictions, hints,
     and answers to the concept inventory.
 
     workshop_files: `mybookie.py` and `myclient.py`; problem: why the folder cannot be graded, or
-    ""; feedback: the path under which the student finds the page about the submission.
+    ""; feedback: the path at which the student finds the page about the submission.
     """
 
     student: str
@@ -43,16 +43,16 @@ class Submission:
 
     @property
     def answers(self) -> tuple[Path, ...]:
-        """The files that are graded."""
+        """The files to be graded."""
         return self.notebooks + self.workshop_files
 
 
 def submissions_of(paths: list[Path]) -> list[Submission]:
-    """Return the submission in each folder or notebook file, sorted by student.
+    """Return the submissions in these folders and notebook files, sorted by student.
 
     A student's name is taken from the name of the folder, or from the notebook's file name without
     its suffix. A folder may be empty. Raises `SubmissionsError` if a path does not exist, if two
-    submissions have the same name, or if there is nothing to grade in any of the paths.
+    submissions have the same name, or if none of the paths contains anything to grade.
     """
     found: dict[str, Submission] = {}
     for path in paths:
@@ -71,7 +71,9 @@ def submissions_of(paths: list[Path]) -> list[Submission]:
 
 
 def handed_in_at(submission: Submission) -> datetime:
-    """Return the latest modification time of the answers, or 1970 if there are none."""
+    """Return the latest modification time of the answers, or a time in 1970 if there are no
+    answers.
+    """
     changed_s = [each.lstat().st_mtime for each in submission.answers if os.path.lexists(each)]
     return datetime.fromtimestamp(max(changed_s, default=0), UTC)
 
@@ -112,7 +114,8 @@ def _submission_in(path: Path) -> Submission:
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield all files except JupyterLab's checkpoint copies, without following links.
 
-    Raises ValueError if there are too many files and folders, and OSError.
+    Raises `ValueError` if there are too many files and folders, and `OSError` if a folder cannot be
+    read.
     """
     folders, count = [folder], 0
     while folders:
@@ -130,12 +133,12 @@ def _files_below(folder: Path) -> Iterator[Path]:
 def read_regular(file: Path, max_bytes: int) -> bytes:
     """Return the contents of a regular file.
 
-    Raises ValueError if the file is larger than `max_bytes`, or if it is not a regular file but,
-    for example, a link or a pipe. Raises OSError.
+    Raises `ValueError` if the file is larger than `max_bytes`, or if it is not a regular file but,
+    for example, a link or a pipe. Raises `OSError` if it cannot be read.
     """
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise ValueError("it is not a regular file")
-    # The file may have been replaced since, so do not follow links or wait for a pipe.
+    # The file may have been replaced in the meantime, so do not follow links or wait for a pipe.
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

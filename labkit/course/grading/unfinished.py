@@ -16,14 +16,14 @@ from labkit.shipped_files import put_whole
 
 
 class UnfinishedRun:
-    """The results of submissions graded with these settings."""
+    """Stores the results of the submissions that have been graded with these settings."""
 
     def __init__(self, folder: Path, settings: str) -> None:
         self._folder = folder / "unfinished"
         self._settings = settings
 
     def graded(self, submission: Submission) -> Graded | None:
-        """Return the stored outcome, or None if there is none or the submission has changed
+        """Return the stored outcome, or None if no outcome is stored or the submission has changed
         since.
         """
         try:
@@ -36,10 +36,11 @@ class UnfinishedRun:
         return Graded(submission, results, stored["rows"], stored["problems"])
 
     def keep(self, graded: Graded) -> Graded:
-        """Store the outcome; return it without its pictures, which are on the student's page.
+        """Store the outcome, and return it without its pictures, which are shown on the student's
+        page.
 
-        If an exercise was not graded, the outcome is not stored, so the next run grades it again.
-        Raises OSError.
+        If one of the exercises was not graded, the outcome is not stored, so the next run grades
+        the submission again. Raises `OSError` if the outcome cannot be stored.
         """
         graded = replace(graded, results=[replace(each, picture="") for each in graded.results])
         if all(each.outcome != NOT_GRADED for each in graded.results):

@@ -1,9 +1,9 @@
 """Encodes values as JSON to send them between a trial and the sandbox.
 
-Numbers, strings, booleans, None and lists are encoded directly. Every other value becomes an
-object with a single key that names its type. labkit's own classes from `MODULES` are encoded field
-by field. Nothing is ever unpickled, so a message from a submission can only become one of these
-values.
+Numbers, strings, booleans, None and lists are encoded directly. Every other value becomes an object
+with a single key, which names the value's type. Instances of labkit's own classes from `MODULES`
+are encoded field by field. Nothing is ever unpickled, so a message from a submission can only
+become one of these values.
 """
 
 from base64 import b64decode, b64encode
@@ -35,11 +35,11 @@ _SEQUENCES: dict[str, Callable[..., Any]] = {"tuple": tuple, "set": set, "frozen
 
 
 class EncodingError(Exception):
-    """The value cannot be encoded, or the encoded form is invalid."""
+    """Raised if a value cannot be encoded, or if an encoded form is invalid."""
 
 
 def encode_value(value: Any, call: Callable[[Any], int] | None = None) -> Any:
-    """Encode a value as JSON. `call` registers a function and returns its number.
+    """Encode a value as JSON. `call` registers a function and returns the number of the function.
 
     Raises `EncodingError`.
     """
@@ -78,7 +78,7 @@ def _parts(value: Any, pack: Callable[[Any], Any]) -> Any:
 def decode_value(form: Any, call: Callable[[int], Any] | None = None) -> Any:
     """Decode a value. `call` returns the function with the given number.
 
-    Raises `EncodingError` if the form is not one that `encode_value` produces.
+    Raises `EncodingError` if `encode_value` could not have produced this form.
     """
     try:
         return _decode(form, call)

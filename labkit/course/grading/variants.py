@@ -1,10 +1,11 @@
-"""Variants: different numbers, names and faults for each student, at the same level of difficulty.
+"""Gives each student a variant of a lesson, with other numbers, names and faults but the same level
+of difficulty.
 
-A variant is a seed. It selects the lesson's parameters from the choices below, whose ranges are
-narrower than the lesson's own, and it seeds the generated cases. Both are set in a cell after the
-lesson's own parameters, where papermill would insert them, so each notebook records its own
-variant. A student can edit that cell to get another variant; `results.parquet` records the graded
-variant.
+A variant is a seed. The seed selects the lesson's parameters from the choices below, whose ranges
+are narrower than the lesson's own, and is also the seed of the generated cases. Parameters and seed
+are set in a cell after the lesson's own parameters, where papermill would insert them, so each
+notebook records its own variant. A student can edit that cell to get another variant;
+`results.parquet` records the graded variant.
 """
 
 import ast
@@ -80,8 +81,8 @@ def parameters_cell(values: dict[str, Any]) -> str:
 
 
 def variant_of(notebook: dict[str, Any]) -> int:
-    """Return the variant of a notebook, or 1 (the lessons' own cases) if the notebook does not set
-    one.
+    """Return the variant of a notebook, or 1 (for the lessons' own cases) if the notebook sets no
+    variant.
     """
     for cell in notebook.get("cells", ()):
         if TAG in cell["metadata"].get("tags", ()):
@@ -90,7 +91,9 @@ def variant_of(notebook: dict[str, Any]) -> int:
 
 
 def _assigned_seed(text: str) -> int:
-    """Return the last number that is assigned to `case_seed`, if it is a valid seed."""
+    """Return the last number that the cell assigns to `case_seed`, or 1 if this is not a valid
+    seed.
+    """
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

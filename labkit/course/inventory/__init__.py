@@ -1,9 +1,9 @@
-"""The concept inventory: 20 questions about common misconceptions, asked before and after the
-course.
+"""The concept inventory consists of 20 questions about common misconceptions, which are asked
+before and after the course.
 
 labkit computes the right answer to each question by running its own code with the numbers drawn
 from the seed. Each wrong option follows from a certain belief, so the answers of a class show which
-beliefs its students hold, and whether the course has changed them.
+beliefs its students hold, and whether the course has changed these beliefs.
 
     question       a question and its options, drawn from a seed
     storage, replication, topics   the questions, grouped by part of the system

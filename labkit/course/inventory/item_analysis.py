@@ -1,9 +1,9 @@
-"""Item analysis: what a class's answers say about each question, and about the course.
+"""Item analysis, which shows what a class's answers say about each question and about the course.
 
 difficulty      the proportion of correct answers, before and after the course
-gain            Hake's normalised gain: the gain as a share of the largest possible gain
-discrimination  the correlation between this answer and the number of the other right answers:
-                below about 0.2, the question does not distinguish between strong and weak students
+gain            Hake's normalised gain: the actual gain divided by the largest possible gain
+discrimination  the correlation between this answer and the number of other right answers; below
+                about 0.2, the question does not distinguish between strong and weak students
 belief          the most frequent wrong answer, after the course if anybody answered then
 """
 
@@ -22,7 +22,8 @@ Sittings = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ItemStatistics:
-    """The statistics of a question; a value is None if too few students have answered the question.
+    """The statistics of one question; a value is None if too few students have answered the
+    question.
 
     `believers` is the number of students who hold `belief`.
     """

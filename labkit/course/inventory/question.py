@@ -1,4 +1,4 @@
-"""A question of the inventory: its numbers are drawn at random, and its right answer is
+"""A question of the inventory, whose numbers are drawn at random and whose right answer is
 computed.
 """
 
@@ -12,10 +12,10 @@ LETTERS = "abcd"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A question whose numbers have been drawn.
+    """A question with the numbers that have been drawn for it.
 
-    right: the answer that labkit computed; wrong: for each wrong answer, the belief that leads to
-    it.
+    right: the answer that labkit computed; wrong: a mapping from each wrong answer to the belief
+    that leads to it.
     """
 
     text: str
@@ -28,7 +28,9 @@ class Item:
 
 
 class Option(NamedTuple):
-    """An answer to choose; `belief` is the belief that leads to it, or "" if it is right."""
+    """An answer that a student can choose; `belief` is the belief that leads to this answer, or ""
+    if the answer is right.
+    """
 
     text: str
     belief: str
@@ -43,7 +45,9 @@ class Question:
     draw: Callable[[Random], Item]
 
     def drawn(self, seed: int) -> tuple[str, tuple[Option, ...]]:
-        """Return the text and the options; the same seed always gives the same ones."""
+        """Return the question's text and options; the same seed always produces the same text and
+        options.
+        """
         random = Random(f"{self.name}:{seed}")
         item = self.draw(random)
         options = [Option(item.right, ""), *(Option(*each) for each in item.wrong.items())]

@@ -188,7 +188,7 @@ def unconfirmed(random: Random) -> Item:
 def silent_bookie(random: Random) -> Item:
     entries, down_s = random.randrange(9, 16), random.choice((3, 4, 5))
     cluster = Cluster(4, autorecovery=AutoRecoveryConfig(lost_bookie_recovery_delay_s=10))
-    # The reader keeps the run going until autorecovery could have copied something.
+    # The reader keeps the run from ending before autorecovery could have copied something.
     steps = Write(entries=entries, write_quorum=2), Read(polls=60, poll_ms=1000, when=At(2000))
     silent = Crash("b1", down_ms=down_s * 1000, when=At(1000))
     trace = run(Scenario(cluster, steps, (silent,), limit_s=90))

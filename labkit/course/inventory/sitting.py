@@ -1,8 +1,8 @@
-"""One sitting: a student answers all questions on the terminal.
+"""Runs one sitting, in which a student answers all questions on the terminal.
 
-The answers are saved only if the student agrees at the end, in one file in this folder, with one
-line per sitting. The answers are letters, so neither the file nor the terminal shows which ones
-are right.
+The answers are saved only if the student agrees at the end. They are saved in a single file in the
+working directory, with one line per sitting. The answers are letters, so neither the file nor the
+terminal shows which ones are right.
 
     {"event": "inventory", "when": "before", "seed": 7, "answers": {"power_cut": "b", ...}}
 

@@ -49,7 +49,7 @@ def newer(random: Random) -> Item:
         in_a_cluster(partial(_last_of_each, counts=counts, order=order)) for order in (1, -1)
     )
     smaller, larger = sorted(first)
-    # The messages have the same IDs, regardless of which one was sent first.
+    # The messages get the same IDs, regardless of which message was sent first.
     unknown = "The IDs do not say."
     return Item(
         f"A topic has two partitions. One message has the ID {larger}, another one has the ID"

@@ -3,20 +3,21 @@
     python -m labkit.course.lessons.build          all lessons
     python -m labkit.course.lessons.build 02 10    only these
 
-A source is Python in percent format. `# %%` starts a code cell, and `# %% [markdown]` starts a
-text cell whose lines are comments. Tags follow, for example `tags=["parameters"]`:
+A source is a Python file in percent format. `# %%` starts a code cell, and `# %% [markdown]` starts
+a text cell whose lines are comments. Tags follow, for example `tags=["parameters"]`:
 
     parameters            papermill's parameters cell, with defaults that run quickly
-    exercise              its check is open in the learner's version and passes in the solution
-    refused               its check is refused in both versions, as the text announces; it has
-                          `must_pass=False`
-    nbval-ignore-output   its output varies from run to run (the text must explain why)
-    talkative             as above, with so much output that JupyterLab should show a scroll box
+    exercise              the cell's check is open in the learner's version and passes in the
+                          solution
+    refused               the cell's check is refused in both versions, as the text announces; the
+                          call contains `must_pass=False`
+    nbval-ignore-output   the cell's output varies from run to run (the text must explain why)
+    talkative             as above, but with so much output that JupyterLab should show a scroll box
 
 nbval compares the outputs of all other cells. In the learner's version, outputs that reveal the
-answer to a prediction are folded (`hide_outputs`). Both versions open with their first picture
-(`opening`), and can be shown as talks (`slides`).
-Inside a code cell:
+result of a prediction are folded (`hide_outputs`). Both versions open with their first picture
+(`opening`), and both can be shown as talks (`slides`). Inside a code cell, the following comments
+mark blocks:
 
     # solution            the following lines are only in the solution
     ...
@@ -24,8 +25,9 @@ Inside a code cell:
     # raise NotImplementedError
     # end
 
-Either block can be omitted. A line `# part bookie Journal` stands for the definition of `Journal`
-in the skeleton of the workshop's track (in the learner's version) or in its solution.
+Either block can be omitted. A line `# part bookie Journal` is replaced by the definition of
+`Journal`, which is taken from the skeleton of the workshop's track in the learner's version, and
+from the track's solution in the solution.
 """
 
 import os
@@ -67,14 +69,18 @@ _LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-pyth
 
 
 def notebook_name(source: Path) -> str:
-    """Return the notebook's name: `02_journal.py` becomes `02-journal.ipynb`."""
+    """Return the file name of the notebook; for example, `02_journal.py` becomes
+    `02-journal.ipynb`.
+    """
     return source.stem.replace("_", "-") + ".ipynb"
 
 
 def parse(text: str, prefix: str, version: str) -> NotebookNode:
-    """Return one version ("learner" or "solution") of a source as a notebook without outputs.
+    """Return one version of a source, either "learner" or "solution", as a notebook without
+    outputs.
 
-    Cell ids are `<prefix>-<number>`, the same in both versions and in every build.
+    Cell ids have the form `<prefix>-<number>`, and are the same in both versions and in every
+    build.
     """
     marks = list(_CELL.finditer(text))
     ends = [*(mark.start() for mark in marks[1:]), len(text)]
@@ -83,7 +89,7 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
         body, cell_id = text[mark.end() : end].strip(), f"{prefix}-{number:02}"
         if mark["markdown"]:
             markdown = re.sub(r"(?m)^# ?", "", body)
-            if version == "solution":  # The tour has no solution, and is one folder up.
+            if version == "solution":  # The tour has no solution; its notebook is one folder up.
                 markdown = markdown.replace("](00-tour.ipynb", "](../00-tour.ipynb")
             cells.append(new_markdown_cell(markdown, id=cell_id))
         else:
@@ -97,7 +103,9 @@ def parse(text: str, prefix: str, version: str) -> NotebookNode:
 
 
 def _compact(long_import: re.Match[str]) -> str:
-    """Put the names of an import on as few lines as possible, so that the picture moves up."""
+    """Put the names of an import on as few lines as possible, so that the first picture moves
+    up.
+    """
     start, names = long_import.groups()
     filled = textwrap.fill(
         " ".join(names.split()), 100, initial_indent="    ", subsequent_indent="    "
@@ -106,7 +114,9 @@ def _compact(long_import: re.Match[str]) -> str:
 
 
 def _lines_of(version: str, body: str) -> Iterator[str]:
-    """Yield the lines that belong to this version. Raises `ValueError` if a block has no end."""
+    """Yield the lines that belong to this version. Raises `ValueError` if the end of a block is
+    missing.
+    """
     block = ""
     for line in body.splitlines():
         word = line.strip().removeprefix("# ")
@@ -123,7 +133,9 @@ def _lines_of(version: str, body: str) -> Iterator[str]:
 
 
 def _part(version: str, track_name: str, name: str) -> list[str]:
-    """Return the source of a part: the skeleton's for the learner, or the solution's."""
+    """Return the source of a part, either from the skeleton (for the learner) or from the
+    solution.
+    """
     found = track(track_name)
     file = found.skeleton if version == "learner" else found.solution
     return definition_in(file.read_text(encoding="utf-8"), name).splitlines()

@@ -1,9 +1,9 @@
-"""Folds outputs in the learner's notebook that reveal the answer to a prediction.
+"""Folds outputs in the learner's notebook that reveal the result of a prediction.
 
 Notebooks are stored with their outputs, so the answer would be visible below the question. All
-outputs from a `predict` up to and including the `compare` of the same name are folded; in
-JupyterLab, a click or running the cell unfolds them. Plots are kept, except those made by
-`compare`.
+outputs from a `predict` call up to and including the `compare` call with the same name are folded;
+in JupyterLab, clicking an output or running its cell unfolds it. Plots are kept, except those made
+by `compare`.
 """
 
 import re
@@ -16,7 +16,7 @@ _PICTURES = ("image/png", "image/svg+xml", "application/vnd.plotly.v1+json")
 
 
 def fold(notebook: NotebookNode) -> None:
-    """Fold outputs that reveal an answer."""
+    """Fold the outputs that reveal an answer."""
     open_predictions: set[str] = set()
     for cell in notebook.cells:
         if cell.cell_type != "code":

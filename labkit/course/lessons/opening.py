@@ -1,9 +1,9 @@
 """Rearranges the opening of a lesson so that readers see the first picture early.
 
 The first text cell keeps the title and the question. The rest of its text, from "At the end you
-can" on, is moved below the picture. The code before the picture is folded in JupyterLab and on the
-site if it shows nothing (imports, helper functions) or is long. If a lesson has a second section
-before its first picture, nothing is moved.
+can" on, is moved below the picture. If the code above the picture shows nothing (such as imports
+and helper functions) or is long, it is folded in JupyterLab and on the site. If a lesson has a
+second section before its first picture, nothing is moved.
 """
 
 import re

@@ -5,15 +5,16 @@
     slide      a heading of the first or second level
     subslide   a heading of the third level; a text that introduces a picture, a run or an exercise;
                a cell that does not fit below the previous ones
-    -          continues a slide: code with its picture, and text that comments on them
+    -          continues a slide, for example with code and its picture, or with text that comments
+               on them
     fragment   the result of a prediction, which appears at the next key press, so that the class
-               can predict first
-    notes      for the speaker: a text that is longer than a slide, or a note about hints
+               can make a prediction first
+    notes      text for the speaker, which is longer than a slide, or a note about hints
     skip       code without output (imports, parameters, helper functions), and the cell for a
                learner's prediction
 
-An exercise has one slide with the text, the function to write and its check. A slide is 1600 by
-1000 pixels and has `SLIDE_LINES` lines of 25 pixels. The template in `docs/talk` limits every
+An exercise has a single slide, with the text, the function to write and its check. A slide is 1600
+by 1000 pixels and has `SLIDE_LINES` lines of 25 pixels. The template in `docs/talk` limits every
 output to `OUTPUT_LINES`.
 """
 
@@ -92,7 +93,7 @@ def lines_of(cell: NotebookNode) -> float:
 
 
 def _lines_of_text(source: str) -> float:
-    """Estimate the number of lines; a folded answer counts as one line."""
+    """Estimate the number of lines of a text; a folded answer counts as one line."""
     folded = re.sub(r"(?s)</summary>.*?</details>", "", source)
     headings = len(re.findall(r"(?m)^#+ ", folded))
     rows = len(re.findall(r"(?m)^\|", folded))

@@ -1,5 +1,5 @@
-"""Generated test cases for the exercises. They are realistic calls, most of which test the edge
-cases of a rule.
+"""Generated test cases for the exercises: realistic calls, most of which test the edge cases of a
+rule.
 
 storage  lessons 01 to 04 and 10
 cluster  lessons 05 to 09 and 14

@@ -1,4 +1,4 @@
-"""Generated test cases for clusters: quorums, what bookies report, repair, confirmations."""
+"""Generates test cases about clusters: quorums, bookies' reports, repairs and confirmations."""
 
 from labkit.course.checking.generated_cases import BEYOND, Draw
 from labkit.system.trace.events import Event
@@ -7,7 +7,7 @@ MAX_BOOKIES = 7
 
 
 def _sizes(draw: Draw, most: int = MAX_BOOKIES) -> tuple[int, int, int]:
-    """E, Qw and Qa, with E >= Qw >= Qa."""
+    """Return E, Qw and Qa, with E >= Qw >= Qa."""
     ensemble = draw.number(1, most)
     write_quorum = draw.number(1, ensemble)
     return ensemble, write_quorum, draw.number(1, write_quorum)
@@ -18,14 +18,14 @@ def striped_entry(draw: Draw) -> tuple[int, int, int]:
 
 
 def responses(draw: Draw) -> tuple[frozenset[int], int, int, int]:
-    """The ensemble indices of the bookies that responded, followed by E, Qw and Qa."""
+    """Return the ensemble indices of the bookies that responded, followed by E, Qw and Qa."""
     sizes = _sizes(draw)
     return frozenset(draw.some(range(sizes[0]))), *sizes
 
 
 def denials(draw: Draw) -> tuple[int, int, int, int]:
-    """The number of bookies in a write set that denied having an entry, the number that did not
-    respond, and Qw and Qa.
+    """Return how many bookies of a write set denied having an entry, how many did not respond, and
+    Qw and Qa.
     """
     write_quorum = draw.number(1, 12)
     ack_quorum, denied = draw.number(1, write_quorum), draw.number(0, write_quorum)
@@ -33,11 +33,11 @@ def denials(draw: Draw) -> tuple[int, int, int, int]:
 
 
 def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
-    """The LAC that a reader knows, and each bookie's newest entry together with the LAC in that
-    entry.
+    """Return the LAC that a reader knows, and each bookie's newest entry together with the LAC that
+    this entry carries.
 
-    The LACs in a writer's entries never decrease. An entry that recovery wrote back may have a
-    smaller LAC, namely the LAC that recovery knew.
+    The LACs in a writer's entries never decrease. However, an entry that recovery wrote back may
+    carry a smaller LAC, namely the LAC that recovery knew.
     """
     newest: list[tuple[int, int]] = []
     confirmed = entry_id = -1
@@ -52,12 +52,12 @@ def newest_entries(draw: Draw) -> tuple[int, list[tuple[int, int]]]:
 
 
 def reports(draw: Draw) -> tuple[list[int], int]:
-    """The LACs that bookies report, and the first entry of the last segment."""
+    """Return the LACs that bookies report, and the first entry of the last segment."""
     return [draw.id(-1) for _ in range(draw.number(0, 7))], draw.id()
 
 
 def missing_bookies(draw: Draw) -> tuple[dict[str, float], float, float]:
-    """The time at which each bookie went missing, the delay, and the current time."""
+    """Return the time at which each bookie went missing, the delay, and the current time."""
     now = draw.one_of((20.0, 100.0, 90_000.0))
     names = draw.shuffled([f"b{number}" for number in range(5)])[: draw.number(0, 5)]
     if len(names) > 1 and draw.number(0, 1):
@@ -77,8 +77,8 @@ _ERRORS = (
 
 
 def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str]]]:
-    """An ensemble, the registered bookies, and the errors that each bookie returned, by ensemble
-    index.
+    """Return an ensemble, the registered bookies, and the errors that each bookie returned, by
+    ensemble index.
     """
     ensemble = draw.shuffled([f"b{number}" for number in range(12)])[: draw.number(1, 6)]
     registered = [name for name in draw.shuffled(ensemble) if draw.number(0, 3)]
@@ -91,11 +91,12 @@ def checked_copies(draw: Draw) -> tuple[list[str], list[str], dict[int, list[str
 
 
 def confirmations(draw: Draw) -> tuple[list[Event]]:
-    """The events that clients record when bookies acknowledge their adds, in one possible order.
+    """Return the events that clients record when bookies acknowledge their adds, in one possible
+    order.
 
-    There are up to two writers, the first of which writes two ledgers, and a client that recovers
-    the first ledger and writes the same entries again. Occasionally, an entry is confirmed after
-    acknowledgements from only one bookie, which may have acknowledged it twice.
+    There are up to two writers, the first of which writes two ledgers, and there is a client that
+    recovers the first ledger and writes the same entries again. Occasionally, an entry is confirmed
+    after acknowledgements from only one bookie, which may have acknowledged it twice.
     """
     first = draw.one_of((0, 1, 9, *BEYOND[1:3]))
     streams = []

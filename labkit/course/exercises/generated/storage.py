@@ -1,4 +1,6 @@
-"""Generated test cases for a single bookie: entries, journals, indexes, entry logs, garbage."""
+"""Generates test cases about a single bookie: entries, journals, indexes, entry logs and
+garbage.
+"""
 
 import struct
 
@@ -31,7 +33,7 @@ MAX_OFFSET = 2**31 - 1
 
 
 def entry(draw: Draw) -> tuple[Entry, Digest]:
-    """An entry with ids of more than 32 bits and a payload that is not valid text."""
+    """Return an entry with ids of more than 32 bits and a payload that is not valid text."""
     digest, ledger_id, entry_id = draw.one_of(DIGESTS), draw.id(), draw.id()
     confirmed = draw.number(NO_ENTRY_ID, min(entry_id - 1, 3)) if entry_id else NO_ENTRY_ID
     if draw.chance(40):
@@ -41,12 +43,14 @@ def entry(draw: Draw) -> tuple[Entry, Digest]:
 
 
 def payload_sizes(draw: Draw) -> tuple[list[int]]:
-    """The payload sizes of a ledger's entries. Some payloads are empty, and some are huge."""
+    """Return the payload sizes of a ledger's entries. Some payloads are empty, and some are
+    huge.
+    """
     return ([draw.one_of((0, 1, 7, 300, 2**20, 2**31)) for _ in range(draw.number(1, 12))],)
 
 
 def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
-    """An entry that is either unchanged or has flipped bits, missing bytes or extra bytes.
+    """Return an entry that is either unchanged or has flipped bits, missing bytes or extra bytes.
 
     Without a digest, a reader can only detect that the header is truncated.
     """
@@ -70,13 +74,13 @@ def bytes_of_an_entry(draw: Draw) -> tuple[bytes, Digest]:
 
 
 def journal(draw: Draw) -> tuple[bytes, int]:
-    """A journal file, and the offset of its first record."""
+    """Return a journal file and the offset of its first record."""
     return JOURNAL_HEADER.struct.pack(MAGIC, VERSION) + _records(draw, BLOCK), BLOCK
 
 
 def journal_and_start(draw: Draw) -> tuple[bytes, int]:
-    """A journal file, and an offset at which to start reading. Before this offset, there may be
-    bytes after which a reader of the whole file would continue elsewhere, or not at all.
+    """Return a journal file and the offset at which to start reading it. Before this offset, there
+    may be bytes that would make a reader of the whole file continue at another offset, or stop.
     """
     before = JOURNAL_HEADER.struct.pack(MAGIC, VERSION)
     match draw.number(0, 3):
@@ -94,7 +98,8 @@ def journal_and_start(draw: Draw) -> tuple[bytes, int]:
 
 
 def _records(draw: Draw, offset: int) -> bytes:
-    """Records from this offset on, followed by anything left over from a crash or an older file.
+    """Return records that start at this offset, followed by anything left over from a crash or an
+    older file.
 
     Some records are equal, and some are followed by padding.
     """
@@ -129,8 +134,8 @@ def _record(draw: Draw, offset: int) -> bytes:
 
 
 def journals(draw: Draw) -> tuple[list[int], int, int]:
-    """The ids of journals (with gaps, because BookKeeper derives them from the time), the id of the
-    journal that the mark points to, and the number of backups.
+    """Return the ids of journals (with gaps, because BookKeeper derives these ids from the time),
+    the id of the journal that the mark points to, and the number of backups.
     """
     ids = draw.ids(7, least=1)
     mark = draw.one_of([*ids, max(ids, default=0) + draw.number(1, 3)])
@@ -143,8 +148,8 @@ def log_and_offset(draw: Draw) -> tuple[int, int]:
 
 
 def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
-    """Entry logs of different sizes, each with entries of several ledgers, and a threshold. The ids
-    of the logs have gaps.
+    """Return several entry logs and a threshold. The logs differ in size, contain entries of
+    several ledgers, and have ids with gaps.
     """
     logs = []
     for log_id in draw.shuffled(draw.ids(6)):
@@ -161,8 +166,8 @@ def used_logs(draw: Draw) -> tuple[list[EntryLogMetadata], float]:
 
 
 def changing_ledgers(draw: Draw) -> tuple[list[int], list[int], list[int]]:
-    """The ledgers that a bookie stores, which of them have been deleted, and the ledgers that a
-    client creates between two queries.
+    """Return the ledgers that a bookie stores, which of them have been deleted, and the ledgers
+    that a client creates between two queries.
     """
     stored = draw.ids(6)
     deleted = draw.some(stored)

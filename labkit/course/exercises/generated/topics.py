@@ -1,4 +1,4 @@
-"""Generated test cases for topics and streams: ids, acknowledgements, retention, gaps."""
+"""Generates test cases about topics and streams: ids, acknowledgements, retention and gaps."""
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.system.model.message_id import MessageId
@@ -18,8 +18,8 @@ def _position(draw: Draw, ledgers: list[int]) -> Position:
 
 
 def _message(draw: Draw, ledgers: list[int]) -> MessageId:
-    """A message id; ledgers that contain only batches alternate with ledgers that contain only
-    single messages.
+    """Return a message id; ledgers that contain only batches alternate with ledgers that contain
+    only single messages.
     """
     ledger, entry = _position(draw, ledgers)
     batch_index = draw.one_of((0, 1, 2, 9, 10, 11)) if ledgers.index(ledger) % 2 else -1
@@ -27,8 +27,8 @@ def _message(draw: Draw, ledgers: list[int]) -> MessageId:
 
 
 def two_messages(draw: Draw) -> tuple[MessageId, MessageId]:
-    """Two message ids: either adjacent ids in one partition, or arbitrary ids in two partitions
-    whose ledgers are interleaved.
+    """Return two message ids, which are either adjacent ids in one partition or arbitrary ids in
+    two partitions whose ledgers are interleaved.
     """
     ledgers = draw.ids(6) or [5]
     one = _message(draw, ledgers)
@@ -44,8 +44,9 @@ def two_messages(draw: Draw) -> tuple[MessageId, MessageId]:
 def stored_acknowledgements(
     draw: Draw,
 ) -> tuple[Position, int, Position, list[tuple[Position, Position]], int | None]:
-    """The position and batch index of a message, and the state of a cursor: the mark-delete
-    position, the acknowledged ranges, and which messages of the same batch are unacknowledged.
+    """Return the position and batch index of a message, and the state of a cursor, which consists
+    of the mark-delete position, the acknowledged ranges, and the set of unacknowledged messages in
+    the same batch.
     """
     ledgers = draw.ids(3) or [5]
     positions = sorted({_position(draw, ledgers) for _ in range(draw.number(2, 9))})
@@ -66,8 +67,8 @@ def stored_acknowledgements(
 
 
 def oldest_ledger(draw: Draw) -> tuple[bool, int, int, int, int]:
-    """Whether a ledger has been consumed, its age, the number of bytes after it, and the two
-    retention limits.
+    """Return whether a ledger has been consumed, its age, the number of bytes stored after it, and
+    the two retention limits.
     """
     time, size = draw.one_of((0, -1, 1, 10_000)), draw.one_of((0, -1, 1, 500))
     age = max(0, draw.one_of((0, time - 1, time, time + 1, 15_000)))
@@ -76,7 +77,9 @@ def oldest_ledger(draw: Draw) -> tuple[bool, int, int, int, int]:
 
 
 def arriving_entries(draw: Draw) -> tuple[list[Position]]:
-    """The entries of a stream, ledger by ledger. Some are missing, and some arrive twice."""
+    """Return the entries of a stream, ledger by ledger. Some entries are missing, and some arrive
+    twice.
+    """
     arrived: list[Position] = []
     for ledger in draw.ids(4) or [5]:
         entry = draw.number(0, 2) if not draw.chance(20) else draw.id()
@@ -90,11 +93,11 @@ def arriving_entries(draw: Draw) -> tuple[list[Position]]:
 
 
 def arriving_messages(draw: Draw, topic: str) -> list[tuple[Arrival, Sender]]:
-    """The messages of a topic, as a reader may receive them.
+    """Return the messages of a topic as a reader may receive them.
 
     The partitions' ledgers are interleaved, and some entries are batches. Some messages are
-    missing, arrive twice or arrive early, even before messages of the previous ledger. Other
-    messages were sent twice, and are also stored under a second id.
+    missing, arrive twice, or arrive early, even before messages of the previous ledger. Some
+    messages were sent twice, so they are also stored under a second id.
     """
     arrived: list[tuple[Arrival, Sender]] = []
     ledgers = draw.ids(4) or [5]

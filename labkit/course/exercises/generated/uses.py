@@ -1,4 +1,6 @@
-"""Generated test cases for programs that store their data in ledgers: offsets and snapshots."""
+"""Generates test cases about programs that store their data in ledgers, namely offsets and
+snapshots.
+"""
 
 from labkit.course.checking.generated_cases import Draw
 
@@ -7,7 +9,7 @@ _NAMES = ("names", "users", "x")
 
 
 def records(draw: Draw) -> tuple[list[tuple[str, int | None]]]:
-    """The commits of several groups, some of which commit repeatedly or return to an earlier
+    """Return the commits of several groups, some of which commit repeatedly or return to an earlier
     offset.
     """
     groups = _GROUPS[: draw.number(1, len(_GROUPS))]
@@ -16,7 +18,9 @@ def records(draw: Draw) -> tuple[list[tuple[str, int | None]]]:
 
 
 def _offset(draw: Draw) -> int | None:
-    """An offset, or None. A failing case shrinks to offset 1, because 0 can be a special case."""
+    """Return an offset or None. A failing case shrinks to offset 1, because 0 can be a special
+    case.
+    """
     if draw.chance(20):
         return None
     return 0 if draw.chance(15) else draw.id(1)
@@ -25,7 +29,7 @@ def _offset(draw: Draw) -> int | None:
 def ledgers_of_snapshots(
     draw: Draw,
 ) -> tuple[list[tuple[int, str, int]], dict[str, tuple[int, int]]]:
-    """Snapshot ledgers, sorted by id, and the contents of each name's metadata node.
+    """Return snapshot ledgers sorted by id, and the contents of each name's metadata node.
 
     The versions of a name are created one after another; sometimes, two ledgers with the same
     version are created at the same time. A later version may have a smaller ledger id, because its

@@ -1,7 +1,7 @@
 """Makes labkit's own answers to the exercises unavailable in the submission's process.
 
-The code of these functions is replaced: calling one, under any name, raises an error that says that
-the answer is labkit's own. The trials run outside the sandbox, where labkit works as usual.
+The code of these functions is replaced: calling one of them, under any name, raises an error that
+says that the answer is labkit's own. Trials run outside the sandbox, where labkit works as usual.
 
 Importing an exercise takes a second of processor time, and most submissions import none. Therefore,
 a module that has not been imported yet is changed only when the submission imports it.
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def block_answers(names: Iterable[str]) -> None:
-    """Replace the code of these functions (`module:name`) in this process; this cannot be
+    """Replace the code of these functions (given as `module:name`) in this process; this cannot be
     undone.
     """
     waiting: dict[str, list[str]] = {}
@@ -61,7 +61,9 @@ def _block(module: ModuleType, qualified_names: Iterable[str]) -> None:
 
 
 def _refusing(name: str, function: Callable[..., Any]) -> Any:
-    """Return code that raises an error; its function name and file identify it as labkit's."""
+    """Return code that raises an error; the code's function name and file name identify it as
+    labkit's.
+    """
     refusal = f"{name} is labkit's own answer: write your own."
     names: dict[str, Any] = {}
     exec(f"def refuse(*_, **__): raise RuntimeError({refusal!r})", names)

@@ -1,8 +1,8 @@
 """Messages between two processes, one of which may run a student's code.
 
 A message is a length followed by JSON. The receiver limits the size of each message, the number and
-total size of all messages, and the time until a message is complete. The peer can therefore do no
-harm by sending endlessly, stopping in the middle of a message, or never reading.
+total size of all messages, and the time until a message is complete. The other process can
+therefore do no harm by sending endlessly, stopping in the middle of a message, or never reading.
 """
 
 import json
@@ -23,7 +23,9 @@ it is a copy of the judge.
 
 
 class ChannelError(Exception):
-    """The other process has exited, was too slow, or sent something that is not a message."""
+    """Raised if the other process has exited, was too slow, or sent something that is not a
+    message.
+    """
 
 
 class PipeChannel:
@@ -39,10 +41,10 @@ class PipeChannel:
             os.set_blocking(outgoing, False)
 
     def send(self, message: Any, until: float = math.inf) -> None:
-        """Send one message, but give up when `time.monotonic()` reaches `until`.
+        """Send one message, giving up when `time.monotonic()` reaches `until`.
 
-        Raises `ChannelError`; raises ValueError, without sending anything, if the message is too
-        large.
+        Raises `ChannelError` if the message cannot be sent. Raises `ValueError`, without sending
+        anything, if the message is too large.
         """
         body = json.dumps(message).encode()
         if len(body) > self._max_out_bytes:
@@ -59,7 +61,7 @@ class PipeChannel:
             raise ChannelError("its process has ended") from error
 
     def receive(self, until: float = math.inf) -> dict[str, Any]:
-        """Return the next message. Raises `ChannelError`."""
+        """Return the next message. Raises `ChannelError` if no valid message arrives in time."""
         (size,) = _LENGTH.unpack(self._exactly(_LENGTH.size, until))
         self._messages_left -= 1
         self._bytes_left -= size

@@ -1,7 +1,7 @@
-"""The process that runs one submission's code.
+"""Starts the sandboxed process that runs one submission's code.
 
-bubblewrap gives the process its own file system: the operating system, Python and labkit are
-read-only, and 64 MB in memory are writable. The process sees no other processes and has no
+bubblewrap gives the process its own file system, in which the operating system, Python and labkit
+are read-only, and 64 MB in memory are writable. The process sees no other processes and has no
 network. `seccomp` rejects system calls that allocate memory outside the memory limit.
 `submission_process` sets the limits on memory, processes and open files before any of the
 submission's code runs.
@@ -45,7 +45,7 @@ class Limits:
     load_s: elapsed time for loading the notebook, times `MAX_SLOWDOWN`
     cell_s: processor time of one cell
     megabytes: address space of its process; with Spark, memory of each of its processes
-    processes: number of threads; with Spark, of processes and threads
+    processes: number of threads; with Spark, number of processes and threads
     java: home directory of the Java that runs Spark
     """
 
@@ -59,7 +59,7 @@ class Limits:
 
     @property
     def elapsed_s(self) -> float:
-        """Elapsed time after which one exercise is aborted, however busy the machine is."""
+        """Elapsed time after which an exercise is aborted, no matter how busy the machine is."""
         return MAX_SLOWDOWN * self.exercise_s
 
     @property
@@ -116,7 +116,8 @@ def require_sandbox() -> None:
 
 @contextmanager
 def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a submission's process, which waits for the notebook's cells, and kill it on exit.
+    """Start a submission's process, which then waits for the notebook's cells; kill the process
+    when the block ends.
 
     Raises `MissingPart` if the process cannot be started.
     """
@@ -150,7 +151,7 @@ def start_sandboxed(limits: Limits, is_sandboxed: bool) -> Iterator["subprocess.
         try:
             yield process
         finally:
-            # In a sandbox, this also kills everything that the process has started.
+            # In a sandbox, this also kills all processes that the process has started.
             process.kill()
 
 
@@ -181,7 +182,7 @@ def _in_bubblewrap(
         given = []
 
         def readable(data: bytes) -> str:
-            # Use a pipe, because it does not give the sandbox access to anything writable.
+            # Use a pipe, because a pipe does not give the sandbox access to anything writable.
             reader, writer = os.pipe()
             given.append(stack.enter_context(os.fdopen(reader, "rb")).fileno())
             with os.fdopen(writer, "wb") as file:
@@ -221,8 +222,8 @@ def _bubblewrap() -> list[str]:
 
 
 def _files() -> list[str]:
-    """Return options that mount the system, Python and labkit read-only, and an empty writable
-    folder.
+    """Return options that mount the system, Python and labkit read-only, and that add an empty
+    writable folder.
     """
     command = []
     for folder in ("/usr", "/bin", "/sbin", "/lib", "/lib64"):

@@ -1,10 +1,10 @@
-"""The judge's end of the pipe to the sandbox.
+"""The judge's end of the pipes to the sandbox.
 
     with SubmissionConnection(cells, limits) as connection:
         connection.answers["quorums.write_set"]     a `Remote`, called like the function itself
 
 A trial, which is a forked copy of the judge (`labkit.course.checking.forked_check`), uses the same
-pipes; meanwhile the judge itself only waits, and kills the trial if it takes too long.
+pipes. Meanwhile, the judge itself only waits for the trial, and kills it if it takes too long.
 """
 
 import itertools
@@ -54,7 +54,7 @@ _KINDS = (
 
 
 class SubmissionProcessError(Exception):
-    """The submission's process has exited, or sent something that the judge does not
+    """Raised if the submission's process has exited, or has sent something that the judge does not
     understand.
     """
 
@@ -71,13 +71,13 @@ class Packed:
     """An answer that is a value, still encoded.
 
     Decoding may take a long time, because a student may deliberately hand in a set of numbers that
-    is slow to read. The trial therefore decodes it, within its own time limit.
+    is slow to decode. The value is therefore decoded by the trial, which has a time limit.
     """
 
     form: Any
 
     def value(self) -> Any:
-        """Decode the value. Raises `EncodingError`."""
+        """Decode the value. Raises `EncodingError` if the encoded form is invalid."""
         return decode_value(self.form)
 
 
@@ -178,8 +178,9 @@ class SubmissionConnection:
     def ask(self, name: str, arguments: tuple[Any, ...]) -> Any:
         """Return the result of calling the submission's answer with these arguments.
 
-        Raises `RaisedThereError` or NotImplementedError if the function raises an exception. Also
-        raises `SubmissionProcessError` and `EncodingError`.
+        Raises `RaisedThereError` or `NotImplementedError` if the function raises an exception,
+        `EncodingError` if the arguments or the result cannot be encoded, and
+        `SubmissionProcessError` if the process does not respond as it should.
         """
         callbacks: list[Callable[..., Any]] = []
         errors: list[Exception] = []
@@ -206,7 +207,9 @@ class SubmissionConnection:
         return processor_s_of(self._process.pid)
 
     def was_killed(self) -> bool:
-        """Return whether the process was killed, as the kernel does if memory runs out."""
+        """Return whether the process was killed, for example by the kernel because memory ran
+        out.
+        """
         if self.is_responsive():
             return False
         with suppress(TimeoutExpired):
@@ -214,7 +217,7 @@ class SubmissionConnection:
         return False
 
     def is_responsive(self) -> bool:
-        """Return whether the process responds to a ping; if so, no earlier call is still
+        """Return whether the process responds to a ping. If it responds, no earlier call is still
         running.
         """
         number = next(self._ids)
@@ -279,8 +282,8 @@ def _call_back(
 ) -> dict[str, Any]:
     """Call one of the trial's functions for the submission, and return a message with the outcome.
 
-    An exception is appended to `errors`, and the submission raises an exception of the same class,
-    which carries the index in that list.
+    If the function raises an exception, the exception is appended to `errors`, and the submission
+    raises an exception of the same class that carries the index in this list.
     """
     try:
         function = callbacks[int(reply["call"])]
@@ -297,8 +300,8 @@ def _call_back(
 
 
 def _raise(raised: Any, errors: Sequence[Exception]) -> None:
-    """Raise the exception that the submission raised; if it came from the trial, raise the
-    original.
+    """Raise the exception that the submission raised. If the exception came from the trial, raise
+    the original one.
     """
     kind = str(raised.get("kind")) if isinstance(raised, dict) else ""
     number = raised.get("failed") if kind else None

@@ -1,8 +1,9 @@
-"""A seccomp filter: a BPF program that tells the kernel which system calls to reject.
+"""Builds a seccomp filter, which is a BPF program that tells the kernel which system calls to
+reject.
 
-Most rejected calls allocate memory that the address space limit does not count. Without Spark, a
-submission is a single process, possibly with threads, so that limit applies to the whole
-submission.
+Most of the rejected calls allocate memory that does not count towards the address space limit.
+Without Spark, a submission is a single process, possibly with threads, so that limit applies to the
+whole submission.
 """
 
 import platform
@@ -88,8 +89,8 @@ _HAS_OWN_RULE = ("clone", "clone3", "fork", "vfork", "socket")
 
 
 def program(*, has_processes: bool) -> bytes | None:
-    """Return the BPF program. With `has_processes`, new processes are allowed, otherwise only
-    threads.
+    """Return the BPF program. If `has_processes` is true, new processes are allowed; otherwise,
+    only new threads are allowed.
 
     Returns None if this machine's system call numbers are not in the tables above.
     """

@@ -1,13 +1,13 @@
-"""The submission's side of the pipe, which runs in the sandbox.
+"""The submission's end of the pipes, which runs in the sandbox.
 
     python -m labkit.course.grading.isolation.submission_process
         MEGABYTES PROCESSES OPEN_FILES CELL_SECONDS USER [spark]
 
-The first incoming message contains the notebook's code cells and the names of labkit's functions
-that are blocked. Each call of `check` sends an answer to the judge. A trial then sends calls to
-these answers, and this process returns the results. The submission's code runs in this process and
-may break everything in it. The judge trusts nothing here except the returned values, which are the
-submission's own answers.
+The first incoming message contains the notebook's code cells and the names of those functions of
+labkit that are blocked. Each call of `check` reports an answer to the judge. A trial then sends
+requests to call these answers, and this process returns the results. The submission's code runs in
+this process and may break everything in it. The judge trusts nothing here except the returned
+values, which are the submission's own answers.
 """
 
 import ast
@@ -38,16 +38,19 @@ from labkit.course.grading.values import decode_value, encode_value
 _CELL = "<your notebook>"
 _FILE_BYTES = 64 << 20
 MAX_REQUEST_BYTES, MAX_RESPONSE_BYTES = 64 << 20, 4 << 20
-"""Size limits in bytes of a message to the sandbox, which may contain a table, and of one from it.
+"""Size limits in bytes of a message to the sandbox, which may contain a table, and of one from
+it.
 """
 
 
 class CellTooLongError(BaseException):
-    """A cell used too much processor time."""
+    """Raised if a cell used too much processor time."""
 
 
 class CellUnfinishedError(BaseException):
-    """A cell did not finish in time: it sleeps, or the machine is busy."""
+    """Raised if a cell did not finish in time, either because it sleeps or because the machine is
+    busy.
+    """
 
 
 class SubmissionProcess:
@@ -69,10 +72,10 @@ class SubmissionProcess:
             raise SystemExit from None
 
     def record_answer(self, name: str, learner: Any, must_pass: bool | None = None) -> Card:
-        """Record the answer in place of `check`; the last answer to an exercise counts.
+        """Record the answer; this method replaces `check`. The last answer to each exercise counts.
 
-        A lesson's own demonstrations of wrong answers, with `must_pass=False`, do not count. Return
-        a passed card, so that the rest of the cell runs as for a right answer.
+        A lesson's own demonstrations of wrong answers, which set `must_pass=False`, do not count.
+        Return a passed card, so that the rest of the cell runs as it would for a right answer.
         """
         if must_pass is not False:
             self._answers[name] = learner
@@ -80,7 +83,9 @@ class SubmissionProcess:
         return Card(name, CardState.PASSED, "")
 
     def run(self, cells: list[str], cell_s: int) -> None:
-        """Run the code that the answers need; an exception ends its cell and is reported."""
+        """Run the code that the answers need; if a cell raises an exception, end that cell and
+        report the exception.
+        """
         labkit.course.lessons.check = self.record_answer
         # Displays and magic commands do nothing here.
         names = {"__name__": "__main__", "display": Mock(), "get_ipython": MagicMock()}
@@ -112,7 +117,9 @@ class SubmissionProcess:
                 self.send(id=request["id"], raised=_described_error(error))
 
     def start_spark(self) -> None:
-        """From now on, call the answers as Spark jobs, with DataFrames created in this process."""
+        """Start Spark; from now on, answers are called as Spark jobs, with DataFrames created in
+        this process.
+        """
         # Importing Spark takes seconds, so only submissions that need it import it.
         from labkit.course.grading.frames import in_spark  # noqa: PLC0415
         from labkit.views.spark.session import spark_session  # noqa: PLC0415
@@ -120,8 +127,8 @@ class SubmissionProcess:
         self._call = partial(in_spark, spark_session("submission"))
 
     def _called_back(self, number: int) -> Callable[..., Any]:
-        """Return a stub for one of the trial's functions, such as the one that lists the stored
-        ledgers.
+        """Return a stub for one of the trial's functions, such as the function that lists the
+        stored ledgers.
         """
 
         def function(*arguments: Any) -> Any:
@@ -135,8 +142,8 @@ class SubmissionProcess:
 
 
 def _error_of(kind: str, text: str, number: int) -> Exception:
-    """Return the exception that one of the trial's functions raised, with its number in the
-    trial.
+    """Return the exception that one of the trial's functions raised, with the number that
+    identifies the exception in the trial.
     """
     found = getattr(labkit.system.model.errors, kind, getattr(builtins, kind, None))
     if not (isinstance(found, type) and issubclass(found, Exception)):
@@ -182,7 +189,7 @@ def _described_error(error: BaseException) -> dict[str, Any]:
 
 @contextmanager
 def _alarm(seconds: int) -> Iterator[None]:
-    """Interrupt a cell after `seconds` of processor time, or if it sleeps for too long."""
+    """Interrupt a cell after `seconds` of processor time, or when it has slept for too long."""
 
     def ring(number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGPROF:
@@ -205,7 +212,7 @@ def _limit(megabytes: int, processes: int, open_files: int, user: int, has_spark
     import resource  # noqa: PLC0415 - Windows has none
 
     if user:
-        # The limit on processes does not apply to root.
+        # The kernel does not apply the limit on processes to root.
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
