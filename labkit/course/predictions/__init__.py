@@ -1,10 +1,10 @@
-"""Explanations of wrong predictions: for each prediction, its likely wrong values and why they are
-wrong.
+"""Explains wrong predictions, by listing for each prediction its likely wrong values and why these
+values are wrong.
 
-`compare` shows these explanations. They are here and not in the notebooks, where a learner would
-read them before predicting.
+`compare` shows these explanations. They are stored here rather than in the notebooks, where a
+learner would read them before making a prediction.
 
-    prediction   a prediction's likely wrong values, and the sentence for any other wrong value
+    prediction   a prediction's likely wrong values, and the explanation of any other wrong value
 
 Each of the other modules defines PREDICTIONS, the predictions of one lesson by name:
 

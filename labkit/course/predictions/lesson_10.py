@@ -7,8 +7,8 @@ _DAY_H, _HOUR_H, _WAIT_H = 24, 1, 1 / 6
 
 
 def _garbage_bytes(percents: list[int]) -> int:
-    """Return the total size of the deleted ledger's entries in logs with these percentages of live
-    data.
+    """Return the total size of the deleted ledger's entries in logs of which these percentages are
+    live.
     """
     return sum(_ENTRIES - percent * _ENTRIES // 100 for percent in percents) * _ENTRY_BYTES
 

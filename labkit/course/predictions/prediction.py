@@ -7,7 +7,8 @@
         ),
     }
 
-The values come from misconceptions, such as a rule that holds for another component.
+The wrong values result from misconceptions, such as a rule that actually applies to another
+component.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,9 +28,9 @@ of items for a dictionary.
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Explanations of the wrong values of one prediction.
+    """Explanations of wrong values for one prediction.
 
-    look: the explanation for any other wrong value, which says where the learner can see the answer
+    look: the explanation of any other wrong value, which says where the learner can see the answer
     likely: the likely wrong values, or a function that returns them for the lesson's parameters
     """
 
@@ -39,26 +40,29 @@ class Prediction:
     def why_not(self, predicted: object, values: Values) -> str:
         """Explain why this value is wrong."""
         likely = self.likely(values) if callable(self.likely) else self.likely
-        # Compare the values one by one instead of looking the value up, because it may contain
-        # lists.
+        # Compare the values one by one instead of looking up the value, which may contain lists.
         comparable = hashable(predicted)
         found = (why for value, why in likely.items() if value == comparable)
         return next(found, self.look)
 
 
 def hashable(value: object) -> object:
-    """Convert a list or a dictionary to a tuple, which can be a key of `Likely`."""
+    """Convert a list or a dictionary to a tuple, so that it can be a key of `Likely`."""
     return tuple(value.items()) if isinstance(value, dict) else as_tuple(value)
 
 
 def as_tuple(value: object) -> object:
-    """Convert a list to a tuple, because learners do not need to know which one labkit uses."""
+    """Convert a list to a tuple, because learners do not need to know which of the two labkit
+    uses.
+    """
     return tuple(value) if isinstance(value, list) else value
 
 
 @cache
 def predictions_of(lesson: str) -> Mapping[str, Prediction]:
-    """Return a lesson's predictions by name, or an empty dictionary if none are explained."""
+    """Return a lesson's predictions by name, or an empty dictionary if the lesson has no
+    explanations.
+    """
     module = f"{__package__}.lesson_{lesson}"
     try:
         predictions: Mapping[str, Prediction] = import_module(module).PREDICTIONS

@@ -1,4 +1,6 @@
-"""Reads the files of one bookie: their bytes for pictures, and the numbers that lessons show."""
+"""Reads the files of one bookie, both their bytes for pictures and the numbers that lessons
+show.
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +25,9 @@ def end_of_journal(bookie: OneBookie) -> int:
 
 
 def journal_bytes(bookie: OneBookie, start: int = 0) -> Piece:
-    """Return the journal file in use, from `start` up to the next record, for the byte X-ray."""
+    """Return the bytes of the current journal file, from `start` up to where the next record will
+    start, for the byte X-ray.
+    """
     journal, end = bookie.store.journals[0], end_of_journal(bookie)
     disk, path = bookie.machine.journals[0], f"current/{journal.synced.file_name}"
     spans = journal_spans(disk, journal.synced.file_id)
@@ -32,7 +36,7 @@ def journal_bytes(bookie: OneBookie, start: int = 0) -> Piece:
 
 
 def journal_fields(bookie: OneBookie, *names: str) -> str:
-    """Return a line for each field of the first journal file that has one of the given names."""
+    """For each field with one of these names in the first journal file, return a line of text."""
     return "\n".join(
         f"{span.offset:>6}  {span.name:<14}{span.value:>6}  {span.meaning}"
         for span in journal_spans(bookie.machine.journals[0], 1)
@@ -41,7 +45,7 @@ def journal_fields(bookie: OneBookie, *names: str) -> str:
 
 
 def journal_files(bookie: OneBookie) -> dict[str, list[str]]:
-    """Return the entries in each journal file, such as `{"1.txn": ["5/0", "5/1"]}`."""
+    """Return the entries in each journal file, for example `{"1.txn": ["5/0", "5/1"]}`."""
     disk = bookie.machine.journals[0]
     return {
         scan.name: [f"{r.ledger_id}/{r.entry_id}" for r in scan.records() if r.entry_id >= 0]
@@ -51,7 +55,7 @@ def journal_files(bookie: OneBookie) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class JournalCost:
-    """The journal's disk operations while a bookie processed some adds."""
+    """The journal's disk operations while a bookie was processing some adds."""
 
     syncs: int
     bytes_written: int
@@ -72,12 +76,16 @@ def add_in_groups(add_count: int, group_size: int, payload_size: int = 20) -> Jo
 
 
 def journal_order(bookie: OneBookie) -> list[str]:
-    """Return the entries in the order in which they were appended to the journal, as "7/0"."""
+    """Return the entries in the order in which they were appended to the journal, in the form
+    "7/0".
+    """
     return _entries_of(bookie, "journal.appended")
 
 
 def entry_log_order(bookie: OneBookie) -> list[str]:
-    """Return the entries in the order in which they were written to the entry log, as "7/0"."""
+    """Return the entries in the order in which they were written to the entry log, in the form
+    "7/0".
+    """
     return _entries_of(bookie, "entry_log.written")
 
 
@@ -86,18 +94,20 @@ def _entries_of(bookie: OneBookie, kind: str) -> list[str]:
 
 
 def jumps(order: list[str], ledger_id: int) -> int:
-    """Count how often another ledger's entries separate two consecutive entries of a ledger."""
+    """Count how often two consecutive entries of the ledger are separated by entries of other
+    ledgers.
+    """
     places = [at for at, entry in enumerate(order) if entry.startswith(f"{ledger_id}/")]
     return sum(after - before > 1 for before, after in pairwise(places))
 
 
 def served_from(bookie: OneBookie) -> list[str]:
-    """Return where the bookie found each entry that was read: "memtable" or "entry log"."""
+    """Return where the bookie found each entry that was read, either "memtable" or "entry log"."""
     return [e.detail for e in bookie.trace.events if e.kind == "read.served"]
 
 
 def entry_log_bytes(bookie: OneBookie) -> tuple[Piece, ...]:
-    """Return the bytes of each non-empty entry log, starting with its first entry."""
+    """Return the bytes of each non-empty entry log, starting with the log's first entry."""
     disk, pieces = bookie.machine.ledgers[0], list[Piece]()
     for log_id in log_ids(disk):
         path, start = f"current/{log_name(log_id)}", LOG_HEADER.size
@@ -126,7 +136,9 @@ def entry_log_syncs(bookie: OneBookie) -> int:
 
 
 def index_writes(page_limit: int, ledger_count: int = 4) -> list[list[str]]:
-    """Flush one entry of each ledger; return the ledgers that each write of the index contains."""
+    """Flush one entry of each ledger; for each write of the index, return the ledgers that it
+    contains.
+    """
     bookie = OneBookie(page_limit=page_limit)
     bookie.add(*((ledger_id, 0) for ledger_id in range(ledger_count)))
     bookie.commit()
@@ -162,7 +174,7 @@ def packed_bytes(packed: bytes, digest: Digest) -> Piece:
 
 
 def add_and_flush(bookie: OneBookie, ledger_id: int) -> XRay:
-    """Add an entry and flush it, and return its bytes in all files at four moments."""
+    """Add an entry and flush it; return the entry's bytes in all files at four moments."""
     moments = dict[str, tuple[Piece, ...]]()
 
     def look_before_a_sync(operation: Operation) -> None:
@@ -185,7 +197,7 @@ def add_and_flush(bookie: OneBookie, ledger_id: int) -> XRay:
 def read_with_changed_byte(bookie: OneBookie, ledger_id: int, at: int) -> bytes | Exception:
     """Change byte `at` of the first entry in the entry log, restart the bookie and read the entry.
 
-    Return the bookie's result or error, and restore the byte.
+    Return the bookie's result or error, and restore the byte afterwards.
     """
     log = bookie.machine.ledgers[0].open(f"current/{log_name(0)}")
     at += LOG_HEADER.size + LENGTH_SIZE

@@ -1,7 +1,7 @@
 """Presents runs of a ledger in text and in views.
 
-A run is shown as sentences, as a list of lost entries or, if it broke a promise, in the space-time
-diagram or the recovery view.
+A run is shown as sentences or as a list of lost entries. If it broke a promise, it is shown in the
+space-time diagram or in the recovery view.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,8 @@ class SpaceTimeCounterexample:
         return str(RunCounterexample(self.trace, self.verdict))
 
     def view(self) -> SpaceTime:
-        """Return the run as lanes and messages, with the event that broke the promise marked.
+        """Return a view of the run as lanes and messages, with the event that broke the promise
+        marked.
 
         The view cannot inject faults, because the learner's code is installed only during the
         check.
@@ -61,7 +62,7 @@ class RepairCounterexample:
         return str(RunCounterexample(self.trace, self.verdict))
 
     def view(self) -> RecoveryProgress:
-        """Return the view of the recovery, opened at the event at which it went wrong.
+        """Return a view of the recovery, opened at the event at which the recovery went wrong.
 
         The view cannot inject faults, because the learner's code is installed only during the
         check.
@@ -75,8 +76,8 @@ class RepairCounterexample:
 def lost_entries(trace: Trace) -> list[int]:
     """Return the lost entries of the run's ledger.
 
-    An entry is lost if it was confirmed to the ledger's writer, but at the end, after all faults
-    have been repaired, no bookie of its write set has it.
+    An entry is lost if it was confirmed to the ledger's writer, but no bookie of its write set has
+    it at the end, after all faults have been repaired.
     """
     writers = {event.node for event in trace.events if event.kind == "ledger.created"}
     confirmed = {e.entry for e in trace.events if e.kind == "lac.advanced" and e.node in writers}
@@ -85,8 +86,8 @@ def lost_entries(trace: Trace) -> list[int]:
 
 
 def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
-    """Describe each event of these kinds before the epilogue in one sentence that includes its
-    time.
+    """Describe each event of these kinds that precedes the epilogue in one sentence that includes
+    the time of the event.
     """
     lines = list[str]()
     for event in trace.events:
@@ -100,14 +101,16 @@ def sentences(trace: Trace, *kinds: str, nodes: Sequence[str] = ()) -> str:
 
 
 def first_loss(storms: Iterable[Scenario], variant: str) -> Finding | None:
-    """Run the storms in order until one loses a confirmed entry, and return the finding."""
+    """Run the storms in order until one of them loses a confirmed entry, and return the finding."""
     durable = [AcknowledgedIsDurable]
     found = search(storms, variant=variant, checks=durable, jobs=1, on_progress=lambda *_: None)
     return found.first
 
 
 def range_of_seed(found: Finding | None) -> str:
-    """Return "below 10" or "10 or more" for the seed of a finding, or "none" without a finding."""
+    """Return "below 10" or "10 or more" depending on the seed of the finding, or "none" if there is
+    no finding.
+    """
     seed = None if found is None else found.scenario.seed
     if seed is None:
         return "none"

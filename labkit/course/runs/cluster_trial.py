@@ -6,7 +6,7 @@
     trace = trial.run(scenario, client=...)           use the learner's classes, as a variant
 
 Inside the simulation, an exception ends only the task that raised it, so the trial records the
-first one and `run` re-raises it. `must_hold` applies the checks of `labkit.system.check`.
+first exception and `run` re-raises it. `must_hold` applies the checks of `labkit.system.check`.
 """
 
 import sys
@@ -42,7 +42,7 @@ _USERS = ("labkit.system.client.", "labkit.system.topic.")
 
 class ClusterTrial:
     """Calls the learner's function. Once the function has raised an exception, every later call
-    re-raises it.
+    re-raises that exception.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -62,11 +62,11 @@ class ClusterTrial:
             raise
 
     def run(self, scenario: Scenario, **parts: Any) -> Trace:
-        """Run the scenario and return its trace; `parts` contains fields of `Variant`: client,
-        bookie, rules.
+        """Run the scenario and return its trace; `parts` contains fields of `Variant`, namely
+        client, bookie or rules.
 
-        Raises the exception that the learner's function raised, or `Refused` if the run does not
-        end.
+        If the learner's function raised an exception, raises that exception. Raises `Refused` if
+        the run does not end.
         """
         try:
             trace = run_with(scenario, **parts)
@@ -78,8 +78,8 @@ class ClusterTrial:
 
 
 def run_with(scenario: Scenario, **parts: Any) -> Trace:
-    """Run the scenario with custom parts, given as fields of `Variant`, and return its trace, whose
-    forks and futures have the same parts.
+    """Run the scenario with custom parts, given as fields of `Variant`, and return its trace. Forks
+    and alternative continuations of the trace use the same parts.
     """
     variant = Variant(LEARNERS_VARIANT, "with the learner's code", **parts)
 
@@ -105,7 +105,7 @@ def client_with(**classes: type) -> type[BookKeeper]:
 
 @contextmanager
 def replacing(function: Callable[..., Any], trial: ClusterTrial) -> Iterator[None]:
-    """Replace the function with the trial wherever labkit's clients and topics use it."""
+    """Replace the function with the trial wherever labkit's clients and topics use the function."""
     name = function.__name__
     with ExitStack() as stack:
         for module_name, module in sorted(sys.modules.items()):
@@ -115,7 +115,7 @@ def replacing(function: Callable[..., Any], trial: ClusterTrial) -> Iterator[Non
 
 
 def counterexample_at(trace: Trace, seq: int, reason: str) -> RunCounterexample:
-    """Return a counterexample for a run that goes wrong at that event, for the given reason.
+    """Return a counterexample that shows a run going wrong at this event, for the given reason.
 
     Use this if no check of `labkit.system.check` reports the problem.
     """
@@ -128,7 +128,7 @@ def must_hold(
     run_one: Callable[[Scenario], Trace],
     rules: Mapping[str, str],
 ) -> list[Trace]:
-    """Run the scenarios and return the traces; reject the answer at the first broken promise.
+    """Run the scenarios and return their traces; reject the answer at the first broken promise.
 
     `rules` maps a check's name to the lesson's explanation of that promise, most informative first.
     For a promise without a rule, the text of the promise is reported.

@@ -12,8 +12,8 @@ from labkit.views.widgets.view import StillPicture
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """An acknowledgement of an entry, of messages in a batch, or of everything `up_to` a
-    position.
+    """An acknowledgement of an entry, of messages in a batch, or of everything up to the position
+    `up_to`.
     """
 
     position: Position
@@ -82,7 +82,9 @@ class CursorCase(StillPicture):
     __repr__ = __str__
 
     def scene(self) -> Mark:
-        """Draw every message of the chain, acknowledged or not, above the cursor's stored state."""
+        """Draw every message of the chain, whether acknowledged or not, above the cursor's stored
+        state.
+        """
         return _CursorPicture(self).scene()
 
     def _line(self, link: LedgerInfo) -> str:
@@ -187,8 +189,8 @@ class _CursorPicture:
         return group(_text(position), *parts)
 
     def _behind(self, position: Position) -> float:
-        """Return the x coordinate just after the entry or, for (L, -1), just before ledger L's
-        first entry.
+        """Return the x coordinate just after the entry or, if the position is (L, -1), just before
+        the first entry of ledger L.
         """
         if position[1] < 0:
             return self.bounds[position[0], 0][0] - _GAP / 2

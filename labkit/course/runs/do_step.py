@@ -26,7 +26,7 @@ class Do:
         await asyncio.wait([task])
 
     def result(self) -> Any:
-        """Return the function's result, or None if its node died first.
+        """Return the function's result, or None if the node died before the function returned.
 
         Re-raises any exception that the function raised.
         """

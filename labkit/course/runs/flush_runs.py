@@ -1,4 +1,6 @@
-"""When bookies flush on their own, and what a restarted bookie replays (lessons 03 and 04)."""
+"""Shows when bookies flush without being told to, and what a restarted bookie replays (lessons 03
+and 04).
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -16,8 +18,8 @@ _WRITE = Write(entries=60, every_ms=10)
 
 
 def flushes(flush_interval_ms: int, memtable_bytes: int = 1 << 26) -> list[tuple[int, int]]:
-    """Write for 600 ms. For each flush of one bookie, return its time in ms and its number of
-    entries.
+    """Write for 600 ms. For each flush of one of the bookies, return the time in ms and the number
+    of entries.
     """
     storage = replace(CONFIG, skip_list_size_limit=memtable_bytes)
     cluster = Cluster(3, storage=storage, flush_interval_ms=flush_interval_ms)
@@ -27,8 +29,8 @@ def flushes(flush_interval_ms: int, memtable_bytes: int = 1 << 26) -> list[tuple
 
 
 def replay_after_cut(flush_interval_ms: int, cut_at_ms: int) -> tuple[int, int]:
-    """Write until one bookie loses power. Return the time in ms at which its mark was last
-    persisted, and the number of records that it replays after the restart.
+    """Write until one bookie loses power. Return the time in ms at which the bookie last persisted
+    LastLogMark, and the number of records that it replays after the restart.
     """
     cluster = Cluster(3, flush_interval_ms=flush_interval_ms)
     cut = Crash("b0", "lost", down_ms=50, when=At(cut_at_ms))
@@ -40,12 +42,16 @@ def replay_after_cut(flush_interval_ms: int, cut_at_ms: int) -> tuple[int, int]:
 
 
 def replayed_at_end(crashes: CrashMap) -> int:
-    """Return the number of records that a restart replays after a power cut at the end."""
+    """Return the number of records that the bookie would replay if the power failed at the end of
+    the run and the bookie then restarted.
+    """
     return crashes.cells[-1][0].replayed[0]
 
 
 def where_replay_gets_shorter(crashes: CrashMap) -> str:
-    """Return a line for each disk operation after which a restart replays fewer records."""
+    """Return a line for each disk operation after which a restarted bookie would replay fewer
+    records than before.
+    """
     counts = [row[0].replayed[0] for row in crashes.cells]
     return "\n".join(
         f"{before} records before, {after} after: {point.operation}"

@@ -1,4 +1,6 @@
-"""One bookie's entry logs, garbage and compactions, and when disk space is freed (lesson 10)."""
+"""Shows one bookie's entry logs, garbage and compactions, and when disk space is freed (lesson
+10).
+"""
 
 from collections.abc import Collection
 from math import inf
@@ -23,8 +25,8 @@ _MAJOR_H = _CONFIG.major_compaction_interval_s / 3600
 
 
 def bookie_with_logs(percent_of_ledger_5: list[int]) -> OneBookie:
-    """Return a bookie with one entry log for each item of the list, which is the percentage of the
-    log's entries that belong to ledger 5. The others belong to ledger 6.
+    """Return a bookie with one entry log for each item of the list. The item is the percentage of
+    the log's entries that belong to ledger 5; the other entries belong to ledger 6.
     """
     bookie, next_id = OneBookie(), {5: 0, 6: 0}
     for percent in percent_of_ledger_5:
@@ -45,7 +47,7 @@ def log_usage(bookie: OneBookie, existing: Collection[int]) -> LogUsage:
 
 
 def bytes_on_disk(bookie: OneBookie) -> int:
-    """Return the number of bytes of all entries in the bookie's logs."""
+    """Return the total size in bytes of all entries in the bookie's logs."""
     return sum(bar.total_bytes for bar in log_usage(bookie, ()).bars)
 
 
@@ -67,7 +69,9 @@ def collect_garbage(bookie: OneBookie, existing: Collection[int]) -> list[str]:
 
 
 def compact_logs(bookie: OneBookie, threshold: float) -> dict[str, int]:
-    """Compact the logs with a live share below `threshold`; return the bytes copied from each."""
+    """Compact the logs whose live share is below `threshold`; return the number of bytes copied
+    from each log.
+    """
     garbage, copied = bookie.store.garbage, dict[str, int]()
     for log_id in logs_to_compact(garbage.logs, threshold):
         copied[log_name(log_id)] = sum(batch.size_bytes for batch in garbage.compact(log_id, 1000))
@@ -87,7 +91,9 @@ def cost_of_compaction(threshold: float) -> str:
 
 
 def steps_that_free_space() -> Steps:
-    """Return the steps from the last acknowledgement to free disk space, with default timers."""
+    """Return the steps that lead from the last acknowledgement to free disk space, with the default
+    timers.
+    """
     hourly, daily = (f"{hours:.0f} h after a collection" for hours in (_MINOR_H, _MAJOR_H))
     minor = f"logs below {_CONFIG.minor_compaction_threshold:.0%} live are compacted"
     major = f"logs below {_CONFIG.major_compaction_threshold:.0%} live are compacted"
@@ -106,7 +112,9 @@ def steps_that_free_space() -> Steps:
 
 
 def hours_until_freed(live_share: float) -> float:
-    """Return how long a log's garbage can remain after its ledger's metadata has been deleted."""
+    """Return how many hours the garbage in a log can remain after the ledger's metadata has been
+    deleted.
+    """
     if live_share == 0:
         return _TICK_H
     if live_share < _CONFIG.minor_compaction_threshold:

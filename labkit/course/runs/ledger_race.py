@@ -13,9 +13,9 @@ class LedgerRace:
     """A bookie, its metadata store, and a client that creates a ledger at a chosen moment."""
 
     def __init__(self, created_at: int, added_at: int, answers: bool = True) -> None:
-        """Set the moments at which the ledger is created and its entry is added. A moment is the
-        number of queries that the learner has made by then: 0 means before the first query, and 2
-        means after the second.
+        """Set the moments at which the ledger is created and its entry is added. A moment is given
+        as the number of queries that the learner's function has made by then: 0 means before the
+        first query, and 2 means after the second query.
         """
         self.story: list[str] = []
         self._moments = created_at, added_at
@@ -29,7 +29,9 @@ class LedgerRace:
         self._store.checkpoint()
 
     def list_stored(self) -> list[int]:
-        """Return the bookie's ledgers. This is one of the learner's two queries."""
+        """Return the bookie's ledgers. This is one of the two queries that the learner's function
+        can make.
+        """
         self._let_happen()
         self._asked += 1
         stored = self._store.ledger_ids()
@@ -37,7 +39,9 @@ class LedgerRace:
         return stored
 
     def ask_existing(self) -> set[int]:
-        """Return the ledgers in the metadata store. This is one of the learner's two queries."""
+        """Return the ledgers in the metadata store. This is one of the two queries that the
+        learner's function can make.
+        """
         self._let_happen()
         self._asked += 1
         if not self._answers:
@@ -47,7 +51,7 @@ class LedgerRace:
         return set(self._existing)
 
     def drop(self, dropped: list[int]) -> list[int]:
-        """Let the remaining events happen and collect garbage; return the lost ledgers.
+        """Let the remaining events happen, then collect garbage, and return the lost ledgers.
 
         A ledger is lost if its entry was acknowledged and the bookie no longer has it.
         """

@@ -35,7 +35,7 @@ _PARTS = ["partition", "ledger", "entry", "batch_index"]
 
 
 def steps_of_a_micro_batch() -> Steps:
-    """Return the steps of micro-batch 7, and the effect of a crash at each step."""
+    """Return the steps of micro-batch 7, each with the effect of a crash at that step."""
     return Steps(
         [
             Step("commits/6 is written"),
@@ -57,9 +57,9 @@ def steps_of_a_micro_batch() -> Steps:
 class LiveFlights:
     """A topic with two partitions in a cluster of four bookies, and a producer of flights.
 
-    `published` contains the ids in the producer's receipts, and `folder` is a new directory for
-    checkpoints and sinks. Bookies are chosen in alphabetical order, and batches are never closed by
-    a timeout, so that every run is the same.
+    `published` contains the ids from the producer's receipts, and `folder` is a new directory for
+    checkpoints and sinks. Bookies are chosen in alphabetical order, and no batch is closed by a
+    timeout, so that all runs are the same.
     """
 
     def __init__(self, cluster: LocalCluster, producer: Producer, flight_count: int) -> None:
@@ -92,7 +92,7 @@ class LiveFlights:
         self.published.extend(await flights.publish(self._producer, sent))
 
     async def visible(self, read: Callable[[], DataFrame]) -> DataFrame:
-        """Wait until the newest message can be read, and return all messages.
+        """Wait until the newest message is visible to readers, and return all messages.
 
         Raises `TimeoutError`.
         """
@@ -106,7 +106,7 @@ class LiveFlights:
     async def caught_up(self, query: Any, spark: SparkSession, sink: Path) -> None:
         """Wait until the sink has every message.
 
-        Raises the query's error if it fails, and `TimeoutError`.
+        Raises the query's error if the query fails, and `TimeoutError` if the wait takes too long.
         """
         async with asyncio.timeout(_PATIENCE_S):
             while query.isActive:
@@ -130,8 +130,8 @@ class LiveFlights:
         }
 
     def meaning_of_offsets(self, checkpoint: Path) -> str:
-        """Return "last delivered" or "first not delivered", depending on which entry the newest
-        offsets refer to.
+        """Return "last delivered" or "first not delivered", depending on which of these entries the
+        newest offsets refer to.
         """
         ends = self._ends(checkpoint).values()
         is_last = all(offset.split(":")[:2] == last.split(":")[:2] for offset, last in ends)
@@ -145,7 +145,7 @@ class LiveFlights:
     def five_entries(self) -> list[str]:
         """Return the ids of four entries of partition 0, and of one of partition 1, as text.
 
-        One of the four is the first entry of the partition's second ledger.
+        One of the four entries is the first entry of the partition's second ledger.
         """
         first, second, *_ = sorted({i.ledger_id for i in self.published if i.partition == 0})
         other = min(i.ledger_id for i in self.published if i.partition == 1)
@@ -178,7 +178,7 @@ async def picture_of_middle(table: DataFrame) -> SvgImage:
 
 
 async def finished(query: Any) -> None:
-    """Wait until a query has ended. Raises its error if it failed."""
+    """Wait until a query has ended. Raises the query's error if the query failed."""
     await in_thread(query.awaitTermination)
     _raise_error_of(query)
 
@@ -189,7 +189,9 @@ def _raise_error_of(query: Any) -> None:
 
 
 async def error_of(stream: DataFrame, folder: Path) -> str:
-    """Start a query that fails, and return the end of its error message, which gives the reason."""
+    """Start a query that fails, and return the end of its error message, which states the
+    reason.
+    """
     writer = stream.writeStream.format("noop").option("checkpointLocation", f"{folder}/wrong")
     query = writer.start()
     with suppress(PySparkException):
@@ -204,7 +206,7 @@ def committed(checkpoint: Path) -> list[int]:
 
 
 def planned(checkpoint: Path) -> list[int]:
-    """Return the numbers of the micro-batches whose end offset has been stored."""
+    """Return the numbers of the micro-batches whose end offsets have been stored."""
     return _batches(checkpoint / "offsets")
 
 
@@ -224,9 +226,10 @@ def _batches(folder: Path) -> list[int]:
 
 
 class NotedQuery:
-    """A query whose sink only records each batch's number and how many rows it has, at most 300.
+    """A query whose sink only records the number of each batch and how many rows it contains. A
+    batch contains at most 300 rows.
 
-    The records are in a file, because with Spark Connect the sink runs in the server.
+    The records are kept in a file, because with Spark Connect the sink runs in the server.
     """
 
     def __init__(self, spark: SparkSession, options: dict[str, str], folder: Path) -> None:
@@ -242,7 +245,7 @@ class NotedQuery:
     async def run(self) -> list[tuple[int, int]]:
         """Run the query on everything that is available, and return `batches`.
 
-        Raises its error if it fails.
+        Raises the query's error if the query fails.
         """
         notes = self._notes
 
@@ -256,7 +259,8 @@ class NotedQuery:
         return self.batches()
 
     async def crash_before_commit(self) -> list[tuple[int, int]]:
-        """Delete the newest commit, as if a crash had prevented it, and run the query again.
+        """Delete the newest commit, as if a crash had prevented the commit, and run the query
+        again.
 
         Return the batches that the sink received in the second run.
         """

@@ -1,7 +1,7 @@
-"""One bookie's storage on a simulated disk, with a trace, for the storage lessons.
+"""A bookie's storage on a simulated disk, which records a trace, for the storage lessons.
 
-The methods perform the steps of `labkit.system.bookie` synchronously and in the same order:
-memtable, journal, one sync per group, flush, crash and restart.
+The methods perform the steps of `labkit.system.bookie` synchronously and in the same order, from
+the memtable and the journal, with one sync per group, to flushes, crashes and restarts.
 """
 
 from dataclasses import replace
@@ -45,7 +45,7 @@ class OneBookie:
         self._start()
 
     def add(self, *entries: tuple[int, int], payload_size: int = 20) -> None:
-        """Add entries, given as (ledger id, entry id). They become durable with the next
+        """Add entries, given as (ledger id, entry id). The entries become durable with the next
         `commit`.
         """
         for ledger_id, entry_id in entries:
@@ -62,15 +62,17 @@ class OneBookie:
         self._recorder.record("ledger.fenced", ledger_id)
 
     def set_explicit_lac(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Store a LastAddConfirmed that the ledger's writer sent. It becomes durable with the next
-        `commit`.
+        """Store a LastAddConfirmed that the ledger's writer has sent. The value becomes durable
+        with the next `commit`.
         """
         body = encode_explicit_lac(ledger_id, last_add_confirmed, DIGEST)
         mark = self.store.set_explicit_lac(ledger_id, body, MASTER_KEY)
         self._waiting.append(_position(ledger_id, mark))
 
     def commit(self) -> None:
-        """Write all records added since the last commit to the journal, and sync it once."""
+        """Write all records that were added since the last commit to the journal, and sync the
+        journal once.
+        """
         self.store.commit()
         group, self._waiting = self._waiting, []
         for position in group:
@@ -89,9 +91,9 @@ class OneBookie:
         return data
 
     def payload(self, ledger_id: int, entry_id: int) -> bytes:
-        """Return the entry's payload, as a client reads it.
+        """Return the entry's payload, as a client would read it.
 
-        Raises the same errors as `read`, and `BKDigestMatchException`.
+        Raises the same errors as `read`, and `BKDigestMatchException` if the digest is wrong.
         """
         return decode_entry(self.read(ledger_id, entry_id), DIGEST, ledger_id, entry_id).payload
 
@@ -102,7 +104,7 @@ class OneBookie:
         self.machine = self.machine.after_crash(keep)
 
     def crash_before_sync(self, keep: Keep = lost) -> None:
-        """Write the journal, and cut the power just before its sync."""
+        """Write the journal, and cut the power just before the journal is synced."""
         crashed = []
         self.machine.journals[0].controller.watch = lambda operation: crashed.append(
             self.machine.after_crash(keep)

@@ -1,4 +1,4 @@
-"""A broker of a real cluster, used with Pulsar's own client and admin paths (lesson 11)."""
+"""A broker of a real cluster, which is used with Pulsar's own client and admin API (lesson 11)."""
 
 import json
 import urllib.request
@@ -36,7 +36,7 @@ def numbers(message_id: Any) -> tuple[int, int, int, int]:
 
 
 def first_and_last(message_ids: Sequence[Any]) -> tuple[int, int]:
-    """Sort ids by ledger and entry, and return the indices of the first and the last one."""
+    """Sort ids by ledger and entry, and return the indices of the first and the last id."""
     order = sorted(range(len(message_ids)), key=lambda index: numbers(message_ids[index])[:2])
     return order[0], order[-1]
 
@@ -54,7 +54,7 @@ class OneBroker:
         self.client = pulsar.Client(cluster.service_url, logger=logger)
 
     def admin(self, path: str, method: str = "GET", data: bytes | None = None) -> Any:
-        """Send a request for a path below `/admin/v2`, and return the response.
+        """Send a request for a path under `/admin/v2`, and return the response.
 
         Raises `urllib.error.HTTPError`.
         """
@@ -67,9 +67,9 @@ class OneBroker:
     def send(
         self, topic: str, payloads: Sequence[bytes], batch_size: int = 0, partition: int = 0
     ) -> list[Any]:
-        """Send all payloads without waiting, and return their ids in the order of sending. With a
-        `batch_size` of 0, messages are not batched. `partition` only matters for partitioned
-        topics.
+        """Send all payloads without waiting, and return the ids of the messages in the order in
+        which they were sent. With a `batch_size` of 0, messages are not batched. `partition`
+        matters only for partitioned topics.
         """
         options: dict[str, Any] = {"message_router": lambda message, count: partition}
         if batch_size:
@@ -95,8 +95,8 @@ class OneBroker:
         return first, second
 
     def one_id_of_each_kind(self, of_batch: Any, batch_size: int) -> str:
-        """Return a line for each kind of id: `of_batch`, and the ids of messages sent in other
-        ways. The message in a partition is the first message of the topic `visits`.
+        """Return a line for each kind of id, namely for `of_batch` and for the ids of messages sent
+        in other ways. The message in a partition is the first message of the topic `visits`.
         """
         kinds = {
             "in a batch": of_batch,
@@ -126,7 +126,7 @@ class OneBroker:
         return [(ledger["ledgerId"], ledger["entries"]) for ledger in ledgers]
 
     def cursor(self, topic: str, subscription: str) -> str:
-        """Return a cursor's mark-delete position and its ranges, one line each."""
+        """Return a cursor's mark-delete position and its acknowledged ranges, one per line."""
         cursor = self._stats(topic)["cursors"][subscription]
         mark_delete, ranges = cursor["markDeletePosition"], cursor["individuallyDeletedMessages"]
         return f"mark-delete: {mark_delete}\nranges:      {ranges}"
@@ -135,16 +135,16 @@ class OneBroker:
         return self.admin(f"persistent/public/default/{topic}/internalStats")
 
     def subscribe(self, topic: str, subscription: str, **options: Any) -> Any:
-        """Return a consumer that starts with the first message, and can acknowledge the messages of
-        a batch individually.
+        """Return a consumer that starts with the first message, and that can acknowledge individual
+        messages of a batch.
         """
         earliest = pulsar.InitialPosition.Earliest
         options |= {"initial_position": earliest, "batch_index_ack_enabled": True}
         return self.client.subscribe(topic, subscription, **options)
 
     def deliveries(self, topic: str, count: int) -> list[tuple[str, int]]:
-        """Receive a topic's message and negatively acknowledge it, `count` times. Return its id and
-        redelivery count each time.
+        """Receive and negatively acknowledge a topic's message `count` times. Return the message's
+        id and redelivery count each time.
         """
         consumer = self.subscribe(
             topic,
@@ -182,7 +182,7 @@ class OneBroker:
 
 
 def receive_all(consumer: Any) -> list[Any]:
-    """Receive messages until none has arrived for two seconds, and return all of them."""
+    """Receive messages until none has arrived for two seconds, and return all messages."""
     found = []
     try:
         while True:

@@ -1,10 +1,10 @@
-"""Opens a link to a run or to a crash map: repeats the run, and shows the link's moment in the
-link's view.
+"""Opens a link to a run or to a crash map, by repeating the run and showing it in the view, and at
+the moment, given by the link.
 
 open_run("run.1.eNpNkE9...ACxp.57")     in a notebook
 
-`labkit open LINK` writes the same view to a page, and the site's page `run.html` shows it in a
-browser tab.
+`labkit open LINK` writes the same view to an HTML page, and the site's page `run.html` shows the
+view in a browser tab.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,20 +42,22 @@ STEP_BUDGET = 500_000
 
 
 def open_run(link: str) -> SceneView:
-    """Repeat the run or the crash map that a link describes, and return its view, opened at the
-    link's moment.
+    """Repeat the run or the crash map that a link describes, and return a view of it, opened at the
+    moment given by the link.
 
-    The link is the whole URL, or only the part after the #. If this version of labkit runs the
-    scenario differently than the version that made the link, the view says so.
+    The link is either the whole URL or only the part after the #. If this version of labkit runs
+    the scenario differently than the version that made the link, the view says so.
 
-    Raises `BKIncorrectParameterException` if the link is invalid, and `SimulationError` if its run
+    Raises `BKIncorrectParameterException` if the link is invalid, and `SimulationError` if the run
     does not end within `STEP_BUDGET` steps.
     """
     return view_of(parse_link(link))
 
 
 def page_of(link: RunLink | CrashMapLink) -> str:
-    """Return the view as an HTML page that works without a kernel. Raises the same errors."""
+    """Return the view as an HTML page that works without a kernel. Raises the same errors as
+    `open_run`.
+    """
     view = view_of(link, can_fork=False)
     view.controls = []
     what = link.content_name.capitalize()
@@ -64,7 +66,9 @@ def page_of(link: RunLink | CrashMapLink) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FixedRun:
-    """A run that cannot be repeated where it is shown, so its view has no fault buttons."""
+    """A run that cannot be repeated in the place where it is shown, so its view has no fault
+    buttons.
+    """
 
     recorded: Trace
 
@@ -80,8 +84,8 @@ Source = Trace | FixedRun
 
 
 def view_of(link: RunLink | CrashMapLink, *, can_fork: bool = True) -> SceneView:
-    """Repeat the run or the crash map; return its view, with a notice if it differs from the
-    link's.
+    """Repeat the run or the crash map, and return a view of it, with a notice if it differs from
+    the one for which the link was made.
     """
     if isinstance(link, CrashMapLink):
         return _crash_map(link)
@@ -185,7 +189,7 @@ def _timeline(link: RunLink, source: Source) -> TimelineView:
 
 
 def _play(link: RunLink, source: Source) -> PlayingView:
-    if isinstance(source, FixedRun):  # Nobody can make a move here, so show only what was played.
+    if isinstance(source, FixedRun):  # No moves are possible here; show what was played.
         return ClusterView(source, at=link.at)
     if link.view == "Game":
         return Game.of(link.scenario, link.at, link.selection.level)
@@ -215,7 +219,7 @@ VIEWS: Mapping[str, Callable[[RunLink, Source], PlayingView]] = {
 
 
 def _choose(view: PlayingView, name: str, value: Any) -> None:
-    """Choose a value as a reader would, if the view offers that value."""
+    """Choose a value, as a reader would do, if the view offers this value."""
     control = next((each for each in view.choices() if each["name"] == name), None)
     if control is not None and value != control["value"] and _is_offered(control, value):
         view.choose(name, value, -1)

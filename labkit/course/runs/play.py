@@ -1,4 +1,5 @@
-"""Opens a scenario for playing: you choose what arrives next, what is lost, and who loses power.
+"""Opens a scenario for interactive play, in which you choose what arrives next, what is lost, and
+which nodes lose power.
 
 Play(Scenario(workload=(Write(entries=1), Recover(when=On("add.pushed")))))     in a notebook
 """
@@ -16,15 +17,15 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 
 
 class Play(PlayView):
-    """Play a scenario: you are the network.
+    """Play a scenario in which you are the network.
 
     Click a message to deliver it, lose it or copy it, or cut a bookie's power. Each move runs the
     real code again. When no message is left, all bookies lose power once, and every entry is read
     back. `labkit.run(view.scenario)` repeats your play.
 
-    metadata: whether you also deliver the messages to and from the metadata server; otherwise, they
-        are delivered automatically.
-    at: the `seq` of the event at which the view opens; by default, the last one.
+    metadata: whether you also deliver the messages to and from the metadata server; otherwise,
+        these messages are delivered automatically.
+    at: the `seq` of the event at which the view opens; by default, this is the last event.
     """
 
     played: Played
@@ -36,20 +37,21 @@ class Play(PlayView):
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario of the moves so far."""
+        """The scenario that repeats the moves made so far."""
         return self.played.scenario
 
     def recorded(self) -> str:
-        """Return your play as Python code: a scenario whose run has the same digest. After the last
-        move, the run continues to its end, and always delivers the oldest message next.
+        """Return your play as Python code, namely as a scenario whose run has the same digest.
+        After the last move, the run continues to its end, always delivering the oldest message
+        next.
         """
         broken = "; ".join(failure_of(each.name) for each in self.played.broken)
         moves = counted(len(self.played.moves), "move")
         return recorded(self.continued(), f"{moves}: {broken or 'no promise is broken so far'}")
 
     def side_by_side(self, number: int) -> TimelineView:
-        """Return a timeline that shows this play and the branch with this index, both continued to
-        the end.
+        """Return a timeline that shows this play next to the branch with this index, both continued
+        to the end.
         """
         return two_plays(self.played, self.branches[number])
 

@@ -1,4 +1,4 @@
-"""Where the entries of a ledger are, and how many bookies may fail (lesson 05)."""
+"""Shows where the entries of a ledger are stored, and how many bookies may fail (lesson 05)."""
 
 from collections.abc import Mapping
 from itertools import combinations, permutations
@@ -25,7 +25,9 @@ def sent_to(trace: Trace) -> dict[int, list[str]]:
 
 
 def failures_survived(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
-    """Return how many bookies, whichever they are, can fail without losing a confirmed entry."""
+    """Return how many bookies can fail, no matter which ones, without the loss of a confirmed
+    entry.
+    """
     sizes = ensemble_size, write_quorum, ack_quorum
     indices = set(range(ensemble_size))
     return max(
@@ -36,7 +38,7 @@ def failures_survived(ensemble_size: int, write_quorum: int, ack_quorum: int) ->
 
 
 def result_of_failures(count: int, ensemble_size: int, write_quorum: int, ack_quorum: int) -> str:
-    """Return the result of a writer after that many bookies of its ensemble have failed."""
+    """Return how a writer's work ends if this many bookies of its ensemble have failed."""
     write = Write(0, 3 * ensemble_size, ensemble_size, write_quorum, ack_quorum, window=1)
     crashes = tuple(Crash(f"b{i}", when=On("lac.advanced", nth=2)) for i in range(count))
     failed = failures(run(Scenario(Cluster(ensemble_size), (write,), crashes, limit_s=20)))
@@ -49,7 +51,7 @@ def ledgers_created(trace: Trace) -> int:
 
 def ensemble_of(stored: Mapping[int, list[int]]) -> tuple[int, ...]:
     """Return the ensemble of four bookies that stores each of these entries on the given bookies.
-    Raises `StopIteration` if there is no such ensemble.
+    Raises `StopIteration` if no such ensemble exists.
     """
     return next(
         ensemble

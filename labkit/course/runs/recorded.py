@@ -1,4 +1,5 @@
-"""Writes a simulated run as Python: its scenario, and the digest of its trace.
+"""Writes a simulated run as Python code, consisting of the run's scenario and the digest of its
+trace.
 
 The scenario can be pasted into a notebook, an exercise or a golden script.
 """
@@ -19,8 +20,8 @@ _CLASS = re.compile(r"\b([A-Z]\w*)\(")
 class Rerun:
     """The code that runs a scenario again.
 
-    from_labkit: the names that it needs from `labkit`; imports: its other imports; chooses_variant:
-    whether the code chooses the variant, so that the scenario must not name one.
+    from_labkit: the names that the code needs from `labkit`; imports: the code's other imports;
+    chooses_variant: whether the code chooses the variant, so that the scenario must not name one.
     """
 
     code: str
@@ -33,9 +34,10 @@ RUN = Rerun("run(scenario)", from_labkit=("run",))
 
 
 def recorded(trace: Trace, remark: str, again: Rerun = RUN) -> str:
-    """Return code that runs the scenario of the trace again and checks that nothing differs.
+    """Return code that runs the scenario of the trace again and checks that the two runs do not
+    differ.
 
-    remark: what the run shows; it becomes the first line.
+    remark: a description of what the run shows, which becomes the first line.
     """
     parts = {name: repr(part) for name, part in non_default_fields(trace.scenario).items()}
     if again.chooses_variant:

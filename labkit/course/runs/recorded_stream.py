@@ -1,6 +1,6 @@
-"""The recorded run of lesson 12, and functions that analyse its messages and its trace.
+"""Provides the recorded run of lesson 12, and functions that analyse the run's messages and trace.
 
-The functions return the output of a cell, or the true value for a prediction. The Spark jobs that a
+Each function returns the output of a cell or the true value for a prediction. The Spark jobs that a
 learner should read are in `labkit.views.spark`.
 """
 
@@ -33,7 +33,7 @@ _LIMITS = {
 
 
 async def load_run(source: str, message_count: int) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return the messages of a run, the chains of ledgers and their segments.
+    """Return the messages of a run, its chains of ledgers, and the segments of these ledgers.
 
     "sample" is the recorded run, and "live" records a new one.
     """
@@ -63,7 +63,9 @@ async def _record(
 
 
 def without_exception(rule: str, exceptions: DataFrame) -> str:
-    """Return the rule. Raises `AssertionError` with the first exception if there are any."""
+    """Return the rule. Raises `AssertionError`, which shows the first exception to the rule, if
+    there are any exceptions.
+    """
     rows = exceptions.limit(1).toPandas()
     assert rows.empty, f"{rule} Not true of:\n{rows}"
     return rule
@@ -92,14 +94,16 @@ def topics_in(stream: DataFrame) -> pd.DataFrame:
 
 
 def ids_parsed_wrong(parsed: DataFrame, stream: DataFrame) -> DataFrame:
-    """Return the ids whose four numbers differ from those that the client received."""
+    """Return the ids whose four numbers, as parsed, differ from the numbers that the client
+    received.
+    """
     columns = ["seq", *streams.ID_PARTS]
     return parsed.join(stream.select(*columns), columns, "left_anti").orderBy("seq")
 
 
 def smallest_batch_indexes(stream: DataFrame) -> dict[str, int]:
-    """Return the smallest batch index of messages that were sent without and with batching, under
-    the keys "no batches" and "batches".
+    """Return the smallest batch index of the messages sent without batching and of those sent with
+    batching, under the keys "no batches" and "batches".
     """
     kind = fn.when(fn.col("topic") == "flights-single", "no batches").otherwise("batches")
     smallest = stream.groupBy(kind.alias("kind")).agg(fn.min("batch_index").alias("least"))
@@ -107,7 +111,7 @@ def smallest_batch_indexes(stream: DataFrame) -> dict[str, int]:
 
 
 def entries_of_one_message(stream: DataFrame) -> pd.DataFrame:
-    """Count the entries that contain one message, by topic and batch index."""
+    """Count the entries that contain exactly one message, by topic and batch index."""
     entries = stream.groupBy("topic", "ledger", "entry").agg(
         fn.count("*").alias("messages"), fn.min("batch_index").alias("first_index")
     )
@@ -116,7 +120,7 @@ def entries_of_one_message(stream: DataFrame) -> pd.DataFrame:
 
 
 def entries_of_both_kinds(stream: DataFrame) -> DataFrame:
-    """Return the entries that contain a message with batch index -1 and also messages with other
+    """Return the entries that contain both a message with batch index -1 and messages with other
     indexes.
     """
     indexes = fn.collect_set("batch_index").alias("indexes")
@@ -130,7 +134,7 @@ def faults_in(report: pd.DataFrame) -> dict[str, int]:
 
 
 def without_a_last_entry(stream: DataFrame) -> tuple[DataFrame, int]:
-    """Drop the last entry of one ledger; return the other messages and the ledger's id."""
+    """Drop the last entry of one ledger; return the remaining messages and the ledger's id."""
     first = ledgers.rollovers(stream).orderBy("ledger").select("ledger", "entries").first()
     assert first is not None
     is_last = (fn.col("ledger") == first.ledger) & (fn.col("entry") == first.entries - 1)
@@ -162,7 +166,7 @@ def rollovers_by_reason(stream: DataFrame, closed: DataFrame) -> pd.DataFrame:
 
 
 def incomplete_batches(stream: DataFrame) -> DataFrame:
-    """Return the batches with missing messages, judging by either the ids or the batch size stated
+    """Return the batches that lack messages, according to either the ids or the batch size stated
     by the producer.
     """
     torn = publishing.batch_sizes(stream).where("arrived != batch_size")
@@ -201,14 +205,14 @@ def killed_us(events: DataFrame) -> int:
 
 
 def repair_chart(events: DataFrame) -> Any:
-    """Return a chart of the ledgers that lack copies, and of the copies that are made."""
+    """Return a chart that shows the ledgers that lack copies and the copies that are made."""
     marks = traces.underreplicated_ledgers(events).toPandas()
     return trace_charts.repair(marks, traces.copies_made(events).toPandas(), killed_us(events))
 
 
 def repairs_since_kill(events: DataFrame) -> pd.DataFrame:
-    """Return each ledger's repair, with the times of its steps in seconds since the node was
-    killed.
+    """Return each ledger's repair, with the times of the repair's steps in seconds since the node
+    was killed.
     """
     killed = killed_us(events)
     since_kill = (
@@ -220,13 +224,13 @@ def repairs_since_kill(events: DataFrame) -> pd.DataFrame:
 
 
 def causes_of_rollovers(events: DataFrame) -> pd.DataFrame:
-    """Count the new ledgers by the cause that the trace gives."""
+    """Count the new ledgers by the cause recorded in the trace."""
     causes = events.where("kind = 'ledger.rolled'").groupBy(fn.col("detail").alias("cause"))
     return causes.count().orderBy("cause").toPandas()
 
 
 def full_batches(stream: DataFrame) -> pd.DataFrame:
-    """Count the entries of each topic by the size of their batch."""
+    """Count the entries of each topic by batch size."""
     sizes = publishing.batch_size_distribution(stream).withColumnRenamed("entries", "count")
     return sizes.orderBy("topic", "batch_size").toPandas()
 

@@ -11,8 +11,8 @@ from labkit.worlds.sim.workload.steps import Recover, Write
 
 
 def rejected_adds() -> list[str]:
-    """Return which adds a bookie rejects: A and B arrive before a fence, C and D after it. Recovery
-    sends B and D.
+    """Return the adds that a bookie rejects. Adds A and B arrive before a fence, and C and D arrive
+    after it; B and D are sent by recovery.
     """
     bookie = OneBookie()
     rejected = []
@@ -28,7 +28,9 @@ def rejected_adds() -> list[str]:
 
 
 def damaged_copy() -> Scenario:
-    """Entries 2 and 3 are on b0 and b1 only; b1's copies are damaged and b0 is slow to respond."""
+    """Return a run in which only b0 and b1 have entries 2 and 3; b1's copies are damaged and b0 is
+    slow to respond.
+    """
     write = Write(entries=4, window=1, close=False)
     faults: tuple[Fault, ...] = (
         Partition(("w",), ("b2",), when=On("add.pushed", 3)),

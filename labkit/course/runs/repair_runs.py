@@ -18,15 +18,17 @@ from labkit.worlds.sim.workload.steps import Read, Step, Write
 def _watched(
     bookies: int, steps: tuple[Step, ...], faults: tuple[Fault, ...], watched_s: int, **config: int
 ) -> Scenario:
-    """Return a scenario with autorecovery, and with a reader that keeps the run going."""
+    """Return a scenario with autorecovery, and with a reader that keeps the run from ending
+    early.
+    """
     reader = Read(0, polls=watched_s, poll_ms=1000, when=At(100))
     cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**config))  # type: ignore[arg-type]
     return Scenario(cluster, (*steps, reader), faults, limit_s=90)
 
 
 def bookie_lost(lost: str, delay_s: int, entry_count: int) -> Scenario:
-    """Five bookies and three ledgers, one of them open; after a second, one bookie dies for
-    good.
+    """Return a run with five bookies and three ledgers, one of which is open; after a second, one
+    bookie dies for good.
     """
     steps = (
         Write(0, entries=entry_count, ensemble=3, write_quorum=2),
@@ -38,7 +40,9 @@ def bookie_lost(lost: str, delay_s: int, entry_count: int) -> Scenario:
 
 
 def worker_dies(delay_s: int, verified_percent: int = 0) -> Scenario:
-    """A worker dies after its last copy and restarts while a bookie that it needs is slow."""
+    """Return a run in which a worker dies after its last copy, and restarts while a bookie that it
+    needs is slow.
+    """
     faults = (
         Crash("b1", when=At(1000)),
         Delay("b2", "*", 50, when=At(2000)),
@@ -55,13 +59,17 @@ def worker_dies(delay_s: int, verified_percent: int = 0) -> Scenario:
 
 
 def auditor_cut_off(cut_ms: float, delay_s: int) -> Scenario:
-    """The auditor b0 cannot reach ZooKeeper, and only ZooKeeper, for some time."""
+    """Return a run in which the auditor, b0, cannot reach ZooKeeper for some time, but can reach
+    all other nodes.
+    """
     cut = Partition(("b0",), ("zk",), for_ms=cut_ms, when=At(2000))
     return _watched(3, (Write(entries=3),), (cut,), 20, lost_bookie_recovery_delay_s=delay_s)
 
 
 def add_missed(check_interval_s: int, delay_s: int) -> Scenario:
-    """A bookie misses the last entry of a ledger 25 seconds into the run, but stays up."""
+    """Return a run in which a bookie misses the last entry of a ledger 25 seconds into the run, but
+    stays up.
+    """
     return _watched(
         4,
         (Write(entries=6, window=3, when=At(25_000)),),
@@ -73,7 +81,9 @@ def add_missed(check_interval_s: int, delay_s: int) -> Scenario:
 
 
 def two_bookies_lost(dies_at: tuple[int, int]) -> Scenario:
-    """b1 and b3 die, each after that many confirmed entries of a ledger."""
+    """Return a run in which b1 and b3 die, each after the given number of confirmed entries of a
+    ledger.
+    """
     write = Write(entries=9, write_quorum=2, window=1, every_ms=10)
     first, second = (
         Crash(name, when=On("lac.advanced", confirmed))
@@ -83,12 +93,14 @@ def two_bookies_lost(dies_at: tuple[int, int]) -> Scenario:
 
 
 def marked_ledgers(trace: Trace) -> list[int]:
-    """Return the ledger of each mark."""
+    """Return the ledger of each under-replication mark."""
     return sorted(event.ledger for event in _marks(trace))
 
 
 def second_of_mark(trace: Trace) -> int:
-    """Return the time of the first mark in whole seconds, or -1 if no ledger was marked."""
+    """Return the time of the first under-replication mark in whole seconds, or -1 if no ledger was
+    marked.
+    """
     return next((event.time_us // 1_000_000 for event in _marks(trace)), -1)
 
 
@@ -103,7 +115,9 @@ def copied_entries(trace: Trace, ledger_id: int) -> list[int]:
 
 
 def entries_with_one_copy(trace: Trace) -> list[int]:
-    """Return the entries that a bookie lacked at the end, after all faults had been repaired."""
+    """Return the entries that one of their bookies lacked at the end, after all faults had been
+    repaired.
+    """
     return [e.entry for e in trace.events if e.node == EPILOGUE and e.kind == "read.failed"]
 
 
@@ -113,7 +127,9 @@ def read_count(trace: Trace) -> int:
 
 
 def reads_before_first_copy(trace: Trace, ledger_id: int) -> list[str]:
-    """Return what the worker read before its first copy, such as "entry 3 from b2"."""
+    """Return the reads that the worker sent before it made its first copy, such as "entry 3 from
+    b2".
+    """
     events = [event for event in trace.events if event.ledger == ledger_id]
     start = next(event for event in events if event.kind == "replication.started")
     copy = next(event for event in events if event.kind == "entry.copied")
@@ -127,7 +143,9 @@ def reads_before_first_copy(trace: Trace, ledger_id: int) -> list[str]:
 
 
 def repair_of(trace: Trace, ledger_id: int, *kinds: str) -> str:
-    """Describe each event of these kinds since the first mark in a sentence with its time."""
+    """Describe each event of these kinds since the first under-replication mark in a sentence that
+    includes the time of the event.
+    """
     start = next(_marks(trace)).seq
     return "\n".join(
         f"{event.time_us / 1e6:7.3f} s  {describe(event)}"
@@ -137,7 +155,9 @@ def repair_of(trace: Trace, ledger_id: int, *kinds: str) -> str:
 
 
 def outcome_of(scenario: Scenario) -> str:
-    """Run the scenario; return how many ledgers were marked and how many entries were copied."""
+    """Run the scenario, and return how many ledgers were marked and how many entries were
+    copied.
+    """
     kinds = [event.kind for event in run(scenario).events]
     marks, copies = kinds.count("ledger.underreplicated"), kinds.count("entry.copied")
     return f"{marks} ledgers marked, {copies} entries copied"

@@ -1,7 +1,7 @@
 """Code shared by repair trials.
 
-In these trials, a bookie is lost, and workers perform the steps of the repair in the learner's
-order.
+In these trials, a bookie is lost, and workers perform the steps of the repair in the order that the
+learner chose.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,9 @@ def scenario_with_loss(
     workload: tuple[Step, ...] = (Write(),),
     **config: int,
 ) -> Scenario:
-    """Return a scenario with a ledger on b0, b1 and b2, and a reader that keeps the run going."""
+    """Return a scenario with a ledger on b0, b1 and b2, and with a reader that keeps the run from
+    ending early.
+    """
     lasting = Read(polls=last_s, poll_ms=1000, when=At(100))
     settings: dict[str, Any] = {"lost_bookie_recovery_delay_s": DELAY_S, **config}
     cluster = Cluster(bookies, autorecovery=AutoRecoveryConfig(**settings))
@@ -63,7 +65,7 @@ def events_before_epilogue(trace: Trace) -> Iterator[Event]:
 
 class StepwiseReplicator(LedgerFragmentReplicator):
     """A replicator that first stores the copies of all fragments of a ledger, and then publishes
-    them all.
+    all of these copies.
     """
 
     async def begin(
@@ -113,8 +115,8 @@ class ReorderedWorker(ReplicationWorker):
 
 @contextmanager
 def reordered_worker(steps: Sequence[str]) -> Iterator[Runner]:
-    """Yield a function that runs a scenario in which every bookie's worker performs the steps in
-    this order.
+    """Yield a function that runs a scenario in which the worker on every bookie performs the steps
+    in this order.
     """
     worker = type("LearnersWorker", (ReorderedWorker,), {"order": tuple(steps)})
     variant = Variant(

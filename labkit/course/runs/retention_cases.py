@@ -1,5 +1,5 @@
-"""Topics whose retention policy deletes some ledgers: real managed ledgers in a simulated
-cluster.
+"""Topics whose retention policies delete some ledgers. The topics are real managed ledgers in a
+simulated cluster.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ BY_SIZE = (
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """A topic of five ledgers with two entries of 100 bytes each; the last ledger is open and
-    empty.
+    """A topic of five ledgers, each with two entries of 100 bytes, except that the last ledger is
+    open and empty.
 
     The subscription has acknowledged `acked` entries. The first two ledgers are `pause_s` seconds
-    older than the others. `rule` explains why the ledgers that no subscription needs are deleted or
+    older than the others. `rule` explains why ledgers that no subscription needs are deleted or
     kept.
     """
 
@@ -92,7 +92,7 @@ class TrimmedTopic:
 
 
 async def trim_all(node: ClientNode) -> tuple[TrimmedTopic, ...]:
-    """Fill each topic, acknowledge, trim, and record the remaining ledgers."""
+    """Fill each topic, acknowledge messages, trim the topic, and record which ledgers remain."""
     return tuple([await _trim(node, number, trim) for number, trim in enumerate(TRIMS)])
 
 

@@ -1,4 +1,6 @@
-"""The folder in which a learner's function stores batches, and a crash during a write."""
+"""The folder in which a learner's function stores batches, and the simulation of a crash during a
+write.
+"""
 
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -23,8 +25,8 @@ def table_of(rows: Collection[Row]) -> pa.Table:
 
 
 def rows_in(folder: Path) -> list[Row]:
-    """Return all rows of the Parquet files below the folder. Raises `Refused` for an invalid
-    file.
+    """Return all rows of the Parquet files in the folder and its subfolders. Raises `Refused` if a
+    file is invalid.
     """
     found: list[Row] = []
     for file in _data_files(folder):
@@ -61,7 +63,9 @@ def _opened(file: Path) -> pq.ParquetFile:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """Return the data files: Spark ignores names that start with a dot or an underscore."""
+    """Return the data files, ignoring names that start with a dot or an underscore, as Spark
+    does.
+    """
     return [
         file
         for file in sorted(folder.rglob("*.parquet"))
@@ -70,7 +74,7 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 class BatchFolder:
-    """A temporary local folder, deleted on exit."""
+    """A temporary local folder, which is deleted on exit."""
 
     def __init__(self) -> None:
         self._folder = TemporaryDirectory(prefix="labkit-sink-")

@@ -1,6 +1,7 @@
 """Code shared by the trials of lessons 12 and 13.
 
-It creates small streams for a job to process, and rows that show where the job's result is wrong.
+The code creates small streams for a job to process, and rows that show where the job's result is
+wrong.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,8 +46,8 @@ class WrongRows:
 
 
 def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) -> pa.Table:
-    """Return a table of messages in order of arrival; without `senders`, each message counts as
-    sent once by producer `p`.
+    """Return a table of messages in order of arrival. Without `senders`, each message counts as a
+    message that producer `p` sent once.
     """
     rows = [
         dict(zip(("topic", "partition", "ledger", "entry", "batch_index"), place, strict=True))
@@ -59,7 +60,9 @@ def stream_of(places: Iterable[Place], senders: Sequence[tuple[str, int]] = ()) 
 
 
 def one_stream(*ids: tuple[int, int, int]) -> list[Place]:
-    """Return positions in partition 0 of topic `t`, given ledger id, entry id and batch index."""
+    """Return positions in partition 0 of topic `t`, each given as ledger id, entry id and batch
+    index.
+    """
     return [("t", 0, *parts) for parts in ids]
 
 
@@ -82,7 +85,9 @@ def trial_session() -> Any:
 
 
 def trial_folder() -> Any:
-    """Return a context manager for a new folder for batches, here or in the other process."""
+    """Return a context manager that provides a new folder for batches, in this process or in the
+    one that runs the jobs.
+    """
     return BatchFolder() if _far.get() is None else _far.get().folder()
 
 
@@ -99,7 +104,7 @@ def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame
                 f"Your job must return the columns {', '.join(columns)};"
                 f" it returned {', '.join(result.columns) or 'none'}."
             )
-        # Fetch one row more than there are messages; no correct result has that many.
+        # Fetch one row more than there are messages, because no correct result has that many rows.
         return result.select(*columns).limit(messages.num_rows + 1).toPandas()
     except PySparkException as error:
         first_line = str(error).partition("\n")[0].partition(" SQLSTATE")[0]
@@ -107,7 +112,7 @@ def answer(job: Job, messages: pa.Table, columns: Sequence[str]) -> pd.DataFrame
 
 
 def neighbours(messages: pd.DataFrame, seq: int) -> pd.DataFrame:
-    """Return a message, the message that arrived before it, and the previous message of its
+    """Return a message, the message that arrived before it, and the previous message of the same
     stream.
     """
     arrived = messages[messages["seq"] <= seq].sort_values("seq")

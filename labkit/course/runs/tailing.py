@@ -1,4 +1,6 @@
-"""A reader that follows a writer, and how long each entry takes to reach it (lesson 06)."""
+"""A reader that follows a writer, and measurements of how long each entry takes to reach the reader
+(lesson 06).
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +20,7 @@ from labkit.worlds.sim.workload.steps import Write
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tail(Value):
-    """Read the first entries of a ledger, each one as soon as it is confirmed."""
+    """Read the first entries of a ledger, each entry as soon as it is confirmed."""
 
     ledger: int = 0
     entries: int = 5
@@ -40,8 +42,8 @@ class Tail(Value):
 
 
 def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[int, float]:
-    """For each entry that `reader` has read, return the time between the push by `writer` and the
-    read.
+    """For each entry that `reader` has read, return the time between the moment when `writer`
+    pushed the entry and the moment when it was read.
 
     Events of other nodes are ignored, because the epilogue pushes entries again when it recovers
     the ledger after the run.
@@ -57,9 +59,10 @@ def read_delays_ms(trace: Trace, writer: str = "w", reader: str = "r") -> dict[i
 
 
 def tailing_delays(write: Write, explicit_lac_interval_ms: int) -> str:
-    """Follow a writer, and return a line for each entry with the delay from its push to its read.
+    """Follow a writer, and return a line for each entry with the delay between pushing and reading
+    the entry.
 
-    An interval of 0 disables explicit LACs. Failed steps also have a line.
+    An interval of 0 disables explicit LACs. The result also contains a line for each failed step.
     """
     config = ClientConfig(explicit_lac_interval_ms=explicit_lac_interval_ms)
     scenario = Scenario(Cluster(3), (write, Tail(0, write.entries)))

@@ -3,7 +3,7 @@
     timeline(Scenario(faults=(Crash("b1", when=At(5)),)))      in a notebook
     raise Refused("the rule", RunCounterexample(trace, verdict))        shown below a card
 
-The view itself only handles events and plain values. This module adds the broken promises, the
+The view itself only handles events and plain values. This module provides the broken promises, the
 faults that can be injected at an event, and the function that runs a forked scenario.
 """
 
@@ -58,10 +58,11 @@ def timeline(
 ) -> TimelineView:
     """Open a run in the timeline; if `source` is a scenario, run it first.
 
-    other: an alternative run, shown next to it.
+    other: an alternative run, which is shown next to the first one.
     at: the `seq` of the event to open; by default, the event at which the check named `promise`
         failed or, if `promise` is empty, the first event at which a promise broke.
-    again: runs a fork; None disables forks. A log or a plain sequence of events cannot be forked.
+    again: the function that runs a fork; None disables forks. A log or a plain sequence of events
+        cannot be forked.
     """
     rerun = again or run
     if isinstance(source, Scenario):
@@ -97,9 +98,10 @@ def played(trace: Trace, title: str = "This run", promise: str = "") -> PlayedRu
 
 @dataclass(frozen=True, slots=True)
 class RunCounterexample:
-    """The counterexample to a rejected answer: a run, and the promise that it broke.
+    """The counterexample to a rejected answer, consisting of a run and the promise that the run
+    broke.
 
-    again: runs a forked scenario with the learner's code; None disables forks.
+    again: the function that runs a forked scenario with the learner's code; None disables forks.
     """
 
     trace: Trace
@@ -119,7 +121,7 @@ class RunCounterexample:
 
 @contextmanager
 def showing_counterexamples_in(other: Callable[[Trace, Verdict], object]) -> Iterator[None]:
-    """If an answer is refused in this context, use `other` to show the counterexample."""
+    """If an answer is refused inside the `with` block, use `other` to show the counterexample."""
     try:
         yield
     except Refused as refused:
@@ -222,8 +224,8 @@ def _palette(trace: Trace, again: Again) -> Palette:
 def forked(trace: Trace, seq: int, fields: Mapping[str, Any]) -> Scenario:
     """Return the run's scenario with a fault from the palette injected at that event.
 
-    Raises `CannotForkError` if the fault cannot be injected there, and
-    `BKIncorrectParameterException`.
+    Raises `CannotForkError` if the fault cannot be injected at the event, and
+    `BKIncorrectParameterException` if the fault is invalid.
     """
     name = fields["name"]
     if name in ("lose", "delay"):
@@ -259,7 +261,9 @@ def _fault(name: str, fields: Mapping[str, Any], when: On) -> Fault:
 
 
 def _difference(scenario: Scenario, other: Scenario) -> str:
-    """Return a title that lists the other scenario's additional faults, decisions and variant."""
+    """Return a title that lists the additional faults and decisions of the other scenario, and its
+    variant.
+    """
     parts = [
         repr(replace(fault, when=START)) for fault in other.faults if fault not in scenario.faults
     ]

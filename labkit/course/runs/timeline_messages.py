@@ -1,8 +1,8 @@
-"""Finds the message that an event sent or was caused by, so that this message can be lost or
-delayed.
+"""Finds the message that an event sent, or that caused the event, so that this message can be lost
+or delayed.
 
-Events name entries, whereas the network numbers messages. An event is matched with a message by
-time: the event that a message causes happens at the moment when the message is delivered.
+Events refer to entries, whereas the network numbers messages. An event is matched with a message by
+time, because the event that a message causes happens at the moment when the message is delivered.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,8 @@ _REQUESTS = {"memtable.put": "add.sent", "read.served": "read.sent", "ledger.fen
 
 
 def messages_of(trace: Trace) -> dict[int, str]:
-    """Map `seq` to a message name such as `w>b0 2`, the third message from w to b0.
+    """Map the `seq` of each event to the name of its message, such as `w>b0 2` for the third
+    message from w to b0.
 
     Events whose message is ambiguous are left out.
     """
@@ -34,7 +35,9 @@ def messages_of(trace: Trace) -> dict[int, str]:
 
 
 def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
-    """Yield the links on which the event's message may have arrived, with the sending event."""
+    """Yield each link on which the event's message may have arrived, with the event that sent the
+    message.
+    """
     if event.kind in _ANSWERS:
         yield None, f"{event.peer}>{event.node}"
     elif event.kind in _REQUESTS and event.cause >= 0:
@@ -44,7 +47,9 @@ def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
 
 
 def _arrivals(trace: Trace) -> dict[tuple[str, int], str]:
-    """Map each link and time to the message delivered then, unless several messages were."""
+    """Map each link and time to the message that was delivered on this link at this time, unless
+    several messages were.
+    """
     found: dict[tuple[str, int], str] = {}
     several: list[tuple[str, int]] = []
     for link, number, _, due_us in trace.parcels:

@@ -61,7 +61,8 @@ def lineage_of_order(chosen: int, batch_size: int, entries_per_ledger: int) -> L
 def ids_of_a_quiet_topic(max_age_s: int, max_bytes: int, min_age_s: int) -> list[MessageId]:
     """Send twelve orders, one every ten seconds, and return their ids.
 
-    A ledger is full at that age or size, but not before it is `min_age_s` old.
+    A ledger is full once it has reached the maximum age or size, but not before it is `min_age_s`
+    old.
     """
 
     async def send(node: ClientNode) -> list[MessageId]:
@@ -81,7 +82,7 @@ def ids_of_a_quiet_topic(max_age_s: int, max_bytes: int, min_age_s: int) -> list
 
 
 async def lineage_of(node: ClientNode, message_id: MessageId) -> Lineage:
-    """Return where a message is currently stored in the files of the simulated bookies.
+    """Return the place where a message is currently stored in the files of the simulated bookies.
 
     Raises the same errors as `find_lineage`.
     """

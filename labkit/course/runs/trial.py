@@ -1,4 +1,4 @@
-"""Code shared by storage trials: runs the learner's code under every possible crash."""
+"""Code shared by storage trials, which run the learner's code with every possible crash."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ def must_survive(
     journal_count: int = 1,
     ledger_dir_count: int = 1,
 ) -> CrashMap:
-    """Run the script with the learner's code and a crash at every point; return the crash map.
+    """Run the script with the learner's code and a crash at every point, and return the crash map.
 
-    If anything acknowledged is lost, reject the answer with `rule` and the smallest counterexample.
+    If acknowledged data is lost, reject the answer with `rule` and the smallest counterexample.
     """
     crashes = crash_map(
         script,

@@ -11,9 +11,9 @@ class WrittenEntry:
     """An entry from its writer's point of view. Times are in milliseconds after the writer's first
     push.
 
-    last_add_confirmed: the writer's LastAddConfirmed when it pushed the entry, which the entry
-        carries
-    push_count: how many times the id was assigned
+    last_add_confirmed: the writer's LastAddConfirmed at the time when it pushed the entry; the
+        entry carries this value
+    push_count: how many times the entry's id was assigned
     acked_ms: when each acknowledgement arrived
     confirmed_ms: when the entry was confirmed to the caller, or None
     """
@@ -48,12 +48,12 @@ def written_entries(trace: Trace, writer: str = "w") -> dict[int, WrittenEntry]:
 
 
 def lac_read(trace: Trace) -> int:
-    """Return the latest LastAddConfirmed that the reader r has learned."""
+    """Return the latest LastAddConfirmed that the reader, r, has learned."""
     return [e.entry for e in trace.events if e.node == "r" and e.kind == "lac.read"][-1]
 
 
 def last_confirmed(trace: Trace) -> int:
-    """Return the last entry that was confirmed to the writer w."""
+    """Return the last entry that was confirmed to the writer, w."""
     return max(e.entry for e in trace.events if e.node == "w" and e.kind == "lac.advanced")
 
 
@@ -63,19 +63,23 @@ def closed_at(trace: Trace) -> int:
 
 
 def segment_starts(trace: Trace) -> list[int]:
-    """Return the first entry of each segment that was stored, in the order of the changes."""
+    """Return the first entry of each new segment, in the order in which the ensemble changes were
+    stored.
+    """
     return [event.entry for event in trace.events if event.kind == "ensemble.set"]
 
 
 def end_of_ledger(trace: Trace) -> str:
-    """Return where the ledger ends: "before", "at" or "after" the last entry confirmed to w."""
+    """Return whether the ledger ends "before", "at" or "after" the last entry that was confirmed to
+    w.
+    """
     end, last = closed_at(trace), last_confirmed(trace)
     return "before" if end < last else "at" if end == last else "after"
 
 
 def ledger_of_new_owner(trace: Trace) -> str:
-    """Return "continue" if messages are still stored in the same ledger after the owner's death, or
-    else "new ledger".
+    """Return "continue" if messages are stored in the same ledger after the owner's death as
+    before, or "new ledger" if not.
     """
     died = next(event.seq for event in trace.events if event.kind == "node.killed")
     receipts = [event for event in trace.events if event.kind == "message.acked"]

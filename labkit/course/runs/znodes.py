@@ -20,7 +20,7 @@ _MAX_TEXT = 46
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Znodes:
-    """The data and the version of every znode below `/ledgers`, keyed by path."""
+    """The data and version of every znode under `/ledgers`, keyed by path."""
 
     nodes: dict[str, tuple[bytes, int]]
 
@@ -96,9 +96,9 @@ class SetLayout:
 def znodes_of(
     scenario: Scenario, moments: Iterable[Moment], root: str = DEFAULT_LEDGERS_ROOT
 ) -> list[Znodes]:
-    """Run the scenario, and return the znodes below `root` at each of the moments.
+    """Run the scenario, and return the znodes under `root` at each of these moments.
 
-    Reading takes half a millisecond per znode, so the fewer znodes there are below `root`, the more
+    Reading takes half a millisecond per znode, so the fewer znodes there are under `root`, the more
     consistent each snapshot is.
     """
     looks = [ReadZnodes(f"look{number}", when, root) for number, when in enumerate(moments)]

@@ -1,4 +1,4 @@
-"""The view of the game: the level's goal, your moves, par, and whether you have won."""
+"""The view of the game, which shows the level's goal, your moves, par, and whether you have won."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ class Game(Play):
     """Play a level: break the faulty protocol's promise in as few moves as you can.
 
     level: 1 to 10.
-    at: the `seq` of the event at which the view opens; by default, the last one.
+    at: the `seq` of the event at which the view opens; by default, this is the last event.
     """
 
     linked_as = "Game"
@@ -38,9 +38,9 @@ class Game(Play):
     def of(cls, scenario: Scenario, at: int, level: int = 0) -> "Game":
         """Return the game whose moves are the scenario's decisions.
 
-        level: the level to open, if the scenario belongs to several.
+        level: the level to open if the scenario belongs to several levels.
 
-        Raises `BKIncorrectParameterException` if it belongs to no level.
+        Raises `BKIncorrectParameterException` if the scenario belongs to no level.
         """
         played = play(scenario)
         correct = replace(played.start, variant="")
@@ -61,8 +61,8 @@ class Game(Play):
         return any(each.name == self.level.promise for each in self.played.broken)
 
     def broken_promises(self) -> Sequence[Verdict]:
-        """Return the verdict on the level's promise if it is broken, or else on the first broken
-        promise. The game explains only one broken promise.
+        """If the level's promise is broken, return only the verdict on it; otherwise, return the
+        verdict on the first broken promise. The game explains only one broken promise.
         """
         broken = sorted(self.played.broken, key=lambda each: each.name != self.level.promise)
         return broken[:1]

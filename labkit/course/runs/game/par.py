@@ -1,16 +1,18 @@
-"""Finds par and proves it, by a breadth-first search of all plays, ordered by the number of moves.
+"""Finds and proves par by a breadth-first search of all plays, ordered by the number of moves.
 
 `levels` stores the results of this search, and a test repeats the search.
 
-The states are those of `every_order`, and the real code runs only for reactions that are not known
-yet (`labkit.worlds.sim.explore.orders`). Here, however, every message in flight is tried in every
-state, because two orders that no node can tell apart may differ in their number of moves.
+The search uses the same states as `every_order`, and runs the real code only for reactions that are
+not known yet (`labkit.worlds.sim.explore.orders`). Unlike `every_order`, however, the search tries
+every message in flight in every state, because two orders that no node can tell apart may differ in
+their number of moves.
 
 The search covers at least all plays with fewer moves than par. Messages to and from the metadata
-server cost nothing and arrive before all others, in any order. A failure costs one move. Before the
-run ends, the promises of the levels depend only on what the clients do. The promise is therefore
-checked for each message that a client receives, in each combination of the clients' states. Once no
-message is in flight, the promise is checked after the end of the run.
+server cost no moves and arrive before all other messages, in any order. A failure costs one move.
+Before the run ends, whether a level's promise is kept depends only on what the clients do. The
+promise is therefore checked for each message that a client receives, in each combination of the
+clients' states. In states in which no message is in flight, the run is ended, and the promise is
+checked then.
 """
 
 import gc
@@ -51,13 +53,15 @@ class Shorter:
 def shorter_plays(
     scenario: Scenario, promise: str, *, crashes: int, losses: int, par: int
 ) -> Shorter:
-    """Search for plays that break the promise (the name of a check) in fewer than `par` moves."""
+    """Search for plays that break the promise, given as the name of a check, in fewer than `par`
+    moves.
+    """
     search = _Search(replace(scenario, in_turn=True), promise, par)
     return outside_event_loops(partial(search.run, PossibleFailures(crashes, losses)))
 
 
 class _StoppedWorld(DirectedWorld):
-    """A world that stops after the last delivery of its path."""
+    """A world that stops after the last delivery of the given path."""
 
     def choose(self, possible: list[Parcel]) -> int:  # type: ignore[override]
         if len(self.choices) == len(self.path):
@@ -84,7 +88,7 @@ class _Search:
         return Shorter(tuple(self._plays), self._unfinished, self._state_count)
 
     def _search(self, most: int) -> None:
-        """Search all states that can be reached with at most this number of deliveries."""
+        """Search all states that can be reached with at most this many deliveries."""
         first = self._run(DirectedWorld, ()).first
         assert first is not None
         frontier = dict(self._settled(first, None))
@@ -103,7 +107,9 @@ class _Search:
         self._state_count += len(seen)
 
     def _settled(self, state: WorldState, path: _Path) -> Iterator[tuple[WorldState, _Path]]:
-        """Deliver the messages to and from the metadata server, in every order."""
+        """Deliver all messages to and from the metadata server, in every possible order; yield the
+        resulting states.
+        """
         steps = [step for step in _heads(state) if self._table.is_metadata[step[0]]]
         if not steps:
             yield state, path

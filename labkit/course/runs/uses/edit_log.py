@@ -2,8 +2,8 @@
 
 The directory names are kept in memory. An edit is acknowledged once it is in the log, so a name
 node that replays the log has every acknowledged edit. Two name nodes share the log, but only the
-active one writes to it. The other one becomes active by taking over the log, which fences the
-first.
+active one writes to it. The standby becomes active by taking over the log, which fences the
+previously active node.
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,17 @@ TAKE_OVER = (READ, RECOVER, REPLAY, CREATE, PUBLISH)
 
 
 class StandbyError(LabkitError):
-    """This name node is not active: use the other one."""
+    """Raised if this name node is not active; use the other one."""
 
 
 class StepError(LabkitError):
-    """A step of the takeover needs the result of an earlier step that was not performed."""
+    """Raised if a step of the takeover needs the result of an earlier step that was not
+    performed.
+    """
 
 
 class NameNode:
-    """A name node, on standby until it takes over the log."""
+    """A name node, which is on standby until it takes over the log."""
 
     def __init__(self, client: BookKeeper, path: str = "/namenode/edits") -> None:
         self.directories: set[str] = set()
@@ -81,7 +83,7 @@ class NameNode:
 
     async def _replay(self) -> None:
         for ledger_id in self._known():
-            # Earlier ledgers are closed; the last one is closed if it has been recovered.
+            # All ledgers but the last are closed; the last one is closed if it has been recovered.
             reader = await self._client.open_ledger_no_recovery(ledger_id)
             async for entry in reader.read():
                 self.directories.add(entry.payload.decode())

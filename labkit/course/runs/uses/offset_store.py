@@ -1,8 +1,8 @@
-"""An offset store: records how far each consumer group has read, as Pulsar's cursors do.
+"""An offset store, which records how far each consumer group has read, as Pulsar's cursors do.
 
 Each commit is an entry. When a ledger is full, the store creates a new one that starts with the
-latest offset of every group, and deletes the old one. The store therefore stays small however many
-commits it receives.
+latest offset of every group, and deletes the old one. The store therefore stays small no matter how
+many commits it receives.
 """
 
 import json
@@ -41,11 +41,13 @@ def decode(payload: bytes) -> Record:
 
 
 class NotOpenError(LabkitError):
-    """The store has not been opened."""
+    """Raised if the store has not been opened."""
 
 
 class OffsetStore:
-    """Stores the offsets of all groups. Call `open` first; only one client can write at a time."""
+    """Stores the offsets of all groups. Call `open` before any other method. Only one client can
+    write at a time.
+    """
 
     def __init__(
         self,
@@ -73,10 +75,10 @@ class OffsetStore:
         await self._begin(old)
 
     async def commit(self, group: str, offset: int | None) -> None:
-        """Store a group's offset, which may be lower than before; None removes the group.
+        """Store a group's offset, which may be lower than the previous one; None removes the group.
 
-        Raises `NotOpenError` and `BKException`; after a `BKException` the offset may or may not be
-        stored.
+        Raises `NotOpenError` and `BKException`. After a `BKException`, the offset may or may not
+        have been stored.
         """
         if self._writer is None:
             raise NotOpenError("open the store first")
@@ -91,7 +93,9 @@ class OffsetStore:
             await self._begin((self.ledger_id,))
 
     async def _begin(self, old: tuple[int, ...]) -> None:
-        """Write the latest offsets to a new ledger, list it, then delete the old ledgers."""
+        """Write the latest offsets to a new ledger, put the new ledger on the list, and then delete
+        the old ledgers.
+        """
         writer = await self._client.create_ledger(3, 3, 2)
         for record in self.offsets.items():
             await writer.add(encode(record))

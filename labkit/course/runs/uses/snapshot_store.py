@@ -1,11 +1,11 @@
-"""An object store: named snapshots of a state machine, each in a ledger.
+"""An object store, which stores named snapshots of a state machine, each in a ledger of its own.
 
-A snapshot is too large for one entry, so it is split into chunks. The snapshot exists from the
-moment at which its znode refers to its ledger, which has been closed by then. A reader therefore
-gets either the complete snapshot or the previous one.
+A snapshot is too large for one entry, so it is split into chunks. A snapshot exists from the moment
+at which its znode refers to its ledger, which has been closed by then. A reader therefore gets
+either the complete new snapshot or the previous one.
 
-A ledger to which no znode refers is either a snapshot being written or garbage. `removable` tells
-the two apart by the version stored in each ledger's metadata.
+A ledger to which no znode refers is either garbage or contains a snapshot that is still being
+written. `removable` tells the two apart by the version stored in each ledger's metadata.
 """
 
 import json
@@ -25,8 +25,8 @@ Removable = Callable[[list[Ledger], Named], list[int]]
 
 
 def removable(ledgers: list[Ledger], named: Named) -> list[int]:
-    """Return the garbage: every ledger whose snapshot's znode names another ledger with the same or
-    a later version.
+    """Return the garbage, which consists of every ledger whose snapshot's znode names another
+    ledger with the same or a later version.
     """
     return [
         ledger_id
@@ -36,12 +36,16 @@ def removable(ledgers: list[Ledger], named: Named) -> list[int]:
 
 
 class SupersededError(LabkitError):
-    """Another client has already stored this version of the snapshot: store the next one."""
+    """Raised if another client has already stored this version of the snapshot; store the next
+    version.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """The contents of a name's znode, and its version (-1 if the znode does not exist)."""
+    """The contents of a name's znode, and the version of the znode (-1 if the znode does not
+    exist).
+    """
 
     version: int = 0
     ledger_id: int = -1
@@ -49,7 +53,7 @@ class _Node:
 
 
 class SnapshotStore:
-    """Snapshots by name. Any number of clients can use it at the same time."""
+    """Stores snapshots by name. Any number of clients can use the store at the same time."""
 
     def __init__(
         self, client: BookKeeper, chunk_bytes: int = 1000, path: str = "/snapshots"
@@ -61,7 +65,8 @@ class SnapshotStore:
     async def put(self, name: str, data: bytes) -> int:
         """Store the next version and return the id of its ledger.
 
-        Raises `SupersededError` if another client was faster, and `BKException`.
+        Raises `SupersededError` if another client was faster, and `BKException` if the snapshot
+        cannot be stored.
         """
         before = await self._read(name)
         version = before.version + 1
@@ -84,8 +89,8 @@ class SnapshotStore:
         return writer.ledger_id
 
     async def get(self, name: str) -> bytes:
-        """Return the latest version. Raises `KeyError` if there is no snapshot with this name, and
-        `BKException`.
+        """Return the latest version. Raises `KeyError` if no snapshot has this name, and
+        `BKException` if the snapshot cannot be read.
         """
         node = await self._read(name)
         if node.ledger_id < 0:

@@ -44,8 +44,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NameNodes:
-    """A run of several name nodes: the acknowledged edits, and the directories that each takeover
-    found.
+    """The result of running several name nodes: the acknowledged edits, and the directories that
+    each takeover found.
     """
 
     trace: Trace
@@ -53,7 +53,9 @@ class NameNodes:
     found: dict[str, frozenset[str]]
 
     def lost(self) -> list[tuple[str, Edit]]:
-        """Return each acknowledged edit that a later name node lacks, with that node's name."""
+        """Return each acknowledged edit that a later name node lacks, together with that node's
+        name.
+        """
         return [
             (node, edit)
             for node, directories in self.found.items()
@@ -69,7 +71,7 @@ class _Log:
     found: dict[str, frozenset[str]] = field(default_factory=dict)
 
     async def serve(self, node: ClientNode, steps: Sequence[str]) -> None:
-        """Take over, then create directories until another name node is active."""
+        """Take over the log, then create directories until another name node becomes active."""
         names = NameNode(node.client)
         await names.take_over(steps)
         self.found[node.name] = frozenset(names.directories)
@@ -90,7 +92,8 @@ def name_nodes(
     """Run three name nodes that take over one after another.
 
     n1 is active first. n2 takes over in the order of `steps` while n1 keeps running, or dies after
-    `dies_after` steps. Then n3 takes over. Raises the exception that made n2's takeover fail.
+    `dies_after` steps. Then n3 takes over. If n2's takeover fails, raises the exception that made
+    it fail.
     """
     log = _Log(edits)
 
@@ -115,8 +118,8 @@ def name_nodes(
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """A run of an offset store: the acknowledged commits, and the offsets that a second client
-    found.
+    """The result of running an offset store: the acknowledged commits, and the offsets that a
+    second client found.
     """
 
     trace: Trace
@@ -125,7 +128,9 @@ class Offsets:
     ledger_count: int
 
     def allowed(self, commits: Sequence[Record]) -> list[dict[str, int]]:
-        """Return the valid results: all acknowledged commits, with or without the one in flight."""
+        """Return the valid results, which contain all acknowledged commits, with or without the
+        commit in flight.
+        """
         count = len(self.answered)
         return [newest(list(commits[:end])) for end in (count, count + 1)]
 
@@ -136,9 +141,10 @@ def offsets(
     dies_after: int | None = None,
     records_per_ledger: int = 100,
 ) -> Offsets:
-    """Let `s` commit and die after `dies_after` confirmed entries; then let `t` open the store.
+    """Let client `s` commit offsets and die after `dies_after` confirmed entries; then let client
+    `t` open the store.
 
-    Raises the exception that kept `t` from opening the store.
+    If `t` cannot open the store, raises the exception that prevented it.
     """
     answered: list[Record] = []
 
@@ -166,10 +172,11 @@ def offsets(
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """A run of a snapshot store.
+    """The result of running a snapshot store.
 
-    stored: the ledger that each client stored, or its error; read: the snapshot read at the end,
-    None if that failed; left: the ledgers that remain; collected: the ledgers that were deleted
+    stored: the ledger that each client stored, or the client's error; read: the snapshot that was
+    read at the end, or None if reading failed; left: the ledgers that remain; collected: the
+    ledgers that were deleted as garbage
     """
 
     trace: Trace
@@ -182,7 +189,7 @@ class Snapshots:
 def snapshots(rule: Removable = removable, chunk_bytes: int = 100) -> Snapshots:
     """Let four clients store versions of one snapshot while a fifth collects garbage.
 
-    Two of them store a version at the same time.
+    Two of the four clients store a version at the same time.
     """
     stored: dict[str, int | LabkitError] = {}
     collected: list[int] = []
