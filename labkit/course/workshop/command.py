@@ -1,4 +1,6 @@
-"""The verb `labkit workshop bookie|client [STEP]`: runs the notebook's checks from a terminal."""
+"""Runs the command `labkit workshop bookie|client [STEP]`, which makes the notebook's checks
+available in a terminal.
+"""
 
 import argparse
 from collections.abc import Callable
@@ -8,7 +10,7 @@ from labkit.course.workshop.tracks import track
 
 
 def run_workshop(arguments: argparse.Namespace, say: Callable[[str], None]) -> bool:
-    """Check one step, or all steps up to the first that fails, and print the cards.
+    """Check one step, or all steps up to the first one that fails, and print the cards.
 
     Returns whether all requested steps have been passed. Raises `NoSuchStepError` for an unknown
     step, and `OSError` if the learner's file cannot be created.

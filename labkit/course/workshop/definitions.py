@@ -1,10 +1,10 @@
 """Copies the definitions in a notebook cell into the learner's file.
 
 In lessons 02 to 04, a learner writes a part of the bookie in a cell. `save` copies the cell's
-functions, classes, constants and imports into the file, replacing any with the same names, so that
-the file grows from lesson to lesson. Nothing that the learner has written is lost: `save` does not
-copy definitions that have no code, and it backs up the file before replacing any code that it did
-not write itself.
+functions, classes, constants and imports into the file, replacing existing ones that have the same
+names, so that the file grows from lesson to lesson. Nothing that the learner has written is lost,
+because `save` does not copy definitions without code, and backs up the file before it replaces any
+code that it did not write itself.
 """
 
 import ast
@@ -28,8 +28,8 @@ class Definition:
     """A top-level statement that defines a name.
 
     text: its source
-    lines: the indices of its first line and of the line after it
-    is_written: whether it contains more than docstrings and `raise NotImplementedError`
+    lines: the indices of the statement's first line and of the line after its end
+    is_written: whether the statement contains more than docstrings and `raise NotImplementedError`
     """
 
     name: str
@@ -39,7 +39,7 @@ class Definition:
 
 
 def definitions_in(source: str) -> Iterator[Definition]:
-    """Yield the functions, classes and constants that are defined at the top level.
+    """Yield the functions, classes and constants that are defined at the top level of the source.
 
     Raises `SyntaxError`.
     """
@@ -58,15 +58,16 @@ def definitions_in(source: str) -> Iterator[Definition]:
 
 
 def definition_in(source: str, name: str) -> str:
-    """Return the source of the definition with this name, or "" if there is none."""
+    """Return the source of the definition with this name, or "" if the name is not defined."""
     return next((each.text for each in definitions_in(source) if each.name == name), "")
 
 
 def save(file: Path, parts: Sequence[Any]) -> str:
-    """Copy everything that is defined in the cells of these functions and classes into the file.
+    """Copy all definitions in the cells that define these functions and classes into the file.
 
     Returns a sentence that says what was saved. Raises `NotLoadedError` if the file is not valid
-    Python or if a part was not defined in a cell, and `OSError`.
+    Python or if a part was not defined in a cell, and `OSError` if the file cannot be read or
+    written.
     """
     cells = list(dict.fromkeys(_cell_of(part) for part in parts))
     new = [each for cell in cells for each in definitions_in(cell) if each.is_written]
@@ -95,7 +96,7 @@ def save(file: Path, parts: Sequence[Any]) -> str:
 
 
 def _with_definitions(source: str, new: Sequence[Definition]) -> tuple[str, list[Definition]]:
-    """Return the source with the new definitions, and the definitions that they replaced."""
+    """Return the source with the new definitions, and the old definitions that were replaced."""
     replaced = []
     for definition in new:
         lines = source.splitlines()
@@ -110,7 +111,7 @@ def _with_definitions(source: str, new: Sequence[Definition]) -> tuple[str, list
 
 
 def _with_imports(source: str, imports: Sequence[str]) -> str:
-    """Return the source with the missing imports inserted before its first import."""
+    """Return the source with the missing imports inserted before the first import."""
     missing = [each for each in imports if each not in source.splitlines()]
     nodes = [e for e in ast.parse(source).body if isinstance(e, ast.Import | ast.ImportFrom)]
     at = nodes[0].lineno - 1 if nodes else 0
@@ -144,7 +145,9 @@ def _code_of(part: Any) -> Iterator[CodeType]:
 
 
 def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
-    """Return whether a definition has only docstrings and bodies that raise NotImplementedError."""
+    """Return whether a definition contains nothing but docstrings and bodies that raise
+    NotImplementedError.
+    """
     return all(
         _is_empty(each)
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)

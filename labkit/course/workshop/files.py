@@ -1,5 +1,5 @@
-"""The learner's file: copied from the skeleton once, never overwritten, and loaded for every
-check.
+"""Handles the learner's file, which is copied from the skeleton once, never overwritten, and loaded
+for every check.
 """
 
 import linecache
@@ -15,12 +15,14 @@ _LOG_BYTES = 65_536
 
 
 class NotLoadedError(Exception):
-    """The learner's file cannot be read or run; the message contains the file and line."""
+    """Raised if the learner's file cannot be read or run; the message contains the file name and
+    the line.
+    """
 
 
 def create_if_missing(skeleton: Path, file: Path) -> bool:
     """Create the learner's file if it does not exist; return whether it was created. Raises
-    `OSError`.
+    `OSError` if the file cannot be created.
     """
     if file.exists():
         return False
@@ -29,9 +31,10 @@ def create_if_missing(skeleton: Path, file: Path) -> bool:
 
 
 def load(file: Path, seeds: int) -> Learner:
-    """Run the current contents of the file, and return the learner.
+    """Run the current contents of the file, and return it as a `Learner`.
 
-    Raises `NotLoadedError`, and NotImplementedError if the file raises it.
+    Raises `NotLoadedError` if the file cannot be read or run, and `NotImplementedError` if the
+    file's code raises it.
     """
     module = ModuleType(file.stem)
     module.__file__ = str(file)
@@ -54,7 +57,9 @@ def load(file: Path, seeds: int) -> Learner:
 
 
 def add_stand_ins(learner: Learner, found: Track, step: Step) -> None:
-    """Add the solution's functions in place of this unwritten step's, for later parts to call."""
+    """Replace the functions of this step, which the learner has not written, with the solution's,
+    so that later parts can call them.
+    """
     if step.stand_ins:
         solution = load(found.solution, seeds=0).module
         for name in step.stand_ins:
@@ -62,7 +67,8 @@ def add_stand_ins(learner: Learner, found: Track, step: Step) -> None:
 
 
 def last_line_in(file: Path, traceback: TracebackType | None) -> str:
-    """Return the last line of this file in the traceback: "mybookie.py, line 7, in seal: ...".
+    """Return the last line of this file in the traceback, in the form "mybookie.py, line 7, in
+    seal: ...".
 
     Returns "" if the traceback does not include this file.
     """

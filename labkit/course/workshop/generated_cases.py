@@ -19,8 +19,8 @@ def try_generated(
     problem_of: Callable[[T], Problem | None],
     shown: Callable[[T, str], object],
 ) -> None:
-    """Test `count` cases. Raises `Refused` with the smallest case that breaks the same rule as the
-    first failing one, formatted by `shown`.
+    """Test `count` cases. If a case fails, raises `Refused` with the smallest case that breaks the
+    same rule, formatted by `shown`.
     """
     for case, numbers in generated_cases(recipe, count):
         problem = problem_of(case)
@@ -30,7 +30,7 @@ def try_generated(
             recipe, numbers, partial(_breaks, problem_of=problem_of, rule=problem[0])
         )
         smaller_problem = problem_of(smallest)
-        if smaller_problem is None:  # The part is not deterministic and passed this time.
+        if smaller_problem is None:  # The part is not deterministic, and has passed this time.
             raise Refused(problem[0], shown(case, problem[1]))
         raise Refused(smaller_problem[0], shown(smallest, smaller_problem[1]))
 

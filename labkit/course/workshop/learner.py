@@ -1,7 +1,7 @@
 """Calls the learner's parts for labkit, checks every result, and keeps the first error.
 
-Inside a simulation, an exception ends only the task that raised it. The first exception that the
-learner's code raises is therefore kept here, and raised again when the run has ended.
+Inside a simulation, an exception ends only the task that raised it. Therefore, this module keeps
+the first exception that the learner's code raises, and raises it again after the run has ended.
 """
 
 import asyncio
@@ -27,7 +27,8 @@ class Learner:
     """A learner's file after it has been loaded.
 
     seeds: the number of seeds with which the cluster is tested
-    parts: the names of the parts that the learner has written; labkit uses its own for the others
+    parts: the names of the parts that the learner has written; labkit uses its own versions of the
+        other parts
     """
 
     def __init__(self, file: Path, module: ModuleType, seeds: int) -> None:
@@ -38,8 +39,8 @@ class Learner:
         self.error: BaseException | None = None
 
     def part(self, name: str) -> Any:
-        """Return the object that the file defines under this name. Raises `Refused` if there is
-        none.
+        """Return the object that the file defines under this name. Raises `Refused` if the name is
+        not defined.
         """
         part = getattr(self.module, name, None)
         if part is None:
@@ -63,7 +64,9 @@ class Learner:
         arguments: tuple[Any, ...],
         may_raise: tuple[type[Exception], ...] = (),
     ) -> Any:
-        """Call one of the learner's functions; its result must match the annotation `returns`."""
+        """Call one of the learner's functions, and check that its result matches the annotation
+        `returns`.
+        """
         with self.recording_errors(may_raise):
             result = without_numpy(function(*arguments))
             if not matches_annotation(result, returns):
@@ -78,7 +81,7 @@ class Learner:
     def recording_errors(self, may_raise: tuple[type[Exception], ...] = ()) -> Iterator[None]:
         """Record the first exception that the learner's code raises; later calls re-raise it.
 
-        may_raise: exceptions that the part's contract allows.
+        may_raise: exceptions that the contract of the part allows; they are not recorded.
         """
         if self.error is not None:
             raise self.error

@@ -3,9 +3,9 @@
     play("bookie")                       one add to a bookie with the parts of mybookie.py
     play("client", scenario, my_file)    any scenario, with the parts of the client in my_file
 
-The learner's part is used as soon as the first test of its step passes; labkit uses its own code
-for all other parts. Every move runs the whole scenario again. As in a check, the learner's code is
-stopped if it executes too many bytecode instructions, and its first exception is shown.
+A part of the learner's is used as soon as the first test of its step passes; for all other parts,
+labkit uses its own code. Every move runs the whole scenario again. As in a check, the learner's
+code is stopped if it executes too many bytecode instructions, and its first exception is shown.
 """
 
 from collections.abc import Iterator
@@ -84,7 +84,7 @@ class LearnersPlay(Play):
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
-        """Make scenarios with the variant `LEARNERS_VARIANT` run the learner's code."""
+        """Let scenarios whose variant is `LEARNERS_VARIANT` run the learner's code."""
         self._learner.error = None
         limit = instruction_limit(self._learner.module.__name__)
         with patch.dict(VARIANTS, {LEARNERS_VARIANT: self._variant}), limit:
@@ -101,7 +101,9 @@ class LearnersPlay(Play):
             self._show_error()
 
     def continued(self) -> Trace:
-        """Continue the run to its end, but keep the error of the play so far."""
+        """Continue the run to its end, but keep the error, if any, that the moves played so far
+        have caused.
+        """
         before, self._learner.error = self._learner.error, None
         try:
             continued: Trace = super().continued()

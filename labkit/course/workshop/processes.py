@@ -1,4 +1,6 @@
-"""Trials that start processes, imported only when they run, because browsers cannot load them."""
+"""Runs trials that start processes. These trials are imported only when they run, because browsers
+cannot load them.
+"""
 
 from importlib import import_module
 from typing import Any
@@ -10,7 +12,7 @@ from labkit.course.workshop.learner import Learner
 def run_live_trial(name: str, number: int, learner: Learner) -> Any:
     """Run `serves_a_cluster` from the track's module `live_trial`, and return its result.
 
-    name, number: the track, and the step that the trial belongs to
+    name, number: the track and the step to which the trial belongs
 
     Raises `Refused` if processes cannot be started; the message says what is needed.
     """

@@ -1,5 +1,5 @@
-"""Runs the learner's parts in the simulated cluster: in every order of a few messages, and in
-storms.
+"""Runs the learner's parts in the simulated cluster, with every order of a few messages and in
+storms of random faults.
 
 `parts` contains fields of `labkit.worlds.sim.variants.variants.Variant`: a store or a client. If a
 run breaks a promise, the step is rejected, and the timeline shows the run at the event that broke
@@ -30,7 +30,7 @@ PATIENCE_S = 10.0
 
 
 def check_seeds(learner: Learner, scenarios: Iterable[Scenario], **parts: Any) -> str:
-    """Run the scenarios; reject the step at the first run that breaks a promise.
+    """Run the scenarios, and reject the step at the first run that breaks a promise.
 
     The rejection message shows a smaller run that breaks the same promise.
     """
@@ -109,7 +109,9 @@ def check_promises(
     parts: dict[str, Any],
     checks: Sequence[type[Check]] = CHECKS,
 ) -> None:
-    """Reject the step if the run breaks a promise, and show the run at the event that breaks it."""
+    """If the run breaks a promise, reject the step and show the run at the event that breaks the
+    promise.
+    """
     for verdict in broken(check_all(trace, checks)):
 
         def again(scenario: Scenario) -> Trace:

@@ -148,8 +148,8 @@ def _run_step(found: Track, step: Step, path: Path, seeds: int) -> Card:
 
 
 def _card_or_none(found: Track, step: Step, path: Path, seeds: int) -> Card | None:
-    """Return the step's card, or None if a trial itself raises an exception; the parent process
-    then runs the trials again.
+    """Return the step's card. If a trial itself raises an exception, return None, so that the
+    parent process runs the trials again.
     """
     try:
         return card_of(found, step, path, seeds)
@@ -179,8 +179,8 @@ def card_of(
 def broken_lines(found: Track, step: Step, path: Path, seeds: int = SEEDS) -> list[str]:
     """Return the lines of the step's contract that the file breaks, in the contract's order.
 
-    A check stops at the first test that fails; this runs all of them, with labkit's own parts for
-    the other steps. Raises `NotLoadedError` if the file cannot be loaded.
+    Unlike a check, which stops at the first test that fails, this function runs all tests, with
+    labkit's own parts for the other steps. Raises `NotLoadedError` if the file cannot be loaded.
     """
     quick = (step.first_test.run, *step.quick_trials)
     broken = set()
@@ -238,8 +238,8 @@ def title_of(found: Track, step: Step) -> str:
 
 
 def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]:
-    """Return the parts of this step, and those of the earlier steps that the learner has started.
-    For the other steps, add the functions that later parts call.
+    """Return the parts of this step and of all earlier steps that the learner has started. For each
+    step that has not been started, add the functions that later parts call.
     """
     parts: tuple[str, ...] = step.parts
     for earlier in found.steps:
@@ -259,8 +259,8 @@ def _parts_so_far(found: Track, step: Step, learner: Learner) -> tuple[str, ...]
 def _run_in_order(
     learner: Learner, step: Step, number: int, run: Callable[[Learner], object]
 ) -> None:
-    """Run one test of a long step: the first test (number 0) or a milestone. If it fails, the
-    message lists all these tests and says which one to start with.
+    """Run one test of a long step, which is either the first test (number 0) or a milestone. If the
+    test fails, the message lists all of these tests and says which one to start with.
     """
     try:
         run(learner)
@@ -277,10 +277,12 @@ def _run_in_order(
 
 
 def _with_exact_line(learner: Learner, step: Step, refused: Refused) -> Refused:
-    """Return the refusal with the line of the contract that the generated cases find broken.
+    """Return the refusal with that line of the contract which, according to the generated cases, is
+    broken.
 
-    A run of the whole client shows that something is wrong, but the line that it names may only be
-    a consequence. If no generated case fails, the run's own line is kept.
+    A run of the whole client shows that something is wrong, but the line that it names may be
+    broken only as a consequence of another mistake. If no generated case fails, the line that the
+    run names is kept.
     """
     message = _with_broken_line(step, refused)
     learner.error = None
@@ -299,8 +301,8 @@ def _with_exact_line(learner: Learner, step: Step, refused: Refused) -> Refused:
 
 
 def _with_broken_line(step: Step, refused: Refused) -> str:
-    """Return the refusal's message, preceded by the violated line of the contract unless the
-    message already contains this line.
+    """Return the refusal's message. If it does not contain a line of the contract, put the violated
+    line before the message.
     """
     found = refused.counterexample
     if any(line.words in refused.message for line in step.contract):
@@ -315,7 +317,7 @@ def _with_broken_line(step: Step, refused: Refused) -> str:
 
 
 def _more_storms(found: Track, step: Step, seeds: int) -> list[str]:
-    """Return a note about the command that runs all seeds, unless they have been run."""
+    """Return a note about the command that runs all seeds, unless all seeds have been run."""
     if not step.has_storms or seeds >= SEEDS:
         return []
     command = f"labkit workshop {found.name} {step.number}"
@@ -330,7 +332,9 @@ def _run_trial(learner: Learner, trial: Trial) -> str:
 
 
 def _check_cost(learner: Learner, cost: Cost) -> str:
-    """Describe the measured cost. Raises `Refused` if the cost exceeds the limit."""
+    """Measure the cost, and return a description of it. Raises `Refused` if the cost exceeds the
+    limit.
+    """
     yours, ours = cost.measure(learner), cost.measure(None)
     ratio = yours / ours
     report = f"{cost.name}: {yours:.3g} with your parts, {ours:.3g} with labkit's"

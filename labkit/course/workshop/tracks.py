@@ -1,4 +1,5 @@
-"""Steps of a track: a contract, the part to write, a first failing test, trials, and cost limits.
+"""Defines the steps of a track, each with a contract, the part to write, a first test that fails at
+the beginning, trials, and cost limits.
 
 The learner builds a track in one file. Each step adds a part, and after each step the parts
 written so far run inside labkit, with labkit's own parts for the later steps.
@@ -21,12 +22,12 @@ TRACKS = tuple(TRACK_FILES)
 
 
 class NoSuchStepError(LookupError):
-    """The track or step does not exist; the message lists the existing ones."""
+    """Raised if a track or step does not exist; the message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstTest:
-    """The first test of a step, short enough for a learner to type.
+    """The first test of a step, which is short enough for a learner to type.
 
     The test fails until the learner has written something: `run` raises NotImplementedError, or
     `Refused` if the part returns a wrong result.
@@ -38,11 +39,13 @@ class FirstTest:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of a part, which is counted rather than timed if possible, and its limit.
+    """The cost of a part and its limit. If possible, the cost is determined by counting rather than
+    by timing.
 
     The limit is relative to labkit's cost.
 
-    measure: returns the cost with the learner's parts or, given None, with labkit's own
+    measure: a function that returns the cost with the learner's parts or, given None, with labkit's
+        own
     """
 
     name: str
@@ -54,8 +57,8 @@ class Cost:
 class ContractLine:
     """One line of a step's contract.
 
-    broken_by: promises of `labkit.system.check` and verdicts of a crash map; if one of them fails
-        in this step, this line has been violated
+    broken_by: names of promises of `labkit.system.check` and of crash-map verdicts; if any of these
+        fails in this step, the step violates this line
     """
 
     words: str
@@ -64,7 +67,9 @@ class ContractLine:
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """A named test of a part of a long step; the learner passes a step's milestones in order."""
+    """A named test of one portion of a long step; the learner passes a step's milestones in
+    order.
+    """
 
     name: str
     trial: Trial
@@ -74,19 +79,20 @@ class Milestone:
 class Step:
     """One step of a track.
 
-    parts: names that the learner's file must define, each as the skeleton shows it
-    contract: what must always hold; a refusal names the broken line
-    write: what to write, and roughly how long it is
+    parts: the names that the learner's file must define, in the form that the skeleton shows
+    contract: what must always be true; the card of a refused step quotes the line that was broken
+    write: what to write, and roughly how long the code is
     hints: three hints, from a nudge to almost the solution
-    milestones: the first tests of a long step, easiest first
-    generated: quick tests with generated cases, each of which breaks exactly one line; if the first
-        test or a milestone fails, they say which line is broken
-    trials: quick tests, during which the learner's code's instructions are counted
+    milestones: tests to pass first in a long step, starting with the easiest
+    generated: quick tests with generated cases; a failing case breaks exactly one line, so if the
+        first test or a milestone fails, these tests show which line is broken
+    trials: quick tests, during which the instructions of the learner's code are counted
     slow_trials: tests that take seconds; the first one that fails ends the check
     challenges: open-ended tasks that are not checked
-    stand_ins: parts that later parts call; until they are written, the solution's are used
-    has_storms: whether a trial runs the simulated cluster with many seeds
-    is_live: whether the trials start processes, which have time limits of their own
+    stand_ins: parts that later parts call; until the learner has written them, the solution's are
+        used
+    has_storms: whether one of the trials runs the simulated cluster with many seeds
+    is_live: whether the trials start processes, which have their own time limits
     """
 
     number: int
@@ -118,7 +124,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A track of steps.
+    """A track, which consists of steps.
 
     The learner's file is named `file_name` and starts as a copy of `skeleton`; `solution` passes
     every step.
@@ -132,7 +138,9 @@ class Track:
     steps: tuple[Step, ...]
 
     def step(self, number: int) -> Step:
-        """Return the step with this number. Raises `NoSuchStepError`, which lists all steps."""
+        """Return the step with this number. If it does not exist, raises `NoSuchStepError`, which
+        lists all steps.
+        """
         for step in self.steps:
             if step.number == number:
                 return step

@@ -14,7 +14,7 @@ from labkit.system.storage.store import LedgerStore
 
 
 def working_parts(found: Track, learner: Learner) -> tuple[str, ...]:
-    """Return the parts of each step whose first test passes. For the other steps, add the functions
+    """Return the parts of each step whose first test passes. For all other steps, add the functions
     that later parts call.
     """
     parts = dict[str, None]()
@@ -30,9 +30,10 @@ def working_parts(found: Track, learner: Learner) -> tuple[str, ...]:
 
 
 def your_bookie(file: str | Path | None = None) -> type[LedgerStore]:
-    """Return labkit's store with the learner's part for each step whose first test passes.
+    """Return labkit's store with the learner's parts for those steps whose first test passes.
 
-    Without a file, all parts are labkit's. Raises `NotLoadedError` if the file cannot be loaded.
+    If the file does not exist, all parts are labkit's. Raises `NotLoadedError` if the file cannot
+    be loaded.
     """
     found = track("bookie")
     path = Path(file or found.file_name)
@@ -47,7 +48,7 @@ def overview(name: str, file: str | Path | None = None) -> Note:
     """Return the number of lines that the learner has written, and the steps of the track `name`
     whose first test passes.
 
-    Raises `NoSuchStepError` for an unknown track, and `OSError`.
+    Raises `NoSuchStepError` for an unknown track, and `OSError` if the file cannot be read.
     """
     found = track(name)
     path = Path(file or found.file_name)
@@ -72,7 +73,7 @@ _LOST = (
 
 
 def _count_lines(file: Path, found: Track) -> int:
-    """Count the lines, except blank ones, of the definitions that differ from the skeleton's."""
+    """Count the non-blank lines of the definitions that differ from the skeleton's."""
     given = {
         each.name: each.text for each in definitions_in(found.skeleton.read_text(encoding="utf-8"))
     }
@@ -98,7 +99,9 @@ def _line_of(step: Step, is_begun: bool, yours: tuple[str, ...]) -> str:
 
 
 def _is_begun(found: Track, step: Step, learner: Learner) -> bool:
-    """Return whether the step has begun. If not, add the functions that later parts call."""
+    """Return whether the learner has begun the step. If not, add the functions that later parts
+    call.
+    """
     is_begun = _has_begun(step, learner)
     if not is_begun:
         add_stand_ins(learner, found, step)
@@ -106,7 +109,9 @@ def _is_begun(found: Track, step: Step, learner: Learner) -> bool:
 
 
 def _has_begun(step: Step, learner: Learner) -> bool:
-    """Return whether the step's first test passes; errors in the learner's code are failures."""
+    """Return whether the step's first test passes; an error in the learner's code counts as a
+    failure.
+    """
     learner.parts = step.parts
     learner.error = None  # Clear the error, which may come from an earlier step.
     try:

@@ -1,9 +1,11 @@
-"""Tests that every step runs: a bookie on disks that crash, and in a simulated cluster.
+"""The tests that every step runs with a bookie, both on disks that crash and in a simulated
+cluster.
 
 crashes     runs some scripts with a crash before every disk operation, in six variants
-orders      runs every order of one add's messages, with a bookie crash between any two
-storms      injects random faults into a bookie that stores a ledger on its own, and into three
-            bookies that share a ledger
+orders      runs every order of one add's messages, with a crash of the bookie between any two
+            messages
+storms      injects random faults into a bookie that stores a ledger alone, and into three bookies
+            that store a ledger together
 """
 
 from collections.abc import Iterator
@@ -73,12 +75,14 @@ def crashes(learner: Learner) -> str:
 
 
 def orders(learner: Learner) -> str:
-    """Check that no order of an add's messages breaks a promise, even with a crash in between."""
+    """Check that no order of an add's messages breaks a promise, even with a crash between two
+    messages.
+    """
     return check_every_order(learner, ONE_ADD, crashes=1, store=store_of(learner))
 
 
 def storms(learner: Learner) -> str:
-    """Check that no seed breaks a promise in the cluster."""
+    """Check that no promise is broken in the cluster, with any of the seeds."""
     return check_seeds(learner, _drawn(learner.seeds), store=store_of(learner))
 
 

@@ -103,7 +103,7 @@ async def _serve(file: Path, folder: Path, zookeeper: str) -> str:
 
 
 def _format_errors(folders: BookieFolders) -> Iterator[str]:
-    """Describe format errors in files whose entries labkit can nevertheless read."""
+    """Describe format errors in files from which labkit can nevertheless read the entries."""
     [journal], [ledgers] = folders.journals, folders.ledgers
     for path in sorted(
         path for each in (journal, ledgers) for path in Path(each.name).rglob("*.*")

@@ -1,4 +1,4 @@
-"""The learner's store in a real process: `labkit bookie --store mybookie.py`."""
+"""Runs the learner's store in a real process, for `labkit bookie --store mybookie.py`."""
 
 from pathlib import Path
 

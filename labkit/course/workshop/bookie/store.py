@@ -1,7 +1,7 @@
-"""The learner's store: `LedgerStore` with labkit's parts replaced by the learner's.
+"""The learner's store, which is `LedgerStore` with labkit's parts replaced by the learner's.
 
-Each step has an adapter, a labkit class that delegates to one of the learner's objects. `store_of`
-combines the adapters of the parts that the learner has written.
+Each step has an adapter, which is a labkit class that delegates to one of the learner's objects.
+`store_of` combines the adapters for the parts that the learner has written.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,9 +33,10 @@ from labkit.system.storage.store import Checkpoint, LedgerStore
 
 
 class LearnersJournal(Journal):
-    """The journal of one directory: a single file per process, written by the learner's object.
+    """The journal of one directory, which consists of a single file per process, written by the
+    learner's object.
 
-    The file is never rolled over.
+    The journal never rolls over to another file.
     """
 
     learner: Learner
@@ -84,14 +85,16 @@ class LearnersJournal(Journal):
         """Do nothing, because the learner's `write` has already synced."""
 
     def close(self) -> None:
-        """Do nothing: the operating system closes the learner's file when the process exits."""
+        """Do nothing, because the operating system closes the learner's file when the process
+        exits.
+        """
 
 
 # Step 3: a memtable whose entries are kept by the learner's `Memtable`
 
 
 class LearnersMemtable(Memtable):
-    """Entries waiting for a flush. Entries cannot be dropped individually."""
+    """The entries that are waiting for a flush. They cannot be dropped individually."""
 
     learner: Learner
 
@@ -126,7 +129,9 @@ class LearnersMemtable(Memtable):
 
 
 class LearnersLog(OpenLog):
-    """An entry log that is being written. It has no ledgers map, so readers must scan it."""
+    """An entry log that is being written. The log has no ledgers map, so readers must scan the
+    whole log.
+    """
 
     def __init__(self, learner: Learner, log_id: int, file: File) -> None:
         self.log_id = log_id
@@ -171,7 +176,7 @@ class LearnersEntryLogger(EntryLogger):
     def read_all(
         self, locations: Sequence[int], ledger_id: int, first: int, max_bytes: int
     ) -> tuple[list[bytes], int]:
-        """Return no entries, so that the caller reads each of them with `read`."""
+        """Return no entries, so that the caller reads each entry with `read`."""
         return [], 0
 
 
@@ -306,8 +311,8 @@ class CheckpointView:
             self._store.persist_marks((mark,))
 
     def remove_journals(self, file_id: int) -> None:
-        """Delete the journal files before the given one, except for the configured number of
-        backups, as decided by the learner's `removable_journals`.
+        """Delete the journal files that the learner's `removable_journals` returns if LastLogMark
+        points into the given file.
         """
         journal = self._store.journals[0]
         existing = journal_ids(journal.disk)
@@ -339,7 +344,9 @@ class CheckpointingStore(LedgerStore):
 
 
 def mark_functions(learner: Learner) -> dict[str, object]:
-    """Return the learner's functions for lastMark, as attributes of a store class."""
+    """Return the learner's functions that read and write lastMark, as attributes for a store
+    class.
+    """
 
     def read_last_mark(disk: Disk, name: str) -> LogMark:
         return LogMark(*learner.call("read_last_mark", tuple, disk))
@@ -374,7 +381,7 @@ class ReplayView:
         self._store.ledgers.create(ledger_id, master_key)
 
     def put(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
-        """Put an entry into the memtable, unless it is already in the index and the entry log."""
+        """Put an entry into the memtable, unless the index and the entry log already contain it."""
         ledger = self._ledger(ledger_id)
         if not self._store.keep_stored_copy(ledger, entry_id):
             self._store.memtable.put(ledger_id, entry_id, entry)
@@ -424,7 +431,7 @@ _STORES = {"replay": ReplayingStore, "Checkpoint": CheckpointingStore}
 
 
 def store_of(learner: Learner) -> type[LedgerStore]:
-    """Return a store class with the parts that the learner has written (`Learner.parts`)."""
+    """Return a store class that uses the parts that the learner has written (`Learner.parts`)."""
     fields: dict[str, object] = {"learner": learner}
     for name, (field, part) in _PARTS.items():
         if name in learner.parts:

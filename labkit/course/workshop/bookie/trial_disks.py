@@ -39,10 +39,10 @@ class UnopenableDisk(SimDisk):
 def failing_operation(
     controller: DiskController, number: int, error: type[OSError] = SimDiskError
 ) -> Iterator[list[Operation]]:
-    """Make the disk operation with this number fail, counting from now.
+    """Make the disk operation with this number fail, counting from the next operation.
 
     Yields a list that contains the operation once it has failed. If a sync fails with
-    `SimDiskError`, its data is lost; after any other `OSError`, another sync can succeed.
+    `SimDiskError`, the unsynced data is lost; after any other `OSError`, another sync can succeed.
     """
     numbers, failed = count(), list[Operation]()
 
@@ -77,8 +77,9 @@ def errors_are_raised(
 ) -> None:
     """Check that an action raises the error of a failing disk operation, or repairs the damage.
 
-    prepare: prepares an empty disk and returns the action
-    lost_on: describes the data lost in a power cut after the action, or returns ""
+    prepare: a function that prepares an empty disk and returns the action
+    lost_on: a function that describes the data lost in a power failure after the action, or returns
+        "" if no data is lost
     """
     for number in count():
         disk = SimDisk()

@@ -1,33 +1,36 @@
-"""The track "build a client": the rules that a ledger's writers, readers and recoverers share.
+"""The track "build a client", which covers the rules that writers, readers and recoverers of a
+ledger share.
 
-    skeleton          the initial contents of the learner's file: the contract of each part
-    api, cluster      imported by the skeleton: requests to individual bookies, versioned metadata
+    skeleton          the initial contents of the learner's file, with the contract of each part
+    api, cluster      imported by the skeleton; for requests to individual bookies and versioned
+                      metadata
     contract          the lines of the contracts of all steps
     adapter           replaces labkit's client with the learner's on the nodes that a trial names
     runs              small clusters with faults, and storms from seeds
-    trials            shared by the steps: runs that must succeed, every message order, costs
+    trials            code shared by the steps: runs that must succeed, every message order, costs
     track             the steps in order
     steps/            the seven steps
-    scripted_cluster  the base class of the clusters for generated cases: metadata, spawned tasks
+    scripted_cluster  the base class of the clusters for generated cases, with metadata and spawned
+                      tasks
     manual_cluster    a cluster whose bookies respond when a test tells them to
     writing           steps 1, 2, 4 and 5: generates scripts for a writer
-    writer_script     plays such a script: adds, responses, accesses to the metadata
+    writer_script     plays such a script, with adds, responses and accesses to the metadata
     writer_rules      checks the writer after each move
     lac_reading       step 2: generates responses for a reader of LastAddConfirmed
     reading           step 3: generates responses for reads of entries
     recovering        step 6: generates ledgers whose writers have died
     recovery_rules    checks each request of a recovery
     appending, opening  step 7: generate payloads and acknowledgements, and ledgers
-    ledgers           imported in step 7: ids and metadata of new ledgers
+    ledgers           imported in step 7; provides ids and stores metadata of new ledgers
     program           runs the learner's program over a client's connections, simulated or live
     program_runs      runs that program in small simulated clusters
-    process           the program as a process: `labkit client`
-    running           controls such a process: its output, SIGSTOP, its exit
-    live_trial        tests step 7 in a live cluster: SIGKILL, a takeover, other readers
-    solution          passes every step; only tests and the solutions notebook use it
+    process           runs the program as a process, for `labkit client`
+    running           controls such a process: reads its output, sends SIGSTOP, waits for its exit
+    live_trial        tests step 7 in a live cluster, with SIGKILL, a takeover and other readers
+    solution          a client that passes every step; used only by tests and the solutions notebook
 
 The learner's client does not see labkit's internals. All other nodes use labkit's own client, which
-reads back the data stored by the learner's client.
+reads back the data that the learner's client has stored.
 
 Read the modules in the order of this list.
 """

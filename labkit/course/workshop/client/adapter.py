@@ -1,11 +1,11 @@
 """An adapter that runs the learner's client in place of labkit's.
 
 The simulated nodes in `nodes` use the learner's code to write, read and recover. All other nodes,
-including the epilogue, use labkit's own client, so the data stored by the learner's client is read
-back and checked by a different client.
+including the epilogue, use labkit's own client, so the data that the learner's client has stored is
+read back and checked by a different client.
 
-The trace records what the caller observes: an entry is confirmed when `add` returns its id, and
-LastAddConfirmed is known when `read_last_add_confirmed` returns it.
+The trace records what the caller observes: an entry counts as confirmed once `add` returns its id,
+and LastAddConfirmed counts as known once `read_last_add_confirmed` returns it.
 """
 
 import asyncio
@@ -102,7 +102,9 @@ class LearnersClient(BookKeeper):
         return metadata
 
     def _on_task_failure(self, error: BaseException) -> None:
-        """Record the uncaught exception of a task; even an uncaught `LabkitError` is a bug."""
+        """Record the uncaught exception of a task; this is a bug even if the exception is a
+        `LabkitError`.
+        """
         if self._learner.error is None:
             self._learner.error = error
 
@@ -127,7 +129,7 @@ class LearnersWriter:
             self._writer = learner.part("Writer")(cluster, metadata, version)
 
     def add(self, payload: bytes) -> "asyncio.Future[int]":
-        """Call the learner's `add`; the result of the future is the entry id."""
+        """Call the learner's `add`, and return a future whose result is the entry id."""
         self._pushed += 1
         self._cluster.pushed(self._pushed, payload)
         added = asyncio.get_running_loop().create_task(self._add(payload, self._pushed))
@@ -179,7 +181,7 @@ class LearnersReader(LedgerReader):
         return self.last_add_confirmed
 
     async def read_entries(self, first: int, last: int) -> list[Entry]:
-        """Read all entries concurrently, each with the learner's reader."""
+        """Read all entries concurrently with the learner's reader."""
         if not self._learners_reads:
             return await super().read_entries(first, last)
         return list(await asyncio.gather(*map(self._read, range(first, last + 1))))

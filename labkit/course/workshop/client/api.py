@@ -1,5 +1,5 @@
-"""The names that `myclient.py` imports: the cluster, ledger metadata, and BookKeeper's
-exceptions.
+"""Provides the names that `myclient.py` imports, namely the cluster, ledger metadata, and
+BookKeeper's exceptions.
 """
 
 from labkit.course.workshop.client.cluster import Cluster

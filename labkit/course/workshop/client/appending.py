@@ -35,7 +35,7 @@ class _Move(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Appends:
-    """The window, and moves, each with a number that selects the add to acknowledge."""
+    """The window, and the moves, each of which has a number that selects the add to acknowledge."""
 
     window: int
     moves: tuple[tuple[_Move, int], ...]
@@ -83,7 +83,9 @@ class _Play:
         self._reported: list[object] = []
 
     async def run(self, append_all: Any, writer: Any) -> None:
-        """Make all moves, and then acknowledge the remaining adds. Raises `Refused`."""
+        """Make all moves, and then acknowledge the remaining adds. Raises `Refused` if a rule is
+        broken.
+        """
         appending = asyncio.create_task(self._append(append_all, writer))
         try:
             for move, number in self._case.moves:
@@ -110,7 +112,9 @@ class _Play:
             yield payload
 
     def _make(self, move: _Move, number: int) -> str:
-        """Make a move; return a description of it, or "" if the move is impossible now."""
+        """Make a move, and return a description of the move, or "" if the move is impossible
+        now.
+        """
         if move is _Move.ARRIVE:
             self._arrived += 1
             self._queue.put_nowait(_payload(self._arrived - 1))
@@ -140,7 +144,7 @@ class _Play:
 
     @property
     def _confirmed(self) -> int:
-        """The number of entries that have been acknowledged along with all earlier entries."""
+        """The number of entries that have been acknowledged, together with all earlier entries."""
         acknowledged = {entry_id for _, entry_id in self._cluster.acknowledged}
         return next(number for number in count() if number not in acknowledged)
 

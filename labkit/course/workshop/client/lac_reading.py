@@ -1,4 +1,4 @@
-"""Tests `Reader.read_last_add_confirmed` with generated responses of the bookies."""
+"""Tests `Reader.read_last_add_confirmed` with generated responses from bookies."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class _Change(Enum):
 class _Call:
     """A call of `read_last_add_confirmed`.
 
-    responses: by ensemble index, in the order in which they arrive
+    responses: the responses, each with its ensemble index, in the order in which they arrive
     beyond: if the ledger is closed, how many entries it has after LastAddConfirmed
     """
 
@@ -46,7 +46,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """Calls of one reader, which was created with this metadata."""
+    """The calls of one reader, which was created with this metadata."""
 
     metadata: LedgerMetadata
     calls: tuple[_Call, ...]
@@ -78,7 +78,7 @@ def _response(draw: Draw, errors: tuple[type[BKException], ...]) -> Response:
 
 
 class _Bookies(ScriptedCluster):
-    """Bookies that respond when the test tells them to.
+    """Bookies that respond only when the test tells them to.
 
     asked, was_read: the bookies that were asked in this call, and whether the metadata was read
     """
@@ -131,7 +131,7 @@ def _problem(learner: Learner, case: _Calls) -> Problem | None:
 
 
 class _Play:
-    """Makes the calls of a case."""
+    """Makes the calls of a test case."""
 
     def __init__(self, case: _Calls, cluster: _Bookies, reader: Any, log: list[str]) -> None:
         metadata = self._metadata = case.metadata
@@ -219,7 +219,8 @@ class _Play:
 
 
 def _result(reading: "asyncio.Task[int]") -> object:
-    """Return the result of a call, or its `BKException`, or None if it is still waiting.
+    """Return the result of a call, the `BKException` that it raised, or None if it is still
+    waiting.
 
     Raises any other exception, because it is a bug in the learner's code.
     """

@@ -58,8 +58,9 @@ class LiveResult:
 def serves_a_cluster(learner: Learner) -> LiveResult:
     """Test the program in a live cluster, and measure how much processor time it uses.
 
-    As a process, the program takes over a stopped writer's ledger, and survives the SIGKILL of a
-    bookie; labkit's client and shell then read every entry that it confirmed.
+    Running as a process, the program takes over the ledger of a stopped writer, and keeps working
+    when a bookie is killed. Then labkit's client and shell read every entry that the program
+    confirmed.
     """
     with TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as folder:
         try:
@@ -78,8 +79,7 @@ def serves_a_cluster(learner: Learner) -> LiveResult:
 
 async def _serve(learner: Learner, folder: Path) -> LiveResult:
     async with asyncio.timeout(_LIMIT_S), LocalCluster(4, folder=folder, traced=False) as cluster:
-        # Measure before tracing starts, because handling the events would also take this process
-        # time.
+        # Measure before tracing starts, because handling the events would take processor time, too.
         your_ms, our_ms = await _processor_times(learner, cluster)
         await cluster.start_tracing()
         client = await cluster.connect("reader", config=PATIENT)
@@ -158,8 +158,8 @@ class _Live:
         return await run_to_end(await self._start("r", "take", str(self.ledger_id)))
 
     async def kill_all(self) -> None:
-        """Kill the programs and the bookies. If stopped normally, the bookies would flush entries
-        that nobody reads.
+        """Kill the programs and the bookies. If the bookies were stopped normally, they would flush
+        entries that nobody reads.
         """
         for program in self._programs:
             await program.kill()
@@ -177,8 +177,8 @@ class _Live:
     async def read_closed_ledger(self, least: int) -> LedgerMetadata:
         """Read the closed ledger with labkit's shell, compare its entries, and return its metadata.
 
-        Raises `Refused` unless the ledger has at least `least` entries, each on Qa of the bookies
-        listed in the metadata.
+        Raises `Refused` unless the ledger has at least `least` entries, each of which is stored on
+        at least Qa of the bookies listed in the metadata.
         """
         metadata = (await ledgermetadata(self.client, self.ledger_id)).metadata
         if metadata.state is not LedgerState.CLOSED:

@@ -22,7 +22,7 @@ Request = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """A call that reads or writes metadata, and waits until the test lets it proceed."""
+    """A call that reads or writes metadata, and that waits until the test lets it proceed."""
 
     call: str
     allowed: "asyncio.Future[None]"
@@ -56,7 +56,7 @@ class ManualCluster(ScriptedCluster):
 
     @property
     def waiting(self) -> list[Request]:
-        """The requests that have no response yet, in the order of the entries."""
+        """The requests that have not been answered yet, in the order of their entries."""
         return sorted(self._waiting, key=lambda request: (request[1], request[0]))
 
     def is_waiting(self, request: Request) -> bool:
@@ -88,7 +88,7 @@ class ManualCluster(ScriptedCluster):
             responded.set_exception(error(request[0]))
 
     def fail_all(self, bookie: str, error: type[BKException] = BKTimeoutException) -> None:
-        """Make this bookie respond to all adds, including later ones, with an error."""
+        """Make this bookie respond to all adds with an error, including adds sent later."""
         self._errors[bookie] = error
         for request in self.waiting:
             if request[0] == bookie:
@@ -98,7 +98,7 @@ class ManualCluster(ScriptedCluster):
         self.fail_all(bookie, BKLedgerFencedException)
 
     def continue_access(self) -> str:
-        """Let the longest-waiting access proceed; return its call as text."""
+        """Let the access that has waited longest proceed; return the call as text."""
         access = self._accesses.pop(0)
         access.allowed.set_result(None)
         return access.call
@@ -128,7 +128,7 @@ class ManualCluster(ScriptedCluster):
         return await super().read_metadata()
 
     async def write_metadata(self, metadata: LedgerMetadata, version: int) -> int:
-        await asyncio.sleep(0.001)  # Let adds that are already confirmed return first.
+        await asyncio.sleep(0.001)  # First let those adds return that are already confirmed.
         self.before_write(metadata, version)
         self.storing = metadata
         try:

@@ -41,7 +41,7 @@ def _new_ledger(draw: Draw) -> _NewLedger:
 
 
 class _Ledgers:
-    """Creates one ledger, and opens it on this cluster."""
+    """Creates one ledger, and opens this ledger on the given cluster."""
 
     def __init__(self, case: _NewLedger, cluster: ManualCluster) -> None:
         self.stored: LedgerMetadata | None = None
@@ -64,7 +64,7 @@ class _Ledgers:
 
 
 def ledgers_are_created(learner: Learner) -> str:
-    """Check the metadata of new ledgers, and that the writers use this metadata."""
+    """Check the metadata of new ledgers, and check that the writers use this metadata."""
     try_generated(_new_ledger, _COUNT, partial(_creation_problem, learner), _shown)
     return f"Right for {_COUNT} generated new ledgers."
 
@@ -108,7 +108,7 @@ def _metadata_problem(stored: LedgerMetadata | None, case: _NewLedger) -> Proble
 
 
 async def _writer_problem(writer: Any, cluster: ManualCluster) -> Problem | None:
-    """Check that the writer uses the stored ensemble, and the version of the stored metadata."""
+    """Check that the writer uses the stored ensemble and the version of the stored metadata."""
     metadata = cluster.metadata
     adding = asyncio.create_task(writer.add(b"entry"))
     await cluster.settle()

@@ -3,8 +3,8 @@
     seq 1000 | labkit client --file myclient.py --zookeeper HOST:PORT write
     labkit client --file myclient.py --zookeeper HOST:PORT take 5
 
-`write` adds each line of its input as an entry, and prints `ledger 5`, then `confirmed 0` and so
-on, and finally `closed`. `take` recovers the given ledger and prints its entries.
+`write` adds each line of its input as an entry. It prints `ledger 5`, then `confirmed 0` and so on
+for each entry, and finally `closed`. `take` recovers the given ledger and prints the entries in it.
 """
 
 import asyncio
@@ -43,19 +43,21 @@ Use = Callable[[Program], Awaitable[None]]
 
 
 class ProgramError(Exception):
-    """The learner's program failed; the message contains the exception and, if known, its line."""
+    """Raised if the learner's program failed; the message contains the exception and, if known, the
+    line that raised it.
+    """
 
 
 class InputError(ProgramError):
-    """The input, whose lines should be written as entries, cannot be read."""
+    """Raised if the input, whose lines should be written as entries, cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramSettings:
     """Settings of the process that runs a program.
 
-    name: the node name in the trace; announces: whether to print a first line of JSON (pid,
-    trace_port), and to keep events until the first listener connects.
+    name: the node name in the trace; announces: whether to print a line of JSON (with pid and
+    trace_port) first, and to keep events until the first listener connects.
     """
 
     file: Path
@@ -133,9 +135,9 @@ async def _run(
 
 
 def _reported_error(learner: Learner, error: BaseException) -> BaseException:
-    """Return the exception to report.
+    """Return the exception that should be reported.
 
-    A stop signal or an `InputError` is returned unchanged; a refusal is reduced to its message.
+    A stop signal or an `InputError` is returned unchanged, and a refusal is reduced to its message.
     """
     if isinstance(error, Refused):
         return ProgramError(error.message)

@@ -1,7 +1,7 @@
-"""Runs the learner's program (step 7) in the simulated and in the live world.
+"""Runs the learner's program (step 7) in both the simulated and the live world.
 
-The trace records what the program's user observes: an entry is confirmed when the program reports
-it.
+The trace records what the program's user observes: an entry counts as confirmed once the program
+reports its confirmation.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
@@ -20,10 +20,10 @@ Sizes = tuple[int, int, int]
 
 
 class Program:
-    """The learner's `create_ledger`, `append_all` and `take_over`, with checks of their contracts.
+    """The learner's `create_ledger`, `append_all` and `take_over`, whose contracts are checked.
 
-    failed: called with the uncaught exception of a task that the learner's code spawned. Every
-    method raises `Refused` if the learner's part violates its contract.
+    failed: a function that is called with the uncaught exception of a task that the learner's code
+    spawned. Every method raises `Refused` if the learner's part violates its contract.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class _Flow:
         self._report = report
 
     async def payloads(self) -> AsyncIterator[bytes]:
-        """Yield the payloads one by one. Raises `Refused` if the window is exceeded."""
+        """Yield the payloads one by one. Raises `Refused` if the program exceeds the window."""
         async for payload in self._payloads:
             # The program may have consumed one more payload and may be waiting for room in the
             # window.

@@ -29,8 +29,8 @@ class Append(Value):
         return f"append {self.entries} entries, {self.window} at a time"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step. Raises `LabkitError`, and `Refused` if the program does not fill the
-        window.
+        """Run the step. Raises `LabkitError` if the program fails, and `Refused` if it does not
+        fill the window.
         """
         program = cast("LearnersClient", node.client).program()
         most = await program.write(

@@ -1,4 +1,4 @@
-"""Tests `Reader.read_entry` with generated responses of the bookies."""
+"""Tests `Reader.read_entry` with generated responses from bookies."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -29,10 +29,10 @@ Response = type[BKException] | None
 
 @dataclass(frozen=True, slots=True)
 class _Reads:
-    """Reads of one reader.
+    """The reads of one reader.
 
     known_segments: how many segments the metadata had when the reader was created
-    reads: entry ids, each with the responses of its write set
+    reads: the ids of the entries to read, each with the responses of the bookies in its write set
     """
 
     metadata: LedgerMetadata
@@ -64,7 +64,7 @@ def _response(draw: Draw) -> Response:
 
 
 class _Bookies(ScriptedCluster):
-    """Bookies that respond immediately. `asked` lists the bookies asked for an entry."""
+    """Bookies that respond immediately. `asked` lists the bookies that were asked for an entry."""
 
     def __init__(self, metadata: LedgerMetadata) -> None:
         super().__init__(metadata)
@@ -87,8 +87,8 @@ def _expected_entry(entry_id: int) -> Entry:
 
 
 def responses_determine_the_result(learner: Learner) -> str:
-    """Check that a read returns the entry if any bookie of its write set returns it, and otherwise
-    raises the error that describes what is known about the entry.
+    """Check that a read returns the entry if any bookie of the write set returns it, and that the
+    read otherwise raises the error that describes what is known about the entry.
     """
     try_generated(_recipe, _COUNT, partial(_problem, learner), _shown)
     return f"Right for {_COUNT} generated reads."
@@ -116,7 +116,9 @@ def _problem(learner: Learner, case: _Reads) -> Problem | None:
 
 
 async def _result(reader: Any, entry_id: int) -> object:
-    """Return the entry, or the error that the read raises (`TimeoutError` if it never returns)."""
+    """Return the entry or the error that the read raises (`TimeoutError` if the read never
+    returns).
+    """
     try:
         async with asyncio.timeout(_PATIENCE_S):
             return await reader.read_entry(entry_id)

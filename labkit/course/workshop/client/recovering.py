@@ -36,7 +36,7 @@ _PAYLOADS = (b"four", b"", b" seven\n", b"xy")
 
 
 class _Fails(Enum):
-    """The requests that fail on a bookie."""
+    """Says which requests to a bookie fail."""
 
     NONE = "none"
     ALL = "all"
@@ -69,7 +69,7 @@ class _Bookie:
 class LostLedger:
     """A ledger to recover.
 
-    confirmed: the last entry that was confirmed; copies: the entries on each bookie
+    confirmed: the last entry that was confirmed; copies: the entries that each bookie has
     others: what another client does before each of `recover`'s metadata accesses
     """
 
@@ -83,7 +83,7 @@ class LostLedger:
 
 
 def lost_ledger(draw: Draw, *, may_fail: bool = True) -> LostLedger:
-    """Return a ledger to recover; if `may_fail` is false, no request fails."""
+    """Return a ledger to recover. If `may_fail` is false, no request fails."""
     size = draw.number(1, 5)
     write_quorum = draw.number(1, size)
     ack_quorum = draw.number(1, write_quorum)
@@ -147,8 +147,8 @@ def _copies(
 
 
 class LedgerToRecover(ScriptedCluster):
-    """The generated ledger. `problem` is the first violation of the contract; `log` describes what
-    has happened.
+    """The generated ledger. `problem` is the first violation of the contract, and `log` describes
+    what has happened.
     """
 
     def __init__(self, case: LostLedger) -> None:
@@ -265,7 +265,9 @@ class LedgerToRecover(ScriptedCluster):
             self.problem = self.problem or refused
 
     def may_fail(self) -> bool:
-        """Return whether too few bookies are certain to respond to determine the last entry."""
+        """Return whether the recovery may fail, because the bookies that are certain to respond may
+        not suffice to determine the last entry.
+        """
         metadata, quorum = self.metadata, self.metadata.ack_quorum
         fencing = [
             index

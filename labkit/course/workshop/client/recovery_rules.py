@@ -1,8 +1,8 @@
 """The rules for `recover`: the contract of step 6, line by line.
 
 A cluster reports each request, each response and each write of the metadata. A violation raises
-`Refused` inside the learner's call to the cluster, which might catch it, so the cluster must store
-the exception.
+`Refused` inside a call that the learner's code makes. Because the learner's code might catch the
+exception, the cluster must store it.
 """
 
 from labkit.course.checking.refused import Refused
@@ -14,7 +14,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
 class RecoveryRules:
-    """Checks the recovery of a ledger whose writer packed these entries."""
+    """Checks the recovery of a ledger for which the writer packed these entries."""
 
     def __init__(self, packed: list[Entry]) -> None:
         self._packed = packed
@@ -31,7 +31,7 @@ class RecoveryRules:
     # Requests to bookies
 
     def asks(self, stored: LedgerMetadata, bookie: str, entry_id: int, *, fence: bool) -> None:
-        """Check a read; entry -1 stands for the bookie's newest entry."""
+        """Check a read request; entry -1 stands for the bookie's newest entry."""
         if stored.state is LedgerState.OPEN:
             raise Refused(contract.MARKED, f"{bookie} is asked, and the metadata are OPEN")
         if entry_id == NO_ENTRY_ID or stored.state is LedgerState.CLOSED:
@@ -64,7 +64,7 @@ class RecoveryRules:
             self._fenced.add(bookie)
 
     def _deny_after(self, bookie: str, newest: int, *, fence: bool) -> None:
-        """If the bookie is fenced, record that it has no entry after its newest one."""
+        """If the bookie is fenced, record that it has no entry after its newest entry."""
         if fence or bookie in self._fenced:
             later = range(newest + 1, len(self._packed) + 1)
             self._denied.update((bookie, entry_id) for entry_id in later)
@@ -100,7 +100,9 @@ class RecoveryRules:
         self._known_versions.add(version)
 
     def writes(self, stored: LedgerMetadata, wanted: LedgerMetadata, version: int) -> None:
-        """Check metadata that will replace the stored metadata, because the version is current."""
+        """Check metadata that will replace the stored metadata, because the writer knows the
+        current version.
+        """
         if version not in self._known_versions:
             raise Refused(contract.RETRIES, f"nobody has read version {version}")
         if stored.state is LedgerState.CLOSED:

@@ -1,4 +1,6 @@
-"""Controls a learner's program that runs as a process: its input, its output and its exit."""
+"""Controls a learner's program that runs as a process: writes its input, reads its output and waits
+for its exit.
+"""
 
 import asyncio
 import json
@@ -25,8 +27,8 @@ _NUMBER = re.compile("[0-9]{1,19}")
 class ProgramProcess:
     """A process of `labkit client`.
 
-    Each method that waits for something raises `Refused`, with the program's last output, if the
-    program does not reach the expected state in time.
+    If the program does not reach the expected state in time, each method that waits for it raises
+    `Refused`, with the program's last output.
     """
 
     def __init__(self, name: str, process: Process, log: Path) -> None:
@@ -60,7 +62,9 @@ class ProgramProcess:
         self._reading = asyncio.create_task(self._read())
 
     def numbers(self, word: str) -> list[int]:
-        """For each printed line that starts with this word, return the number that follows it."""
+        """For each printed line that starts with this word, return the number that follows the
+        word.
+        """
         lines = [line.split() for line in self._lines]
         return [
             int(line[1])
@@ -158,8 +162,8 @@ async def start_program(
 ) -> ProgramProcess:
     """Start `labkit client` with the learner's file; `sink` receives its events.
 
-    The program leads its own process group, so if this process dies while the program is stopped,
-    the operating system resumes the program and terminates it.
+    The program is the leader of its own process group. If this process dies while the program is
+    stopped, the operating system therefore resumes and terminates the program.
     """
     command = own_command("labkit", "client", "--file", str(file), "--id", name)
     options = ("--zookeeper", zookeeper, "--trace-from-start", *arguments)

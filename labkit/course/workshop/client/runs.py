@@ -1,6 +1,7 @@
 """Scenarios of the track: small clusters for trying every message order, and storms from seeds.
 
-Node names are the same in all of them: w writes, q reads while w is writing, r and s recover.
+Node names have the same meaning in all scenarios: w writes, q reads while w is writing, and r and s
+recover the ledger.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ def write(entries: int, sizes: tuple[int, int, int] = (3, 3, 2), **fields: float
 
 
 def quiet(*steps: Step, bookies: int = 3, faults: tuple[Fault, ...] = ()) -> Scenario:
-    """Return a scenario with only the given faults, and without a power cut at the end."""
+    """Return a scenario that has only the given faults, and no power cut at the end."""
     return Scenario(Cluster(bookies), steps, faults, ends_in_power_cut=False, limit_s=20.0)
 
 
@@ -73,7 +74,7 @@ READ_BEFORE_ALL = quiet(
 
 
 def one_knows_the_last() -> Scenario:
-    """Qa is 1; only b2 has the newest entry, and b2 responds last."""
+    """Qa is 1; only b2 has the newest entry, and b2 is the last to respond."""
     faults = Partition(("w",), ("b0",)), Delay("b2", "q", 6.0)
     step = write(6, (3, 2, 1), window=1)
     return quiet(step, Read(client="q", when=At(100.0)), faults=faults)
@@ -150,7 +151,9 @@ def confirmed_late() -> Scenario:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CloseAtOnce(Value):
-    """A step that creates a ledger, adds entries, and closes it without waiting for the adds."""
+    """A step that creates a ledger, adds entries, and closes the ledger without waiting for the
+    adds.
+    """
 
     entries: int = 4
     client: str = "w"
@@ -160,7 +163,9 @@ class CloseAtOnce(Value):
         return f"add {self.entries} entries and close at once"
 
     async def run(self, node: ClientNode) -> None:
-        """Run the step, in which adds are expected to fail. Raises `LabkitError`."""
+        """Run the step, in which adds are expected to fail. Raises `LabkitError` if another
+        operation fails.
+        """
         writer = await node.client.create_ledger(3, 3, 2)
         node.ledgers.created(0, writer.ledger_id)
         adds = [writer.add(payload(0, number, 32)) for number in range(self.entries)]
@@ -237,8 +242,8 @@ def found_once() -> Scenario:
 
 
 def both_restart() -> Scenario:
-    """Both bookies restart when r starts, and the writer looks for replacements while r is
-    paused.
+    """Both bookies restart when r starts its recovery, and the writer looks for replacements while
+    r is paused.
     """
     start = On("recovery.started")
     gone = Crash("b0", down_ms=100.0, when=start), Crash("b1", down_ms=100.0, when=start)
@@ -277,8 +282,8 @@ def old_bookie_is_gone() -> Scenario:
 
 
 def one_fence_is_slow() -> Scenario:
-    """b1 does not respond to r for a while, and it could be the only bookie that acknowledged an
-    add (Qa = 1).
+    """b1 does not respond to r for a while, although b1 could be the only bookie that acknowledged
+    an add (Qa = 1).
     """
     faults = Crash("w", when=At(25.0)), Delay("b1", "r", 60.0)
     return quiet(
@@ -290,8 +295,8 @@ def one_fence_is_slow() -> Scenario:
 
 
 def lost_fence() -> Scenario:
-    """b0 has the last entry, b1 receives it late and b2 never; the first request from r to b1 is
-    lost.
+    """b0 has the last entry, b1 receives it late, and b2 never receives it; the first request from
+    r to b1 is lost.
     """
     last = On("add.pushed", 4)
     faults = (
@@ -329,7 +334,7 @@ def cut_off_by_another() -> Scenario:
 
 
 def recoveries_by(*clients: str) -> tuple[Recover, ...]:
-    """Return steps in which these clients recover the ledger at about the same time, perhaps while
+    """Return steps in which these clients recover the ledger at about the same time, possibly while
     its writer is still alive.
     """
     return tuple(
@@ -340,7 +345,7 @@ def recoveries_by(*clients: str) -> tuple[Recover, ...]:
 def storms(
     seeds: int, *more: Step, bookies: int = 5, close: bool = False, faults: int = 3
 ) -> Iterator[Scenario]:
-    """Yield a scenario for each seed: a writer, further steps, and random faults."""
+    """Yield a scenario for each seed, with a writer, further steps and random faults."""
     for seed in range(seeds):
         sizes = SIZES[seed % len(SIZES)]
         step = write(12, sizes, window=6, every_ms=(0.0, 2.0)[seed % 2], close=close)

@@ -1,4 +1,6 @@
-"""The base class of the clusters on which a test runs the learner's writer, reader or recovery."""
+"""Defines the base class of the clusters on which a test runs the learner's writer, reader or
+recovery.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -40,7 +42,7 @@ _OTHERS_VERSIONS = 10
 
 
 class ScriptedCluster:
-    """Stores a ledger's metadata. A subclass defines how the bookies respond.
+    """A cluster that stores a ledger's metadata. A subclass defines how the bookies respond.
 
     changes: the metadata that the learner's code has written, in order
     """
@@ -64,13 +66,14 @@ class ScriptedCluster:
         return self.version
 
     def change_metadata(self, metadata: LedgerMetadata) -> None:
-        """Store metadata as another client."""
+        """Store metadata, as another client would do."""
         self.metadata, self.version = metadata, self.version + _OTHERS_VERSIONS
 
     async def settle(self, patience_s: float = 0.01) -> None:
-        """Let the learner's code run until it waits, for at most `patience_s` (simulated time).
+        """Let the learner's code run until it waits, but at most for `patience_s` seconds of
+        simulated time.
 
-        Raises any exception that the code did not catch.
+        Raises any exception that the learner's code did not catch.
         """
         await asyncio.sleep(patience_s)
         self.raise_task_error()
@@ -85,7 +88,7 @@ class ScriptedCluster:
             self._error = task.exception()
 
     def raise_task_error(self) -> None:
-        """Raise the first error that a spawned task did not catch, if there is one."""
+        """If a spawned task did not catch an error, raise the first such error."""
         if self._error is not None:
             raise self._error
 
@@ -93,7 +96,7 @@ class ScriptedCluster:
         """Run a test, and return its result.
 
         If the test never returns or exceeds its own timeout, raises the first error that a spawned
-        task did not catch, or else `DeadlockError` or `TimeoutError`.
+        task did not catch or, if there is none, `DeadlockError` or `TimeoutError`.
         """
         try:
             # Use the simulated loop, because asyncio's own loop does not run in a browser.
@@ -105,7 +108,8 @@ class ScriptedCluster:
     def problem_in(
         self, learner: Learner, play: Callable[[list[str]], Coroutine[Any, Any, None]]
     ) -> Problem | None:
-        """Run a test that raises `Refused` for a broken line, and return this line.
+        """Run a test that raises `Refused` if a line of the contract is broken, and return this
+        line.
 
         The test appends a description of each event to the list passed to it.
         """

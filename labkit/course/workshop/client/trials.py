@@ -1,4 +1,6 @@
-"""Code shared by the steps: runs that must succeed, reads that must fail, and cost functions."""
+"""Code shared by the steps, for runs that must succeed, reads that must fail, and measuring
+costs.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -32,8 +34,8 @@ def first_test(
     line: str = "",
     checks: Sequence[type[Check]] = PROMISES,
 ) -> FirstTest:
-    """Return a first test: a small run that must succeed. If one of its steps fails, this violates
-    the contract's `line`.
+    """Return a first test, which is a small run that must succeed. If one of the run's steps fails,
+    the contract's `line` has been violated.
     """
     rule = f"{line} {words}".strip()
     return FirstTest(
@@ -42,7 +44,8 @@ def first_test(
 
 
 def ends_well(scenarios: Iterable[Scenario], nodes: Nodes, rule: str, reads: bool = True) -> Trial:
-    """Return a trial in which these runs must not break a promise, and their steps must succeed.
+    """Return a trial in which these runs must not break a promise, and all of their steps must
+    succeed.
 
     If a step fails, the refusal quotes `rule`, which explains why the step could have succeeded.
     """
@@ -99,7 +102,7 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
     """
 
     def trial(learner: Learner) -> str:
-        # First check how the step ended, because that explains more than a broken promise would.
+        # First check how the step ended, because this explains more than a broken promise would.
         trace = run_of(learner, scenario, nodes, reads, ())
         ended = [event for event in trace.events if event.kind == "step.ended"]
         last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])

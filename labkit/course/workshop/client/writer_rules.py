@@ -20,7 +20,9 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 @dataclass(frozen=True, slots=True)
 class _Add:
-    """A call of `add`, LastAddConfirmed at that time, and the total size of the payloads so far."""
+    """A call of `add`, with LastAddConfirmed at that time and the total size of the payloads so
+    far.
+    """
 
     payload: bytes
     last_add_confirmed: int
@@ -42,8 +44,8 @@ class _Add:
 class _End:
     """The reason why the writer must have failed or closed the ledger.
 
-    error: the error that its adds must raise, or else they violate `line`; no_more: the line that a
-    later confirmation violates
+    error: the error that pending adds must raise; if they do not, they violate `line`; no_more: the
+    line that is violated if an entry is confirmed later
     """
 
     line: str
@@ -55,7 +57,8 @@ class WriterRules:
     """Checks a writer after each move of a test.
 
     replaces: whether the writer must replace failed bookies (from step 4 on)
-    announces: whether its entries must carry LastAddConfirmed and the length (from step 2 on)
+    announces: whether the writer's entries must carry LastAddConfirmed and the length (from step 2
+        on)
     """
 
     def __init__(self, cluster: ManualCluster, *, replaces: bool, announces: bool) -> None:
@@ -124,7 +127,9 @@ class WriterRules:
 
     @property
     def may_sleep(self) -> bool:
-        """Whether the writer may sleep now, because it is about to replace a failed bookie."""
+        """Whether the writer may be sleeping now, because it is about to replace a failed
+        bookie.
+        """
         failed = self._replaces and self._failed & {*self._metadata.segments[-1].ensemble}
         return bool(failed) and self.end is None and not self._cluster.is_accessed
 
@@ -146,7 +151,7 @@ class WriterRules:
     def check_result(self) -> None:
         """Check for entries that the writer never sent, and check the result of `close`.
 
-        Call this when nothing is waiting any more. Raises `Refused`.
+        Call this when no request is waiting any more. Raises `Refused` if a rule is broken.
         """
         for bookie, entry_id in sorted(self._late):
             if bookie in self._write_set(entry_id):  # The bookie may have been replaced since.
@@ -237,7 +242,9 @@ class WriterRules:
         self.last_add_confirmed = new[-1]
 
     def _line_of_early(self, entry_id: int) -> str:
-        """Return the line that was broken by confirming the entry too early."""
+        """Return the line of the contract that the writer broke by confirming the entry too
+        early.
+        """
         names = [bookie for bookie, each in self._cluster.acknowledged if each == entry_id]
         if len(names) < self._metadata.ack_quorum:
             return contract.AFTER_QA
@@ -257,12 +264,14 @@ class WriterRules:
         return new
 
     def _check_progress(self) -> None:
-        """Check what a writer that is waiting only for bookies must have done by now."""
+        """Check that the writer, which is waiting only for bookies, has done everything that it
+        must have done by now.
+        """
         if self._others_change and self._cluster.conflicts:
             self._has_ended(contract.OTHERS_CHANGE, BKException, no_more=contract.OTHERS_CHANGE)
             return
         if self._unstored:
-            return  # The writer uses a bookie that is not stored yet; it may confirm too early.
+            return  # The new bookie is not stored yet, so the writer may confirm too early.
         self._check_replaced()
         self._late |= {
             (bookie, entry_id)
@@ -283,7 +292,9 @@ class WriterRules:
 
     @property
     def _held_up(self) -> str:
-        """The line that a writer violates if it delays an add, or lets it fail needlessly."""
+        """The line of the contract that a writer violates if it needlessly delays an add or lets it
+        fail.
+        """
         has_failed = self._replaces and self._failed
         return contract.CONTINUES if has_failed else contract.NOT_HELD_UP
 
@@ -360,7 +371,9 @@ class WriterRules:
         return bookie not in self._first.segments[0].ensemble
 
     def _is_replacement(self, bookie: str) -> bool:
-        """Return whether a bookie could replace a failed one, but is in no stored ensemble."""
+        """Return whether a bookie could replace a failed bookie, but is not in any stored
+        ensemble.
+        """
         return bool(self._failed) and bookie in {*self._cluster.writable} - self._members
 
     def _write_set(self, entry_id: int) -> list[str]:

@@ -1,7 +1,7 @@
 """Plays generated scripts with the learner's `Writer`.
 
-A script is a sequence of moves: calls of the writer, responses of bookies, accesses to the
-metadata, and what another client does. After each move, `WriterRules` checks the writer.
+A script is a sequence of moves: calls of the writer, responses from bookies, accesses to the
+metadata, and actions of another client. After each move, `WriterRules` checks the writer.
 """
 
 import asyncio
@@ -49,8 +49,8 @@ class Move(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A new ledger, the writable bookies, and moves, each with a number that selects a payload, a
-    request or an entry.
+    """A new ledger, the writable bookies, and the moves, each of which has a number that selects a
+    payload, a request or an entry.
 
     replaces, announces: as in `WriterRules`
     """
@@ -122,7 +122,9 @@ class _Play:
         }
 
     async def run(self) -> None:
-        """Make all moves; then let every waiting request proceed. Raises `Refused`."""
+        """Make all moves; then let every waiting request proceed. Raises `Refused` if a rule is
+        broken.
+        """
         for move, number in self._script.moves:
             await self._make(move, number)
             if not self._script.replaces:
@@ -152,7 +154,8 @@ class _Play:
                 await self._cluster.settle(_PATIENCE_S)
             self._rules.check()
 
-    # Each move returns a description of what happens, or "" if the move is impossible now.
+    # Each of the following methods makes a move and returns a description of it, or "" if the move
+    # is impossible now.
 
     def _add(self, number: int) -> str:
         calls = []

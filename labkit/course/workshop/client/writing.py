@@ -1,4 +1,6 @@
-"""Generated scripts for `Writer`: one kind for each of the steps 1, 2, 4 and 5."""
+"""Generates scripts for `Writer`, with a different kind of script for each of the steps 1, 2, 4 and
+5.
+"""
 
 from labkit.course.checking.generated_cases import Draw
 from labkit.course.workshop.client.writer_script import (
@@ -18,12 +20,12 @@ _CLOSING = (*_CHANGING, Move.REWRITE, Move.REWRITE, Move.RECOVER)
 
 
 def adds_are_confirmed_in_order(learner: Learner) -> str:
-    """Check what a writer sends, and which adds have returned after each response."""
+    """Check what a writer sends, and which of its adds have returned after each response."""
     return play_scripts(learner, lambda draw: _appends(draw, announces=False), _COUNT)
 
 
 def entries_carry_lac_and_length(learner: Learner) -> str:
-    """Also check the LastAddConfirmed and the length that each entry carries."""
+    """In addition, check the LastAddConfirmed and the length that each entry carries."""
     return play_scripts(learner, lambda draw: _appends(draw, announces=True), _COUNT)
 
 
@@ -53,7 +55,8 @@ def _changes(draw: Draw) -> Script:
 def _ends(draw: Draw) -> Script:
     metadata = new_metadata(draw)
     writable = _writable(draw, metadata)
-    # Draw this before the moves, so that the end of a failing script can be cut off.
+    # Make this choice before choosing the moves, so that the end of a failing script can be cut
+    # off.
     is_closed = draw.number(0, 2) > 0
     others = _CHANGING if is_closed else (*_CHANGING, Move.FENCE, Move.FENCE)
     moves = moves_of(draw, Move.ADD, others, 20)

@@ -96,8 +96,8 @@ def disk_errors_are_raised(learner: Learner) -> str:
 
 
 def corrupt_marks_count_as_missing(learner: Learner) -> str:
-    """Check that a corrupt mark, whether corrupted by a crash or by a person, is treated as
-    missing.
+    """Check that a corrupt mark is treated as missing, no matter whether a crash or a person
+    corrupted it.
     """
     whole = struct.pack(">qq", 10, 512)
     cases = {
@@ -124,9 +124,9 @@ def corrupt_marks_count_as_missing(learner: Learner) -> str:
 class _OrderJudge:
     """A bookie that checks each call that a checkpoint makes.
 
-    The bookie has these entries in its memtable, and a fence that is not in any index on disk yet.
+    The bookie has these entries in its memtable, and a fence that no index on disk contains yet.
     Before each call made by `flush`, the bookie acknowledges another add, which advances the
-    journal. Of the calls made by `flush`, the one with the number `fails_at` raises OSError.
+    journal. The call with the number `fails_at` among the calls made by `flush` raises `OSError`.
     """
 
     START = (10, 1024)
@@ -245,7 +245,7 @@ _ENTRIES_OF_TWO = ((5, 0, b"5:0"), (5, 1, b"5:1"), (6, 0, b"6:0"))
 
 
 def each_call_is_in_order(learner: Learner) -> str:
-    """Check that a checkpoint makes each call only after the calls that it depends on."""
+    """Check that a checkpoint makes each call only after the calls on which it depends."""
     call_count = 0
     for entries in (_ENTRIES_OF_TWO, ()):
         bookie = _OrderJudge(entries)
@@ -260,7 +260,7 @@ def each_call_is_in_order(learner: Learner) -> str:
 
 def failed_checkpoints_raise(learner: Learner) -> str:
     """Check that a checkpoint raises the error of a failed call, and makes no call that depends on
-    the failed one.
+    the failed call.
     """
     for number in count():
         bookie = _OrderJudge(_ENTRIES_OF_TWO, number)
@@ -270,7 +270,7 @@ def failed_checkpoints_raise(learner: Learner) -> str:
             if not bookie.failed:
                 raise
             continue
-        # Journal files that could not be removed are removed after the next checkpoint.
+        # Journal files that could not be removed will be removed after the next checkpoint.
         if not bookie.failed or bookie.failed.startswith("remove_journals"):
             return f"{number} errors ended the checkpoint."
         bookie.refuse(_ENDS, "flush returned, although the checkpoint has failed")
@@ -339,7 +339,9 @@ _REMOVALS = Cases(
 
 
 def journals_that_replay_needs_are_kept(learner: Learner) -> str:
-    """Check that `removable_journals` returns neither journals that replay needs nor backups."""
+    """Check that `removable_journals` returns neither journals that replay needs nor those that are
+    kept as backups.
+    """
     removable = partial(learner.call, "removable_journals", list[int])
     wrong = _REMOVALS.wrong(removable, "removable_journals")
     if wrong is not None:

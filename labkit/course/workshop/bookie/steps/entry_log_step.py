@@ -31,7 +31,7 @@ Syncs = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class LogCase:
-    """Entries, given by their sizes and synced in groups, and the problem found."""
+    """Entries, which are given by their sizes and synced in groups, and the problem found."""
 
     syncs: Syncs
     problem: str
@@ -67,7 +67,7 @@ def _entry(entry_id: int, size: int) -> bytes:
 
 
 def log_matches_the_format(learner: Learner) -> str:
-    """Check that the log has BookKeeper's format, is durable after `sync`, and can be read."""
+    """Check that the log matches BookKeeper's format, is durable after `sync`, and can be read."""
     try_generated(_syncs, _CASES, partial(_problem, learner), LogCase)
     return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
 

@@ -1,4 +1,6 @@
-"""The contract of step 5, the index: the sentences that its trials quote."""
+"""The contract of step 5, the index, which consists of the sentences that the trials of the step
+quote.
+"""
 
 WHOLE = "After every crash, the file of a ledger has a complete header or does not exist."
 DURABLE = "When `flush` returns, the file is durable, including the names of its parent folders."

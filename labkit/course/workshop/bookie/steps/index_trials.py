@@ -1,4 +1,6 @@
-"""The trials of step 5: generated changes of an index, invalid files, crashes and disk errors."""
+"""The trials of step 5, with generated changes of an index, invalid files, crashes and disk
+errors.
+"""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -124,7 +126,9 @@ def _index_case(draw: Draw) -> IndexCase:
 
 
 def labkit_reads_it(learner: Learner) -> str:
-    """Check that after every flush, labkit's index and `load` read everything that was set."""
+    """Check that, after every flush, both labkit's index and `load` read everything that was
+    set.
+    """
     try_generated(
         _index_case,
         _CASES,
@@ -145,7 +149,7 @@ def _problem(learner: Learner, case: IndexCase) -> Problem | None:
 class _IndexOnDisk:
     """The learner's index, its disk, and its expected contents.
 
-    durable_rule: the rule that the next flush breaks if its changes are not durable
+    durable_rule: the rule that the next flush breaks if the changes that it writes are not durable
     """
 
     def __init__(self, learner: Learner, header: IndexHeader) -> None:
@@ -158,7 +162,9 @@ class _IndexOnDisk:
         self._durable_rule = contract.DURABLE
 
     def problem_of(self, change: Change) -> Problem | None:
-        """Make a change, and return the rule that the learner's index then breaks."""
+        """Make a change, and return the rule that the learner's index breaks as a result, or
+        None.
+        """
         self._right.apply(change, self._yours)
         if written := self._disk.controller.operations[self._flushed_operation_count :]:
             return contract.MEMORY, f"yours did: {written[0]}"
@@ -196,7 +202,7 @@ class _IndexOnDisk:
         return (contract.SAME, f"labkit reads the file: {wrong}") if wrong else None
 
     def _load(self) -> Problem | None:
-        """Load the index from a disk on which nothing has been synced."""
+        """Load the index from a disk on which nothing has been synced yet."""
         file = self._disk.open(PATH)
         self._disk = SimDisk()
         self._disk.create(PATH).write(0, file.read(0, file.size()))
@@ -210,7 +216,7 @@ class _IndexOnDisk:
 
 
 def _lost_data(disk: SimDisk) -> str:
-    """Describe what the index file loses in a power cut."""
+    """Describe what the index file loses in a power failure."""
     after = disk.after_crash(disk_operation.lost)
     if not after.exists(PATH):
         return f"after a power cut, {PATH} does not exist"
@@ -224,7 +230,7 @@ def _lost_data(disk: SimDisk) -> str:
 
 
 def truncated_slots_and_invalid_headers(learner: Learner) -> str:
-    """Check that a truncated slot counts as 0, and that an invalid header is rejected."""
+    """Check that a truncated slot is read as 0, and that an invalid header is rejected."""
     disk, kind = SimDisk(), bound(LearnersIndex, learner)
     index = LedgerIndex(LEDGER, IndexHeader(MASTER_KEY), disk, PAGE)
     index.set_locations((0, 1), (1028, 2056))
@@ -264,7 +270,7 @@ def _must_load_long_headers(learner: Learner) -> None:
 
 
 def _invalid_headers(head: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the description and the bytes of each invalid file; `head` is a valid header."""
+    """Yield a description and the bytes of each invalid file; `head` is a valid header."""
     for size in (0, 11, 512, DATA_OFFSET - 1):
         yield f"has only {size} bytes", head[:size]
     yield "starts with BKLX", b"BKLX" + head[4:]
@@ -296,7 +302,9 @@ def _must_reject(learner: Learner, what: str, data: bytes) -> None:
 
 
 def every_header_is_complete(learner: Learner) -> str:
-    """Check that a crash during a flush leaves either no file or a file with a complete header."""
+    """Check that, after a crash during a flush, there is either no file or a file with a complete
+    header.
+    """
     left: list[tuple[str, SimDisk]] = []
 
     def watch(operation: Operation) -> None:
@@ -323,7 +331,7 @@ def every_header_is_complete(learner: Learner) -> str:
 
 
 def disk_errors_are_raised(learner: Learner) -> str:
-    """Check that every disk error is raised, and that the next flush is complete."""
+    """Check that every disk error is raised, and that the next flush then writes everything."""
     kind, header = bound(LearnersIndex, learner), IndexHeader(MASTER_KEY)
     first, later = Change(SET, 0, 1), (Change(SET, 1, 2), Change(FENCE, 0, 1))
 

@@ -36,7 +36,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupsCase:
-    """Groups of records, given as payload sizes, and the problem found."""
+    """Groups of records, which are given as payload sizes, and the problem found."""
 
     file_id: int
     groups: Groups
@@ -173,7 +173,9 @@ def _check_seal(
 
 
 class _Sealed(NamedTuple):
-    """A group waiting to be written: the data that `seal` returned, and the correct bytes."""
+    """A group that is waiting to be written, with the data that `seal` returned and the correct
+    bytes.
+    """
 
     offset: int
     data: bytes
@@ -198,7 +200,7 @@ def _check_write(
 
 
 def disk_errors_are_raised(learner: Learner) -> str:
-    """Check that every disk error is raised, so that no add is acknowledged."""
+    """Check that every disk error is raised, so that the adds concerned are not acknowledged."""
     body = entry_bytes(5, 0, 20)
 
     def group_to_write(disk: SimDisk) -> Callable[[], object]:

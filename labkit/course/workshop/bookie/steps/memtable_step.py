@@ -21,7 +21,9 @@ Puts = tuple[tuple[int, int, bytes], ...]
 
 @dataclass(frozen=True, slots=True)
 class PutsCase:
-    """The entries put into the memtable, and a description of the wrong result."""
+    """The entries that were put into the memtable, and a description of how the result was
+    wrong.
+    """
 
     puts: Puts
     problem: str
@@ -47,8 +49,8 @@ def _puts(draw: Draw) -> Puts:
 
 
 def results_equal_labkits(learner: Learner) -> str:
-    """Check that every method returns the same result as labkit's, regardless of the order in which
-    entries are put.
+    """Check that every method returns the same result as labkit's memtable, regardless of the order
+    in which entries are put into it.
     """
     try_generated(_puts, _CASES, partial(_problem, learner), PutsCase)
     return f"Right for {_CASES} drawn sequences of entries."
@@ -145,7 +147,7 @@ class CountedId(int):
 
 
 def _comparisons(learner: Learner | None) -> float:
-    """Return the number of id comparisons per entry when entries are put, queried and flushed.
+    """Return the number of id comparisons per entry while entries are added, looked up and flushed.
 
     The ids of a ledger arrive almost in order, as from a client with several adds in flight. The
     cost limit allows a single sorted list of all entries with `bisect`, which needs 4.5 times as

@@ -1,4 +1,4 @@
-"""Step 8: all parts in one process of a live cluster."""
+"""Step 8: all parts together in one process of a live cluster."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ def _run_earlier_first_tests(learner: Learner) -> None:
 
 
 def earlier_steps_are_right(learner: Learner) -> str:
-    """Check all parts once more, because the process is killed at only a few moments."""
+    """Check all parts once more, because the live trial kills the process at only a few moments."""
     for step in BEFORE:
         for trial in step.trials:
             try:

@@ -34,8 +34,8 @@ def _first_test(learner: Learner) -> None:
 
 
 def a_missing_journal_stops_the_start(learner: Learner) -> str:
-    """Check that replay fails if LastLogMark's journal is missing, because entries are then
-    lost.
+    """Check that replay fails if the journal that LastLogMark points to is missing, because entries
+    are then lost.
     """
     machine = new_machine(DiskController())
     bookie = ReplayView(machine.open(LedgerStore, CONFIG))
@@ -83,7 +83,7 @@ _ENTRY, _FENCE, _LAC, _KEY, _FILE = "entry", "fence", "LAC", "key", "file"
 
 
 class _Record(NamedTuple):
-    """A journal record. A record of the kind `_FILE` stands for the start of the next file."""
+    """A journal record. A record of the kind `_FILE` marks the start of the next file."""
 
     kind: str
     ledger_id: int
@@ -97,7 +97,7 @@ class _Record(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """The bytes that replay passes to the bookie."""
+        """The bytes of the record that replay passes to the bookie."""
         return {
             _ENTRY: entry_bytes(self.ledger_id, self.entry_id, 10),
             _LAC: b"LAC %d" % self.entry_id,
@@ -135,9 +135,10 @@ class _Effect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReplayCase:
-    """Journal records, beginning with the ones before LastLogMark, and the problem found.
+    """Journal records, starting with those before LastLogMark, and the problem found.
 
-    has_mark: whether a mark was stored; if not, LastLogMark is (0, 0), and no record precedes it
+    has_mark: whether LastLogMark was stored; if not, LastLogMark is (0, 0), and no record precedes
+        it
     """
 
     first_file_id: int
@@ -212,7 +213,7 @@ def _record(draw: Draw, *ledgers: int) -> _Record:
 
 
 def records_after_the_mark_are_applied(learner: Learner) -> str:
-    """Check that replay applies every record after the mark that belongs to a known ledger."""
+    """Check that replay applies every record after LastLogMark that belongs to a known ledger."""
     try_generated(
         _replay_case,
         _CASES,
@@ -244,7 +245,9 @@ def _problem(learner: Learner, case: ReplayCase) -> Problem | None:
 
 
 def _write_journals(disk: SimDisk, file_id: int, records: Sequence[_Record]) -> tuple[int, int]:
-    """Write the journal files; return the id of the last one, and where its records end."""
+    """Write the journal files; return the id of the last file, and the offset at which its records
+    end.
+    """
     data = bytearray(_HEADER)
     for record in records:
         if record.kind == _FILE:
@@ -317,7 +320,9 @@ _END = "`replay` returns the id of the last journal file and the offset where it
 
 
 def _replayed(learner: Learner | None) -> float:
-    """Return the number of replayed records per entry that is only in the journal."""
+    """Return the number of replayed records divided by the number of entries that are only in the
+    journal.
+    """
     machine = new_machine(DiskController())
     kind = LedgerStore if learner is None else store_of(learner)
     store = machine.open(LedgerStore, CONFIG)

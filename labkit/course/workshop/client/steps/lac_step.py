@@ -1,4 +1,4 @@
-"""Step 2: LastAddConfirmed, which each entry carries and which tells readers how far they may
+"""Step 2: LastAddConfirmed, which every entry carries, and which tells readers how far they may
 read.
 """
 

@@ -1,4 +1,4 @@
-"""Step 7: all parts in one program, a client of a live cluster."""
+"""Step 7: all parts together in one program, which is a client of a live cluster."""
 
 from labkit.course.workshop.client import program_runs as runs
 from labkit.course.workshop.client.appending import payloads_are_appended
