@@ -1,8 +1,8 @@
-"""Builds all parts of a release, and checks each of them in a fresh environment.
+"""Builds all parts of a release, and checks each part in a fresh environment.
 
     python -m tools.release [FOLDER]      by default build/release
 
 FOLDER then contains the wheel, the source distribution, `offline` (the pack for classes without
-internet, which contains the site) and `notes.md`. Nothing is published. The first failing check
-ends the command with an error.
+internet access, which includes the site) and `notes.md`. Nothing is published. If a check fails,
+the command ends with an error.
 """

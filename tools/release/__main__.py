@@ -20,7 +20,7 @@ _HATCHLING = (sys.executable, "-m", "hatchling", "build")
 
 
 def build_release(folder: Path) -> None:
-    """Build and check every part of the release in `folder`, which is emptied first.
+    """Build and check every part of the release in `folder`, which is emptied beforehand.
 
     Raises `CannotBuildError` if a part cannot be built or fails its check.
     """

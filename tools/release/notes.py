@@ -6,7 +6,9 @@ from tools.site.pyodide import CannotBuildError
 
 
 def release_notes(changelog: str, version: str) -> str:
-    """Return the section of the version. Raises `CannotBuildError` if there is none."""
+    """Return the section about this version. Raises `CannotBuildError` if there is no such
+    section.
+    """
     section = re.search(
         rf"^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", changelog, re.M | re.S
     )

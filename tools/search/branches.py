@@ -45,7 +45,7 @@ Taken = Mapping[str, frozenset[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branches that were taken in this number of measured runs."""
+    """The branches that were taken in the measured runs, and the number of these runs."""
 
     runs: int
     taken: Taken
@@ -61,8 +61,8 @@ class Share:
 
 
 def measure_branches(spark: "SparkSession", runs: "DataFrame", folder: str) -> Branches:
-    """Measure the sampled runs of the current code that the table in `folder` does not contain yet;
-    return the branches in the whole table.
+    """Measure those sampled runs of the current code that the table in `folder` does not contain
+    yet; return the branches in the whole table.
     """
     schema = from_arrow_schema(_SCHEMA)
     spark.createDataFrame([], schema).write.mode("ignore").parquet(folder)
@@ -99,7 +99,7 @@ def _branches_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def modules() -> Iterator[str]:
-    """Yield the path of each module of the protocol, relative to `labkit.system`."""
+    """Yield the path of each module of the protocol code, relative to `labkit.system`."""
     for package in PACKAGES:
         for path in sorted((_ROOT / package).rglob("*.py")):
             yield path.relative_to(_ROOT).as_posix()
@@ -138,8 +138,8 @@ def shares(taken: Taken) -> list[Share]:
 
 @cache
 def _coverage_of_runs() -> "Coverage":
-    # Use the same object for all runs, because Python keeps every coverage object that was ever
-    # started.
+    # Use the same object for all runs, because Python keeps every coverage object that has ever
+    # been started.
     return _coverage()
 
 

@@ -1,4 +1,6 @@
-"""Implements `python -m tools.search`, a long search or a search for small counterexamples."""
+"""Implements `python -m tools.search`, which runs a long search or a search for small
+counterexamples.
+"""
 
 import math
 import os
@@ -33,7 +35,7 @@ def run_search(arguments: Namespace, print_line: Callable[[str], None]) -> bool:
         raise BKIncorrectParameterException("--minutes must be a number, got nan")
     if min(arguments.minutes, arguments.seeds) < 0:
         raise BKIncorrectParameterException("--minutes and --seeds must not be negative")
-    # Like Ctrl-C, SIGTERM stops the search and keeps its results.
+    # Let SIGTERM, like Ctrl-C, stop the search and keep its results.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if arguments.counterexamples:
         return _keep_counterexamples(arguments, print_line)

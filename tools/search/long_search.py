@@ -5,11 +5,11 @@ All results are stored in a folder:
     runs/              a row for each run: the table of `labkit.views.spark.search`
     branches/          the branches that a sample of the runs took
     counterexamples/   for each version of the code, the first scenario that broke each promise,
-                       shrunk
+                       after shrinking
     report.txt         a report, written when the search ends
 
-A run counts only for the version of the code that it ran. If the code changes, the search first
-reruns the scenarios that have broken a promise before, and continues with new seeds.
+A run counts only for the version of the code that was running. If the code changes, the search
+first reruns the scenarios that have broken a promise before, and then continues with new seeds.
 """
 
 import sys
@@ -41,7 +41,7 @@ def resume(
     limit), and write the report.
 
     Return whether the current code has kept every promise so far. An interrupt ends the search
-    early. Raises `OSError` if the folder cannot be written.
+    early. Raises `OSError` if a file in the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     runs = str(folder / RUNS)
@@ -76,7 +76,9 @@ def next_seed(rows: "DataFrame") -> int:
 
 
 def _rerun_broken(spark: "SparkSession", runs: str, variant: str) -> None:
-    """Run the scenarios that broke a promise in earlier code, and have not run since."""
+    """Run the scenarios that broke a promise with an earlier version of the code, and that have not
+    been run since.
+    """
     rows = rows_of(spark, runs, variant)
     present = rows.where(rows["code"] == code_version()).select("scenario")
     broken = rows.where("size(broken) > 0").select("scenario").distinct()

@@ -1,6 +1,6 @@
 """Finds the smallest scenario that breaks a variant's promise, and writes it to a file.
 
-The files are those of `labkit.worlds.sim.explore.counterexamples`.
+The files belong to `labkit.worlds.sim.explore.counterexamples`.
 """
 
 from pathlib import Path
@@ -31,15 +31,17 @@ def smallest(variant: str, seed_count: int) -> Shrunk | None:
 
 
 def _length(shrunk: Shrunk) -> tuple[bool, int]:
-    """Return a sort key that prefers scenarios without faults of the metadata store, then short
-    ones.
+    """Return a sort key that puts scenarios without faults of the metadata store first, and then
+    short ones.
     """
     text = repr(shrunk.scenario)
     return "zk" in text, len(text)
 
 
 def keep(shrunk: Shrunk, folder: Path) -> Path:
-    """Write the scenario to the file from which `counterexample` loads it; return the path."""
+    """Write the scenario to the file from which `counterexample` loads it; return the path of this
+    file.
+    """
     path = folder / file_name(shrunk.scenario.variant)
     path.write_text(shrunk.scenario.to_json() + "\n", encoding="utf-8")
     return path

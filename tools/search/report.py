@@ -21,7 +21,7 @@ _SEEDS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """The runs of one version of the code, and the promises that they broke."""
+    """The runs of one version of the code, and the promises that these runs broke."""
 
     code: str
     seeds: int
@@ -74,8 +74,8 @@ def published(rows: "DataFrame", branches: Branches) -> str:
 
 
 def first_broken(rows: "DataFrame") -> dict[str, str]:
-    """Return, for each promise that the current code broke, the first scenario that broke it, as
-    JSON.
+    """For each promise that the current code broke, return the first scenario that broke the
+    promise, as JSON.
     """
     first = expr("min_by(scenario, struct(round, seed)) as scenario")
     found = _broken(_of_present_code(rows)).groupBy("promise").agg(first)

@@ -2,7 +2,8 @@
 
 python -m tools.site.address https://github.com/owner/name     write it to both files
 
-Until the project is published, it has no address, and pages do not link to it or to Binder.
+Until the project has been published, it has no address, and pages link neither to the project nor
+to Binder.
 """
 
 import re
@@ -27,7 +28,7 @@ class Address:
 
     @classmethod
     def of_project(cls) -> "Address | None":
-        """Return the address in pyproject.toml, or None if the project is not published."""
+        """Return the address in pyproject.toml, or None if the project has not been published."""
         text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8")
         repository = tomllib.loads(text)["project"].get("urls", {}).get("Repository")
         return cls(repository) if repository else None

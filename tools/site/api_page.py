@@ -52,7 +52,9 @@ def _entry(module: str, name: str) -> str:
 
 
 def _signature(tree: ast.stmt) -> str:
-    """Return the signature as written in the source: the fields of a dataclass, or `__init__`."""
+    """Return the signature as written in the source, that is, the fields of a dataclass or the
+    parameters of `__init__`.
+    """
     if isinstance(tree, ast.ClassDef):
         starts = [s for s in tree.body if getattr(s, "name", "") == "__init__"]
         fields = [_field(s) for s in tree.body if isinstance(s, ast.AnnAssign)]

@@ -14,9 +14,9 @@ logger = logging.getLogger(__name__)
 
 
 def build_site(target: Path, cache: Path) -> None:
-    """Build the site in `target`, which is emptied first.
+    """Build the site in `target`, which is emptied beforehand.
 
-    `cache` keeps downloads and everything that a later build can use again. Raises
+    `cache` keeps downloads and everything else that a later build can reuse. Raises
     `CannotBuildError`.
     """
     # Use absolute paths, because some commands run in other folders.

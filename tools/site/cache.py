@@ -1,4 +1,4 @@
-"""Keeps the results of a build, so that the next build only rebuilds what has changed."""
+"""Keeps the results of a build, so that the next build rebuilds only what has changed."""
 
 import filecmp
 import shutil
@@ -30,7 +30,9 @@ def builder() -> str:
 
 
 def keep(folder: Path, digest: str, make: Callable[[], None]) -> None:
-    """Call `make`, which writes the folder, unless the folder was made with the same digest."""
+    """Call `make`, which writes the folder, unless the existing folder was made with the same
+    digest.
+    """
     stamp = folder.with_name(f"{folder.name}.digest")
     if folder.exists() and stamp.exists() and stamp.read_text() == digest:
         return
@@ -41,7 +43,7 @@ def keep(folder: Path, digest: str, make: Callable[[], None]) -> None:
 
 
 def mirror(new: Path, kept: Path) -> None:
-    """Make the folder `kept` equal to `new`, without touching files that have not changed."""
+    """Make the folder `kept` identical to `new`, without touching files that have not changed."""
     for path in list(_files(kept)):
         if not (new / path).exists():
             (kept / path).unlink()

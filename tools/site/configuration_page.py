@@ -73,7 +73,9 @@ def configuration_page() -> str:
 
 
 def _names_in(lesson: Lesson) -> set[str]:
-    """Return the words in the lesson, and `name=` for each argument or field that it sets."""
+    """Return the words in the lesson, and `name=` for each argument or field that the lesson
+    sets.
+    """
     text = lesson.path.read_text(encoding="utf-8")
     return {*re.findall(r"\w+", text), *re.findall(r"(\w+=)(?!=)", text)}
 

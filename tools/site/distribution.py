@@ -1,14 +1,14 @@
 """Prepares a snapshot of Pyodide in which labkit and its dependencies are already imported, so that
 tabs open quickly.
 
-Pyodide can save its memory and start from it. The builder starts Pyodide once under Node.js,
-unpacks all wheels, imports the modules that the lessons import, and saves the memory and the files
-in one archive. A tab then need not initialise Python, unpack wheels or compile modules. Pyodide's
-options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented: before you change
-`RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
+Pyodide can save its memory, and can later start from the saved memory. The builder starts Pyodide
+once under Node.js, unpacks all wheels, imports the modules that the lessons import, and saves the
+memory and the files in one archive. A tab then does not have to initialise Python, unpack wheels or
+compile modules. Pyodide's options for this, `_makeSnapshot` and `_loadSnapshot`, are undocumented:
+before you change `RELEASE`, run `tests/worlds/sim/test_pyodide.py`.
 
     start/save.mjs      imports the modules and saves the memory
-    start/start.mjs     loads the memory in the tab; replaces Pyodide's own script
+    start/start.mjs     loads the memory in the tab, in place of Pyodide's own script
 """
 
 import ast
@@ -42,7 +42,8 @@ _NOT_UNPACKED = (
 def distribution(
     folder: Path, cache: Path, imports: Iterable[str], given: Iterable[Path] = ()
 ) -> list[str]:
-    """Write Pyodide, labkit and its dependencies to the folder; return the names of the packages.
+    """Write Pyodide, labkit and labkit's dependencies to the folder; return the names of the
+    packages.
 
     Downloads are kept in `cache`. `imports` are the import statements to run before the memory is
     saved, and `given` are wheels that replace the pinned ones. Raises `CannotBuildError`.
@@ -56,8 +57,8 @@ def distribution(
     # Python.
     shutil.copy(core / "pyodide.mjs", folder / "core.mjs")
     shutil.copy(START / "start.mjs", folder / "pyodide.mjs")
-    # Do not list the packages, because they are in the archive, and importing one must not load its
-    # wheel.
+    # Do not list the packages, because they are in the archive, and importing a package must not
+    # load its wheel.
     info = json.loads((core / "pyodide-lock.json").read_text(encoding="utf-8"))["info"]
     lock = {"info": {**info, "version": RELEASE}, "packages": {}}
     (folder / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")
@@ -105,7 +106,7 @@ def _unpack(wheel: Path, packages: Path) -> None:
 
 
 def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
-    """Add a file without user names, times or modes, so that the archive is reproducible."""
+    """Add a file without its owner, time and mode, so that the archive is reproducible."""
     entry = tarfile.TarInfo(name)
     entry.size = path.stat().st_size
     with path.open("rb") as file:

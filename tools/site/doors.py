@@ -1,4 +1,4 @@
-"""The links at the top of each page: open it in a tab or on Binder, or run it locally."""
+"""The links at the top of each page, which open the page in a tab, on Binder, or locally."""
 
 from collections.abc import Callable, Iterable
 from html import escape
@@ -23,8 +23,8 @@ def doors(lessons: Iterable[Lesson], address: Address | None) -> Callable[..., N
 
 
 def doors_html(lesson: Lesson | None, address: Address | None, up: str = "") -> str:
-    """Return the links as HTML. They open `lesson`, or the tour if there is no lesson; `up` is the
-    path to the root of the site.
+    """Return the links as HTML. The links open `lesson` or, if there is no lesson, the tour; `up`
+    is the path to the root of the site.
     """
     notebook = lesson.path.name if lesson else "00-tour.ipynb"
     tab = f"{up}tab/lab/index.html?path={notebook}"

@@ -1,10 +1,10 @@
-"""Generates the page on errors from the code: each class with its messages.
+"""Generates the page on errors from the code, listing each class with its messages.
 
     python -m tools.site.errors_page
 
-prints the page as Markdown. The page lists every call that creates an error, no matter whether the
+prints the page as Markdown. The page covers every call that creates an error, no matter whether the
 error is raised there or returned. If a function receives a message as a parameter, the messages are
-taken from the calls of the function.
+taken from the calls of that function.
 """
 
 import ast
@@ -135,7 +135,9 @@ class Source:
 
     @cached_property
     def calls(self) -> Mapping[str, list[tuple[ast.Call, _Function | None]]]:
-        """The calls of each function or class, with the innermost function containing each call."""
+        """The calls of each function or class, together with the innermost function that contains
+        each call.
+        """
         inside = {id(c): f for f in self.functions for c in ast.walk(f) if isinstance(c, ast.Call)}
         found = defaultdict[str, list[tuple[ast.Call, _Function | None]]](list)
         for node in ast.walk(self.tree):
@@ -174,7 +176,7 @@ class Errors:
                 yield from self.ancestors(ast.unparse(base))
 
     def documented(self) -> list[str]:
-        """Return the names of the classes that a user may see."""
+        """Return the names of the error classes that a user may see."""
         ours = [
             name
             for name in self.classes
@@ -196,7 +198,7 @@ class Errors:
         return list(found)
 
     def _of_class(self, name: str, call: ast.Call) -> _Template:
-        """Return the message of an error that is created with these arguments."""
+        """Return the message of an error that was created with these arguments."""
         if name == "InvalidSettingException":  # The message is the violated rule.
             return _template(call.args[1])
         for each in self.ancestors(name):

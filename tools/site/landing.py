@@ -1,8 +1,9 @@
-"""Generates the landing page: an animation of a real run, in which a visitor can kill a bookie.
+"""Generates the landing page, which shows an animation of a real run in which a visitor can kill a
+bookie.
 
 The page does not need Python in the browser, because all runs are recorded when the site is built.
-For each bookie and each of several moments, there is a fork of the run in which that bookie is
-killed at that moment.
+For each bookie and each of several moments, the page contains a fork of the run in which this
+bookie is killed at this moment.
 """
 
 import json

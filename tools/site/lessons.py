@@ -17,8 +17,8 @@ _NEEDS = {
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A notebook of the course. `needs` names what a browser tab lacks to run the notebook, or is
-    "" if the tab lacks nothing.
+    """A notebook of the course. `needs` says what the notebook needs that a browser tab cannot
+    provide, or is "" if the notebook runs in a tab.
     """
 
     number: str

@@ -2,10 +2,10 @@
 
     python -m tools.site.links FOLDER
 
-prints each broken link, and fails if there are any.
+prints each broken link, and fails if there is one.
 
-It checks paths and fragments within the site, and the notebooks that links open in the tab. It does
-not connect to other hosts.
+The program checks paths and fragments within the site, and the notebooks that links open in the
+tab. It does not connect to other hosts.
 """
 
 import sys
@@ -19,7 +19,7 @@ TAB = "tab"
 
 
 class _Page(HTMLParser):
-    """The links on a page, and the ids that fragments can refer to."""
+    """The links on a page, and the ids to which fragments can refer."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def pages(site: Path) -> list[Path]:
 
 
 def broken_links(site: Path) -> list[str]:
-    """Return each broken link of the site as `page: link`."""
+    """Return each broken link of the site in the form `page: link`."""
     site = site.resolve()
     return [
         f"{page.relative_to(site).as_posix()}: {link}"

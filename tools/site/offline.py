@@ -1,5 +1,5 @@
-"""Builds a folder for classes without internet access: the site, all wheels, and a page for
-teachers.
+"""Builds a folder for classes without internet access, which contains the site, all wheels, and a
+page for teachers.
 
 python -m tools.site.offline [FOLDER]      by default build/offline
 
@@ -32,7 +32,7 @@ _PINS = ("-c", str(ROOT / "constraints.txt"))
 
 
 def build_offline(folder: Path, cache: Path) -> None:
-    """Write everything to a folder, which is emptied first. Raises `CannotBuildError`."""
+    """Write everything to a folder, which is emptied beforehand. Raises `CannotBuildError`."""
     folder = folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -44,7 +44,7 @@ def build_offline(folder: Path, cache: Path) -> None:
 def wheelhouse(folder: Path) -> None:
     """Write the wheels of labkit and its dependencies for this machine and for `SYSTEMS`.
 
-    All are for the running version of Python. Raises `CannotBuildError`.
+    All wheels are for the running version of Python. Raises `CannotBuildError`.
     """
     _pip("wheel", *_PINS, "-w", str(folder), str(ROOT))
     for system, tags in SYSTEMS.items():
@@ -59,7 +59,7 @@ def wheelhouse(folder: Path) -> None:
 
 
 def _resolve(system: str, needed: str) -> None:
-    """Write labkit's requirements for this system to a file; they differ between systems."""
+    """Write labkit's requirements for this system, which differ between systems, to a file."""
     command = ("uv", "pip", "compile", "--quiet", "--system-certs", "--no-header", "--no-annotate")
     target = ("--python-platform", system, "--python-version", PYTHON)
     project = str(ROOT / "pyproject.toml")

@@ -1,7 +1,8 @@
-"""Builds the pages with Sphinx: the course with its views, the documents, and the essays.
+"""Builds the pages with Sphinx, namely the course with its views, the documents, and the essays.
 
-The sources are collected in a separate folder: executed notebooks, the documents of the repository
-with links converted to pages, and the essays, which are the docstrings of packages.
+The sources are collected in a separate folder. They are executed notebooks, the documents of the
+repository (with their links converted to links to pages), and the essays, which are the docstrings
+of packages.
 """
 
 import ast
@@ -72,7 +73,7 @@ _READABLE = {
     # Make blocks that scroll horizontally accessible by keyboard.
     "<pre>": '<pre tabindex="0">',
     '<div id="search-results"></div>': '<h1>Search</h1>\n<div id="search-results"></div>',
-    # The corner of a table above its row labels is not a heading.
+    # The corner cell of a table, above the row labels, is not a heading.
     "<th></th>": "<td></td>",
     '<th class="head"><p></p></th>': "<td></td>",
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
@@ -89,7 +90,8 @@ def build_pages(
     """Build the pages into `target`. Raises `CannotBuildError`, for example for a broken link.
 
     Sphinx keeps its files in `cache`, and builds only the pages that have changed. If the list of
-    pages or one of their titles has changed, it builds all pages, because each page has that list.
+    pages or one of the titles has changed, Sphinx builds all pages, because every page contains the
+    list.
     """
     source = work / "pages"
     (source / "course").mkdir(parents=True)
@@ -141,7 +143,9 @@ def build_pages(
 
 
 def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None:
-    """Write a lesson, newly executed if it runs in a tab, otherwise with its stored outputs."""
+    """Write a lesson, which is executed anew if it runs in a tab, and otherwise written with its
+    stored outputs.
+    """
     notebook = nbformat.read(lesson.path, as_version=4)
     if lesson.in_a_tab:
         notebook = run_notebook(notebook, cache / "run")
@@ -149,7 +153,9 @@ def _put_lesson(lesson: Lesson, folder: Path, views: Views, cache: Path) -> None
 
 
 def _document(page: str, file: str, address: Address | None) -> str:
-    """Return a document with relative links converted to pages, or to files in the repository."""
+    """Return a document in which relative links are converted to links to pages, or to files in the
+    repository.
+    """
     pages = {path: name for name, path in _DOCUMENTS.items()}
     up = "../" * page.count("/")
 

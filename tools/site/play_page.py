@@ -1,5 +1,5 @@
-"""Generates the page with the game. Each level is a link to the moment of the first move, which
-this page itself opens.
+"""Generates the page with the game. Each level is a link to the moment of the first move, and the
+page itself opens this link.
 
 The picture of each level is made when the site is built. While the visitor looks at the picture,
 the worker starts Python.

@@ -1,4 +1,4 @@
-"""Generates the page that lists all promises, each of which is verified by a test or script."""
+"""Generates the page that lists all promises, each of which is verified by a test or a script."""
 
 import ast
 from collections import defaultdict
@@ -50,7 +50,9 @@ def promises_page() -> str:
 
 
 def promises_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the sentence and the name of each test in the module that has the marker."""
+    """For each test in the module that has the marker, yield the sentence of the promise and the
+    name of the test.
+    """
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         for decorator in getattr(node, "decorator_list", ()):
             if ast.unparse(decorator).startswith("pytest.mark.promise("):
@@ -58,7 +60,9 @@ def promises_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def promises_in_script(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the sentence and the title of each scenario of a test script that makes a promise."""
+    """For each scenario of a test script that makes a promise, yield the sentence of the promise
+    and the title of the scenario.
+    """
     title = ""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("== "):

@@ -1,4 +1,4 @@
-"""Downloads Pyodide, a Python for browsers, and the wheels that labkit needs there.
+"""Downloads Pyodide, which is a Python for browsers, and the wheels that labkit needs in a browser.
 
 The wheels are labkit's dependencies for `sys_platform == 'emscripten'`, in the versions pinned in
 `constraints.txt`.
@@ -99,7 +99,7 @@ def pyodide(cache: Path) -> Path:
 
 
 def labkit_wheel(cache: Path) -> Path:
-    """Build a wheel from this checkout, without the parts that are useless in a tab."""
+    """Build a wheel from this checkout, leaving out the parts that are useless in a tab."""
     built, small = cache / "built", cache / "labkit"
     for folder in (built, small):
         shutil.rmtree(folder, ignore_errors=True)

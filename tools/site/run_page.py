@@ -26,7 +26,7 @@ _TEXT = Path(__file__).parent / "theme" / "run.md"
 
 
 def run_page(views: Views, cache: Path) -> str:
-    """Return the page as Markdown. Call this after all other views have been placed."""
+    """Return the page as Markdown. Call this function after all other views have been placed."""
     return Template(_TEXT.read_text(encoding="utf-8")).substitute(
         counterexamples=views.recorded(cache / "counterexamples", _counterexamples),
         index=views.keep(json.dumps(views.runs), ".json"),
@@ -41,7 +41,7 @@ def _counterexamples(views: Views) -> str:
 
 def _counterexample(variant: str, views: Views) -> str:
     """Prepare views of a counterexample, without controls but with the moment at which the failure
-    became inevitable; return the link to it as a list item.
+    became inevitable; return the link to the counterexample as a list item.
     """
     trace = run(counterexample(variant))
     verdict = broken(check_all(trace))[0]

@@ -1,8 +1,8 @@
-"""Builds the lab that runs in a browser tab: JupyterLite with the prepared Pyodide and the
+"""Builds the lab that runs in a browser tab, which is JupyterLite with the prepared Pyodide and the
 notebooks.
 
 A lesson that needs a real cluster is replaced by a notebook with the same name, which explains what
-the lesson needs and where to run it. Links between lessons therefore work.
+the lesson needs and where to run it. Links between lessons therefore still work.
 """
 
 import json

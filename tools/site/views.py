@@ -1,9 +1,10 @@
-"""Prepares views for pages without a kernel, by running a lesson once and storing the state of its
-views.
+"""Prepares views for pages without a kernel, by running a lesson once and storing the state of the
+views in it.
 
-A view is an anywidget: a JavaScript module, a style sheet, and its state. In JupyterLab the state
-comes from a kernel; on a page it comes from a file, which `theme/play.js` passes to the module.
-Until that happens, and without JavaScript, the page shows a still picture of the view.
+A view is an anywidget, which consists of a JavaScript module, a style sheet, and a state. In
+JupyterLab, the state comes from a kernel; on a page, it comes from a file, which `theme/play.js`
+passes to the module. Until then, and in browsers without JavaScript, the page shows a still picture
+of the view.
 """
 
 import json
@@ -46,7 +47,8 @@ def run_notebook(notebook: NotebookNode, cache: Path) -> NotebookNode:
     cached = cache / f"{digest_of(code, ROOT / 'labkit')}.ipynb"
     if not cached.exists():
         client = NotebookClient(notebook, timeout=_CELL_TIMEOUT_S, store_widget_state=True)
-        # A failing cell raises an error; the kernel's own warnings would hide the progress.
+        # A failing cell raises an error anyway, and the kernel's own warnings would hide the
+        # progress.
         client.execute(stderr=DEVNULL)
         cache.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, cached)
@@ -64,7 +66,7 @@ class Views:
         folder.mkdir(parents=True, exist_ok=True)
 
     def place(self, state: dict[str, Any], still: str) -> str:
-        """Return an HTML element that shows the still picture until `play.js` loads the view.
+        """Return an HTML element that shows the still picture until `play.js` has loaded the view.
 
         `state` contains the widget's traits, as a kernel sends them.
         """
@@ -79,14 +81,14 @@ class Views:
         return f'<div class="lk-place" {attributes}>{still}</div>'
 
     def show(self, view: SceneView) -> str:
-        """Return an HTML element for a view that was created while the site is built."""
+        """Return an HTML element for a view that is created while the site is being built."""
         return self.place(_for_readers(state_of(view)), view.image())
 
     def recorded(self, folder: Path, record: Callable[["Views"], str]) -> str:
-        """Return the HTML that `record` returns, together with the views that it places.
+        """Return the HTML that `record` returns, and keep the views that `record` places.
 
-        Both are kept in `folder`, so that a later build does not record them again unless labkit or
-        the site's code has changed.
+        Both the HTML and the views are kept in `folder`, so that a later build does not record them
+        again unless labkit or the site's code has changed.
         """
         keep(folder, digest_of(builder(), ROOT / "labkit"), lambda: _record(folder, record))
         shutil.copytree(folder / _FILES, self._folder, dirs_exist_ok=True)
@@ -118,8 +120,8 @@ def key_of(link: RunLink | CrashMapLink) -> str:
 
 
 def for_a_page(notebook: NotebookNode, views: Views) -> NotebookNode:
-    """Keep only the preferred type of each output, replace views with HTML elements, and fold code
-    as JupyterLab does.
+    """Keep only the preferred type of each output, replace views with HTML elements, and fold the
+    same code as JupyterLab.
     """
     for cell in notebook.cells:
         if cell.metadata.get("jupyter", {}).get("source_hidden"):
