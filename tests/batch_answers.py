@@ -1,4 +1,4 @@
-"""Encode responses to batch reads, for tests that stand in for a bookie."""
+"""Encode responses to batch reads, for tests that act as a bookie."""
 
 from collections.abc import Iterable
 
@@ -7,6 +7,6 @@ from labkit.system.model.wire import BatchReadRequest, Code
 
 
 def batch_answer(request: BatchReadRequest, code: Code, entries: Iterable[bytes]) -> bytes:
-    """Return the body of a response that contains these entries."""
+    """Return the body of a batch read response that contains these entries."""
     pieces = [piece for entry in entries for piece in (encode_size(entry), entry)]
     return encode_batch_response(request, code, pieces)

@@ -1,8 +1,10 @@
-"""Real components for the tests: a ZooKeeper server, a cluster of five bookie processes, and Spark.
+"""Real components for the tests, namely a ZooKeeper server, a cluster of five bookie processes, and
+Spark.
 
-They run for the whole session (with `-n`, once per worker) in the same event loop as the tests that
-use them. Such a test module sets `pytestmark = pytest.mark.asyncio(loop_scope="session")`. Tests
-share the components but use different ledger ids, paths and topic names.
+The components run for the whole session (with `-n`, once per worker) in the same event loop as the
+tests that use them. A test module that uses them sets `pytestmark =
+pytest.mark.asyncio(loop_scope="session")`. Tests share the components but use different ledger ids,
+paths and topic names.
 """
 
 import signal
@@ -39,7 +41,7 @@ NewStore = Callable[[], Awaitable[ZooKeeperStore]]
 
 @pytest.fixture(scope="session", autouse=True)
 def interrupts_reach_commands() -> Iterator[None]:
-    """Enable SIGINT, which child processes would otherwise ignore if this process runs in the
+    """Enable SIGINT, because child processes would otherwise ignore it if this process runs in the
     background.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -82,7 +84,7 @@ async def five_bookies() -> AsyncIterator[LocalCluster]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
-    """Return a cluster of five bookies; restart or resume its bookies after the test, if necessary.
+    """Return a cluster of five bookies. After the test, restart or resume its bookies if necessary.
 
     All clients are disconnected at the end of the test.
     """
@@ -97,7 +99,7 @@ async def cluster(five_bookies: LocalCluster) -> AsyncIterator[LocalCluster]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def client(cluster: LocalCluster) -> BookKeeper:
-    """Connect a client that prefers bookies in name order: b0, b1, ..."""
+    """Connect a client that prefers bookies in the order of their names (b0, b1, ...)."""
     return await cluster.connect(placement=in_name_order)
 
 

@@ -1,4 +1,5 @@
-"""Rerun failed tests alone, so that CI does not fail because the machine was slow for a moment.
+"""Rerun failed tests on their own, so that CI does not fail because the machine was slow for a
+moment.
 
 `.ci/run` loads this plugin with `-p tests.once_more`; `make test` does not, so that nobody
 overlooks flaky tests. If more than `MOST` tests fail, none of them are rerun.

@@ -1,4 +1,5 @@
-"""Plan a run of the suite: what each test needs, which tests stay together, and when to stop.
+"""Plan a run of the test suite, namely what each test needs, which tests stay together, and when to
+stop.
 
 `tests/conftest.py` passes these hooks to pytest. With `-n`, test files are distributed over several
 workers, and files that share an expensive component, such as a Spark session, use the same worker.
@@ -17,8 +18,8 @@ from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-# Set no deadline, because a slow machine is no reason to fail. `make test-long` uses many
-# examples, and all other targets few.
+# Set no deadline, because a slow machine is no reason to fail. `make test-long` uses many examples,
+# and all other targets use few.
 settings.register_profile("few", deadline=None, max_examples=40)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("few")
@@ -67,10 +68,10 @@ class Scheduler(LoadFileScheduling):
     def _assign_work_unit(self, node: WorkerController) -> None:
         """Assign another unit, and keep assigning units until the worker knows its next test.
 
-        A worker does not start a test until it knows the one after that.
+        A worker does not start a test until it knows which test comes next.
         """
         if not self.workqueue:
-            return  # The workers before this one took all units, two each.
+            return  # The earlier workers took all units, two each.
         # A crashed worker cannot accept the unit; `remove_node` reassigns it.
         with suppress(OSError):
             super()._assign_work_unit(node)
@@ -104,7 +105,9 @@ class Scheduler(LoadFileScheduling):
 
 
 def unit_of(nodeid: str) -> str:
-    """Return the name of a test's unit: a shared component, the test's file, or the test itself."""
+    """Return the name of a test's unit, which is a shared component, the test's file, or the test
+    itself.
+    """
     if nodeid.startswith(NOTHING_SHARED):
         return nodeid
     return shared_part_of(nodeid) or nodeid.partition("::")[0]
@@ -132,7 +135,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Add markers to the tests and sort them.
 
-    Tests with the longest timeouts run first, followed by those with shared components.
+    Tests with the longest timeouts run first, followed by tests that share a component.
     """
     sampled: set[str] = set()
     for item in items:
@@ -155,7 +158,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def refuse_java_without_its_marker(event: str, arguments: tuple[Any, ...]) -> None:
-    """Audit hook that keeps tests without the `java` marker from starting Java."""
+    """An audit hook that keeps tests without the `java` marker from starting Java."""
     if event != "subprocess.Popen" or not running or running[0].get_closest_marker("java"):
         return
     command = arguments[1]

@@ -13,7 +13,9 @@ from types import FrameType
 
 @contextmanager
 def processor_time(limit_s: float = 10.0) -> Iterator[None]:
-    """Raise `SystemExit`, which ends even an event loop, if the block uses more processor time."""
+    """Raise `SystemExit`, which ends even an event loop, if the block uses more than this much
+    processor time.
+    """
     is_here = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if not is_here:
         yield

@@ -1,4 +1,4 @@
-"""Parametrize a test so that all but the first cases run only in `make test-long`."""
+"""Parametrize a test so that all cases but the first ones run only in `make test-long`."""
 
 from collections.abc import Iterable
 

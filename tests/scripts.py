@@ -1,4 +1,4 @@
-"""Test scripts: text files that show a conversation with the system, command by command.
+"""Test scripts, which are text files that show a conversation with the system, command by command.
 
     == the ledgers of a lost bookie are marked
     # Other scripts cover the delay.
@@ -8,8 +8,8 @@
 
 A scenario begins with `==` and its title. A line that starts with `>` contains commands, and the
 indented lines below it are their output. All other lines are remarks, except that `promise: ...`
-adds a sentence to the list of promises. Commands above the first title begin every scenario of the
-file. A subclass of `Commands` defines what the commands mean.
+adds a sentence to the list of promises. Commands above the first title are run at the beginning of
+every scenario of the file. A subclass of `Commands` defines what the commands mean.
 
 `pytest FILE --record` writes the output again. Review the diff before you commit it.
 """
@@ -33,9 +33,9 @@ _ENTRIES = {
 
 
 class Commands:
-    """Runs commands; each method without an underscore is a command.
+    """Runs commands. Each method whose name does not start with an underscore is a command.
 
-    The words of a command are the arguments of the method; those that look like numbers are passed
+    The words of a command are the arguments of the method; words that look like numbers are passed
     as numbers. The output consists of the events whose kinds were selected by `show`, followed by
     the lines that the commands printed.
     """
@@ -69,7 +69,7 @@ class Commands:
         self._printed.append(line)
 
     async def show(self, *kinds: str) -> None:
-        """Show the events of these kinds only."""
+        """From now on, show only events of these kinds."""
         self._shown = kinds
 
     def _events(self) -> Iterator[str]:
@@ -85,7 +85,7 @@ class Commands:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One scenario of a script file; `lines` excludes the line with its title."""
+    """One scenario of a script file; `lines` does not include the line with the title."""
 
     path: Path
     title: str
@@ -94,7 +94,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """The title as pytest's option `-k` accepts it."""
+        """The title in a form that pytest's option `-k` accepts."""
         return self.title.replace(" ", "_")
 
     async def played(self, commands: Commands) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def _group(event: Event) -> tuple[str, ...]:
 
 
 def _entries(events: list[Event]) -> Iterator[str]:
-    """Describe events about entries of one ledger in one line for each peer."""
+    """Describe events about entries of one ledger, with one line for each peer."""
     sentence = _ENTRIES[events[0].kind]
     for peer in dict.fromkeys(event.peer for event in events):
         same = [event for event in events if event.peer == peer]
@@ -158,7 +158,9 @@ def _entries(events: list[Event]) -> Iterator[str]:
 
 
 def ranges(entry_ids: list[int]) -> str:
-    """Return sorted entry ids as text, such as `0-3,5`; an id that occurs twice is shown twice."""
+    """Return sorted entry ids as text, for example `0-3,5`; an id that occurs twice is shown
+    twice.
+    """
     ranges: list[list[int]] = []
     for entry_id in entry_ids:
         if ranges and ranges[-1][1] + 1 == entry_id:

@@ -1,4 +1,4 @@
-"""Wait for a condition with a deadline, instead of sleeping for a fixed time."""
+"""Wait for a condition, with a deadline, instead of sleeping for a fixed time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -30,7 +30,7 @@ def in_virtual_time(rule: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 def in_world(
     run: Callable[[Callable[[T], Awaitable[None]]], object],
 ) -> Callable[[Callable[Concatenate[T, P], Awaitable[None]]], Callable[P, None]]:
-    """Return a decorator for async tests, which `run` runs and for which it provides the first
+    """Return a decorator for async tests. `run` runs these tests, and provides their first
     argument.
     """
 
@@ -40,7 +40,7 @@ def in_world(
             run(lambda provided: rule(provided, *args, **kwargs))
 
         _, *others = signature(rule).parameters.values()
-        # Otherwise pytest would look for a fixture with the name of the first parameter.
+        # Otherwise, pytest would look for a fixture with the name of the first parameter.
         test.__signature__ = signature(rule).replace(parameters=others)  # type: ignore[attr-defined]
         return test
 

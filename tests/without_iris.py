@@ -6,5 +6,5 @@ notebook contains an IRI.
 
 import sys
 
-# A module that is None cannot be imported, so jsonschema does not check this format.
+# A module that is set to None cannot be imported, so jsonschema does not check this format.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

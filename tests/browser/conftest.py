@@ -1,7 +1,8 @@
 """Fixtures that start one browser, one JupyterLab and one static site for this directory.
 
-The tests are skipped if Chromium is missing. The browser is closed after the last test: as long as
-it is open, Playwright keeps an event loop running, and no other test can start one.
+The tests are skipped if Chromium is missing. The browser is closed after the last test because, as
+long as the browser is open, Playwright keeps an event loop running, and no other test can start an
+event loop.
 """
 
 import shutil
@@ -48,7 +49,7 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Return a function that opens views on a page; the test fails if the page reports an error."""
+    """Return a function that opens views on a page. The test fails if the page reports an error."""
     pages: list[Page] = []
     errors: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Stand-in for the kernel behind a view: passes messages and changed traits to the page."""
+"""A stand-in for the kernel behind a view, which passes messages and changed traits to the page."""
 
 import json
 from typing import Any
@@ -14,8 +14,8 @@ _PLACE = "document.querySelector('.labkit')"
 class Kernel:
     """The kernel behind the page's first view.
 
-    A live view uses the event loop that Playwright keeps running, so it continues to update while a
-    test waits for the page.
+    A live view uses the event loop that Playwright keeps running, so the view continues to update
+    while a test waits for the page.
     """
 
     def __init__(self, page: Page, view: SceneView) -> None:

@@ -1,7 +1,7 @@
-"""Operate JupyterLab as a user does: open a notebook, run cells, press buttons.
+"""Operate JupyterLab as a user would, by opening a notebook, running cells and pressing buttons.
 
 `JupyterLab` is the server, `Notebook` is an open notebook, and `View` is a cluster view in a
-notebook. Every wait has a deadline, and a failure reports the output of the cells.
+notebook. Every wait has a deadline, and if a wait fails, the error reports the output of the cells.
 """
 
 import json
@@ -125,7 +125,7 @@ class JupyterLab:
             self._process.wait(5)
 
     def open(self, name: str, theme: str = "light") -> "Notebook":
-        """Open a notebook as the only one in the window, with the theme "light" or "dark"."""
+        """Open a notebook, as the only one in the window, with the theme "light" or "dark"."""
         self.page.set_viewport_size(WINDOW)
         self.page.evaluate(_OPEN, [name, f"JupyterLab {theme.title()}"])
         notebook = Notebook(self.page, theme)
@@ -180,7 +180,9 @@ class Notebook:
         self.cells = page.locator(".jp-Notebook .jp-CodeCell")
 
     def wait_until_idle(self, timeout_ms: float = CELL_MS) -> None:
-        """Wait until the kernel is idle. The notebook's indicator says "idle" even without one."""
+        """Wait until the kernel is idle. The notebook's indicator says "idle" even if there is no
+        kernel.
+        """
         expect(self.page.locator("#jp-main-statusbar")).to_contain_text(
             "| Idle", timeout=timeout_ms
         )

@@ -1,4 +1,4 @@
-"""Serve the static site on this machine and open its pages as a visitor does."""
+"""Serve the static site on this machine, and open its pages as a visitor would."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ _REPLACE = """([index, source]) => jupyterapp.shell.currentWidget.content.widget
 
 
 def built(folder: Path) -> Path:
-    """Build the site in a subdirectory, as `make site` does, and return `folder`."""
+    """Build the site in a subdirectory of `folder`, as `make site` does, and return `folder`."""
     command = (sys.executable, "-m", "tools.site", str(folder / BELOW))
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
@@ -38,7 +38,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 class Site:
-    """The site, served on a loopback port, and the requests of its pages.
+    """The site, which is served on a loopback port, and the requests that its pages send.
 
     asked: every requested URL.
     errors: uncaught exceptions and error messages on the pages' consoles.

@@ -6,13 +6,13 @@
                                                     and update the table in docs/security.md
     python -m tests.chaos --hostile half_frames     measure one peer and leave the table alone
 
-The run uses five bookies, ZooKeeper and nine clients on this machine. It exits with status 1 if a
-confirmed entry is lost, an entry has wrong bytes, an entry that has been read disappears, a ledger
-does not get all of its copies back, or the trace breaks a promise of `labkit.system.check`.
+The run uses five bookies, ZooKeeper and nine clients on this machine. The program exits with status
+1 if a confirmed entry is lost, an entry has wrong bytes, an entry that has been read disappears, a
+ledger does not get all of its copies back, or the trace breaks a promise of `labkit.system.check`.
 
 The seed determines the schedule of faults and the random choices of each client, but not which
 packets are affected by a fault. If networks cannot be cut on this machine, the run says so and
-leaves out that kind of fault.
+leaves out this kind of fault.
 """
 
 import argparse
@@ -100,7 +100,7 @@ class _Bar:
 
 
 def _report(seed: int, outcome: Outcome) -> int:
-    """Print and save the summary; if something went wrong, also save the trace."""
+    """Print and save the summary. If something went wrong, also save the trace."""
     kinds: dict[str, int] = {}
     for fault in outcome.faults:
         kinds[fault.kind] = kinds.get(fault.kind, 0) + 1

@@ -1,4 +1,4 @@
-"""A record of the promises made to the clients and of their observations."""
+"""A record of the promises made to the clients and of what the clients observed."""
 
 from dataclasses import dataclass, field
 
@@ -42,7 +42,7 @@ class Book:
         return [ledger_id for ledger_id, page in self.pages.items() if not page.is_deleted]
 
     def wrong(self, what: str) -> None:
-        """Record a broken promise; ignore it if the same text has already been recorded."""
+        """Record a broken promise, unless the same text has already been recorded."""
         if what not in self.broken:
             self.broken.append(what)
 

@@ -38,7 +38,7 @@ KEYS: dict[str, object] = {
 
 
 class ChaosCluster(LocalCluster):
-    """Five bookies with autorecovery; with `networks`, each bookie has a network of its own."""
+    """Five bookies with autorecovery. With `networks`, each bookie has a network of its own."""
 
     def __init__(self, zookeeper: str, *, networks: bool) -> None:
         super().__init__(5, zookeeper=zookeeper, autorecovery=KEYS)
@@ -61,7 +61,9 @@ class ChaosCluster(LocalCluster):
             cable.unplug()
 
     async def suffer(self, fault: Fault) -> None:
-        """Inject the fault into all of its bookies, and repair it when its duration is over."""
+        """Inject the fault into all bookies that it affects, and repair it when its duration is
+        over.
+        """
         await asyncio.gather(*(self._suffer(fault, bookie) for bookie in fault.bookies))
 
     async def _suffer(self, fault: Fault, bookie: str) -> None:
@@ -104,7 +106,7 @@ class ChaosCluster(LocalCluster):
 
 
 class _TraceFromInside(TraceStream):
-    """A trace stream that reaches the bookie even while its cable is cut."""
+    """A trace stream that stays connected to the bookie even while the bookie's cable is cut."""
 
     def __init__(self, cable: Cable, port: int, sink: Sink) -> None:
         super().__init__(cable.host, port, sink)

@@ -1,7 +1,7 @@
 """Measure what each hostile peer costs a bookie: `python -m tests.chaos --hostile`.
 
 Each peer attacks a fresh bookie in a separate process. Meanwhile, a well-behaved client adds
-entries one at a time, and none of the adds may fail. Memory is the kernel's figure for the process.
+entries one at a time, and none of the adds may fail. The memory is measured by the kernel.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Cost:
 async def measure(
     tell: Callable[[Cost], None], names: Sequence[str] = (), attack_s: float = ATTACK_S
 ) -> list[Cost]:
-    """Return the costs of the peers with these names, or of all peers."""
+    """Return the costs of the peers with these names, or of all peers if no names are given."""
     attacks = [attack for attack in PEERS if not names or attack.__name__ in names]
     costs = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""End of a run: after all faults have been repaired, check every ledger."""
+"""The end of a run, which checks every ledger after all faults have been repaired."""
 
 import asyncio
 
@@ -17,7 +17,9 @@ AT_ONCE = 16
 
 
 async def open_all(client: BookKeeper, book: Book, load: Load) -> None:
-    """Open and read every ledger, recording where it ends, so that missing entries are noticed."""
+    """Open and read every ledger, and record where the ledger ends, so that missing entries are
+    noticed.
+    """
 
     async def is_open(ledger_id: int) -> bool:
         try:
@@ -40,7 +42,7 @@ async def open_all(client: BookKeeper, book: Book, load: Load) -> None:
 
 
 async def until_repaired(client: BookKeeper, book: Book, deadline_s: float) -> float:
-    """Wait until no copy in the metadata is missing; return how many seconds that took."""
+    """Wait until no copy that the metadata lists is missing; return how many seconds this took."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     for ledger_id in book.kept:
@@ -58,7 +60,7 @@ async def until_repaired(client: BookKeeper, book: Book, deadline_s: float) -> f
 
 
 async def missing(client: BookKeeper, ledger_id: int) -> list[str]:
-    """Return the copies that a bookie should store but does not return."""
+    """Return the copies that a bookie should store, but that it does not return when asked."""
     metadata = await client.ledger_metadata(ledger_id)
     reads = BookieReads(ledger_id, metadata, client.context)
     found: list[str] = []

@@ -1,4 +1,5 @@
-"""Hostile peers: each tries for a few seconds to use up as many of a bookie's resources as it can.
+"""Hostile peers, each of which tries for a few seconds to use as many of a bookie's resources as it
+can.
 
 A peer does not read responses unless its docstring says so.
 """
@@ -40,7 +41,7 @@ class Peer:
         return reader, writer
 
     async def send(self, data: bytes, connections: int = 1) -> None:
-        """Send the same bytes on new connections, as far as the bookie accepts them."""
+        """Send the same bytes on new connections, as long as the bookie accepts the connections."""
 
         async def one() -> None:
             with suppress(OSError):

@@ -73,7 +73,8 @@ class Host:
                     for number in count():
                         writer.write(pieces(number))
                         await writer.drain()
-                        # Otherwise, a stream of empty pieces would block the event loop forever.
+                        # Without this sleep, a stream of empty pieces would block the event loop
+                        # forever.
                         await asyncio.sleep(0)
                 finally:
                     if taking is not None:

@@ -1,8 +1,8 @@
-"""The clients of a chaos run: they write, read, recover and delete ledgers.
+"""The clients of a chaos run, which write, read, recover and delete ledgers.
 
-An inconclusive error (a bookie did not respond, or too few did) is counted, and the client
-continues, as an application would. An error that denies the existence of a confirmed entry is a
-broken promise unless the ledger has been deleted.
+An inconclusive error (because a bookie did not respond, or too few bookies responded) is counted,
+and the client continues, as an application would. An error that denies the existence of a confirmed
+entry is a broken promise unless the ledger has been deleted.
 """
 
 import asyncio
@@ -20,7 +20,8 @@ from labkit.system.model.errors import (
 from tests.chaos.book import Book, Page, payload
 
 SHAPES = ((3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (4, 2, 1))
-"""E, Qw and Qa: ledgers with at least two copies, and at least one spare bookie as a replacement.
+"""E, Qw and Qa: ledgers with at least two copies, and at least one spare bookie as a
+replacement.
 """
 LONGEST_LEDGER = 400
 LONGEST_BURST = 12
@@ -46,11 +47,13 @@ class Load:
         self._is_over = False
 
     def stop(self) -> None:
-        """Let every client exit after its current operation."""
+        """Let every client stop after its current operation."""
         self._is_over = True
 
     async def write(self, client: BookKeeper, name: str) -> None:
-        """Write one ledger after another; close each one, abandon it, or lose it to a recovery."""
+        """Write one ledger after another, and close or abandon each ledger, or lose it to a
+        recovery.
+        """
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             page: Page | None = None
@@ -86,7 +89,7 @@ class Load:
         if end < 0.7:
             await writer.close()
             self._book.ends(writer.ledger_id, writer.last_add_confirmed)
-        # Otherwise, leave the ledger open, as a crashed writer would.
+        # In all other cases, leave the ledger open, as a crashed writer would.
 
     def _added(self, ledger_id: int, added: asyncio.Future[int]) -> None:
         if not added.cancelled() and added.exception() is None:
@@ -124,7 +127,7 @@ class Load:
             self._book.ends(ledger_id, reader.last_add_confirmed)
 
     async def recover(self, client: BookKeeper, name: str) -> None:
-        """Open ledgers with recovery and read them, preferring abandoned ones."""
+        """Open ledgers with recovery and read them, giving preference to abandoned ones."""
         lots = random.Random(f"{self._seed} {name}")
         while not self._is_over:
             await asyncio.sleep(lots.uniform(0.2, 3.0))

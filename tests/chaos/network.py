@@ -1,12 +1,12 @@
-"""Networks that can be cut: each bookie runs in a network namespace of its own, linked to ours.
+"""Networks that can be cut. Each bookie runs in its own network namespace, which is linked to ours.
 
-This needs Linux, `ip` (iproute2), `unshare` and `nsenter`, and permission to create namespaces (as
-root, or as any user if the kernel allows it). Everything is created inside a namespace that belongs
-to this process, so no interface of the machine is touched, and nothing remains after the process
-exits.
+This requires Linux, `ip` (iproute2), `unshare` and `nsenter`, and permission to create namespaces
+(either as root or, if the kernel allows it, as any user). Everything is created inside a namespace
+that belongs to this process, so no interface of the machine is touched, and nothing remains after
+the process exits.
 
-A cut drops every packet in both directions without notifying either side: each end is configured
-with a wrong hardware address for the other.
+A cut drops every packet in both directions without notifying either side. To make a cut, each end
+is configured with a wrong hardware address for the other end.
 """
 
 import asyncio
@@ -31,7 +31,9 @@ TIMEOUT_S = 20
 
 
 def why_not() -> str:
-    """Return the reason why networks cannot be cut on this machine, or an empty string."""
+    """Return the reason why networks cannot be cut on this machine, or an empty string if they
+    can.
+    """
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         return f"{', '.join(missing)} not on the PATH"
@@ -109,8 +111,8 @@ class Cable:
         made: list[socket.socket] = []
 
         def visit() -> None:
-            # A thread can enter a different namespace from the rest of its process; a socket stays
-            # in the namespace in which it was created.
+            # A thread can enter a different namespace than the rest of its process, and a socket
+            # stays in the namespace in which it was created.
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(self._namespace).open("rb") as namespace:
                 if libc.setns(namespace.fileno(), CLONE_NEWNET):
@@ -143,7 +145,7 @@ def _ip(words: str) -> None:
 
 
 def open_up() -> None:
-    """Set up our side of the private network: loopback and routing between cables."""
+    """Set up our side of the private network, namely loopback and routing between cables."""
     _ip("link set lo up")
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 

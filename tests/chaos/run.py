@@ -1,4 +1,6 @@
-"""A chaos run: inject faults while clients work, then check every ledger and the trace."""
+"""A chaos run, which injects faults while clients work, and then checks every ledger and the
+trace.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +24,9 @@ REPAIR_S = 90.0
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a run; `repaired_s` is how long it took to restore all copies afterwards."""
+    """The result of a run. `repaired_s` is the time that it took to restore all copies
+    afterwards.
+    """
 
     book: Book
     faults: list[Fault] = field(default_factory=list)

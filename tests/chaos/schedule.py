@@ -18,7 +18,7 @@ LENGTHS_S = ((0.0, 0.5), (0.5, 3.0), (5.0, 9.0))
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault: from `at_s` on, the bookies are dead, paused or unreachable for `for_s` seconds."""
+    """A fault. From `at_s` on, the bookies are dead, paused or unreachable for `for_s` seconds."""
 
     at_s: float
     kind: str

@@ -1,4 +1,4 @@
-"""Feed malformed and hostile input to every decoder of labkit.
+"""Feed malformed and hostile input to all of labkit's decoders.
 
     python -m tests.fuzz --seconds 600                 run all decoders one by one
     python -m tests.fuzz --first 20000                 continue where an earlier run stopped
@@ -76,7 +76,7 @@ def _progress(targets: Sequence[Target], first: int, number: int, seconds: float
 
 
 def _report(target: Target, data: bytes, name: str) -> bool:
-    """Try the input; print any finding, and return whether there was one."""
+    """Try the input, print any finding, and return whether there was a finding."""
     finding = try_input(target, data)
     if finding is not None:
         _print_finding(target, shrink(target, data, finding), finding, name)

@@ -1,4 +1,4 @@
-"""Fuzz a broker's binary connection and the bodies of its HTTP requests."""
+"""Fuzz a broker's binary connections and the bodies of HTTP requests to the broker."""
 
 import asyncio
 import json
@@ -81,7 +81,9 @@ def _framed(kind: BaseCommand.Type, fields: dict[str, Any]) -> bytes:
 
 
 def _conversations() -> tuple[bytes, ...]:
-    """Return all requests in one conversation, and each one by itself after CONNECT."""
+    """Return a conversation that contains all requests, and for each request a conversation that
+    contains only CONNECT and the request.
+    """
     frames = [_framed(*request) for request in REQUESTS]
     return b"".join(frames), *(frames[0] + frame for frame in frames[1:])
 

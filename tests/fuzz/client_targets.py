@@ -1,4 +1,4 @@
-"""Fuzz the responses of a bookie that a client receives, in both protocols."""
+"""Fuzz the responses that a client receives from a bookie, in both protocols."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence

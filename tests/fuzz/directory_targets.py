@@ -1,8 +1,8 @@
 """Fuzz a bookie's startup and the shell commands on real directories that contain unexpected files.
 
 A path may turn out to be a FIFO, a directory, a link, a sparse file of several terabytes, or a file
-that is missing or truncated. The input is a sequence of changes, each encoded in three bytes: which
-change, which path, and how much.
+that is missing or truncated. The input is a sequence of changes, each of which is encoded in three
+bytes: the kind of change, the path, and an amount.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Run one decoder on one input and check that it obeys the rules for decoders.
 
-A decoder must return a value or raise one of labkit's errors. It must terminate, and it must not
-use more memory than the size of the input plus a constant, no matter which lengths the input
+A decoder must return a value or raise one of labkit's errors. The decoder must terminate, and must
+not use more memory than the size of the input plus a constant, no matter which lengths the input
 claims.
 """
 
@@ -41,7 +41,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A failure. Findings of the same `kind` have the same cause."""
+    """A failure. Findings with the same `kind` have the same cause."""
 
     kind: str
     story: str
@@ -49,7 +49,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An input of a target, identified by its number."""
+    """An input of a target, which is identified by its number."""
 
     target: Target
     number: int
@@ -66,7 +66,7 @@ class TookTooLong(BaseException):
 
 
 def try_input(target: Target, data: bytes, limit_s: float = LIMIT_S) -> Finding | None:
-    """Decode the input; return a finding, or None if the decoder obeys the rules."""
+    """Decode the input. Return a finding, or None if the decoder obeys the rules."""
     started_here = not tracemalloc.is_tracing()
     if started_here:
         tracemalloc.start()

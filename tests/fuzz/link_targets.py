@@ -1,5 +1,5 @@
-"""Fuzz links to runs and crash maps, which may come from a stranger: the link as a whole, and its
-decoded contents.
+"""Fuzz links to runs and crash maps, which may come from a stranger. Both the link as a whole and
+its decoded contents are fuzzed.
 """
 
 import zlib

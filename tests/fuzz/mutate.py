@@ -1,6 +1,6 @@
 """Generate decoder inputs by mutating valid ones.
 
-Each input depends only on a `random.Random`, so the case number is enough to reproduce it.
+Each input depends only on a `random.Random`, so the number of the case is enough to reproduce it.
 """
 
 import random

@@ -38,7 +38,7 @@ class _Transport(asyncio.Transport):
 async def receive_in_pieces(stream: bytes, cuts: Sequence[int]) -> tuple[list[bytes], bool]:
     """Feed the stream to a connection in pieces of these sizes; return the decoded frames.
 
-    The receiver pauses after every third batch. The second return value is whether the connection
+    The receiver pauses after every third batch. The second return value says whether the connection
     was closed.
     """
     bodies: list[bytes] = []

@@ -1,6 +1,6 @@
-"""Fuzz the decoders of a bookie's files, and the whole store with one damaged file.
+"""Fuzz the decoders of a bookie's files, and a whole store in which one file is damaged.
 
-The seeds are small files written by labkit's own store, with every kind of record.
+The seeds are small files that labkit's own store has written, with every kind of record.
 """
 
 import errno
@@ -104,7 +104,7 @@ def disk_with(path: str, data: bytes) -> SimDisk:
 
 
 def each(*calls: Callable[[], object]) -> None:
-    """Make all the calls, even if some of them raise, then raise the first error."""
+    """Make all the calls, even if some of them raise an error, and then raise the first error."""
     refusals: list[LabkitError] = []
     for call in calls:
         try:

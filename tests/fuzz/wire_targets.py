@@ -1,4 +1,4 @@
-"""Fuzz the decoders of network data: frames, requests, responses and traces."""
+"""Fuzz the decoders of network data, namely of frames, requests, responses and traces."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ def _several(decode: Callable[[Sequence[bytes]], object]) -> Callable[[bytes], o
 
 
 def _in_pieces(data: bytes) -> None:
-    """Check that a stream yields the same frames no matter how it is split or paused.
+    """Check that a stream yields the same frames, no matter how it is split or paused.
 
     The first 16 bytes of the input determine where the stream is split.
     """

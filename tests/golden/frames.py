@@ -1,7 +1,8 @@
-"""The frames of a simulated run as golden scripts show them: a name, and the bytes of each field.
+"""The frames of a simulated run as golden scripts show them, with a name and the bytes of each
+field.
 
-A frame is named after its sender, receiver and kind, and, between client and bookie, its entry:
-`w>b0 ADD 0`, `b0>w ADD 0` for the response, `x>b0 READ 0`, `p>broker1 SEND`.
+A frame is named after its sender, receiver and kind and, if it is sent between a client and a
+bookie, its entry: `w>b0 ADD 0`, `b0>w ADD 0` for the response, `x>b0 READ 0`, `p>broker1 SEND`.
 """
 
 import asyncio
@@ -126,7 +127,7 @@ class Frame:
 
 
 def _in_words(message: Message) -> str:
-    """Describe the fields that are set; message ids are written as ledger:entry."""
+    """Describe the fields that are set. Message ids are written as ledger:entry."""
     if isinstance(message, MessageIdData):
         return "{}:{}".format(*position_of(message))
     return " ".join(
@@ -170,8 +171,8 @@ def heard() -> Iterator[list[Frame]]:
         assert isinstance(loop, SimLoop)
         now_us = loop.now_us()
         frames.extend(
-            # Skip metadata store messages: the simulation passes them as objects, and their real
-            # protocol is ZooKeeper's.
+            # Skip messages of the metadata store, because the simulation passes them as objects,
+            # and their real protocol is ZooKeeper's.
             Frame(now_us, link.source, link.target, body)
             for body in bodies
             if isinstance(body, bytes)

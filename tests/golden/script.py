@@ -1,4 +1,5 @@
-"""Golden scripts: protocol exchanges recorded in files that read from top to bottom.
+"""Golden scripts, which are protocol exchanges recorded in files that can be read from top to
+bottom.
 
     # what happens, and why
     Scenario(...)                      the scenario, in Python
@@ -7,10 +8,10 @@
     ---
     the events, one sentence per line
 
-In scripts with brokers, every command between brokers and Pulsar clients is shown, but no adds of
-entries to bookies.
+Scripts with brokers show every command between brokers and Pulsar clients, but do not show how
+entries are added to bookies.
 
-`pytest tests/golden --record` rewrites everything below the line.
+`pytest tests/golden --record` rewrites everything below the line of dashes.
 """
 
 from collections import deque
@@ -76,7 +77,9 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Remark:
-    """Text above the first event of this kind, for this entry unless `entry` is -1."""
+    """Text above the first event of this kind. Unless `entry` is -1, only events of this entry
+    count.
+    """
 
     kind: str
     entry: int
@@ -126,7 +129,9 @@ class Script:
         return f"{self.head}{_LINE}{self.recorded}"
 
     def happened(self) -> list[Event | Frame]:
-        """Run the script up to the epilogue, check all promises, and return events and frames."""
+        """Run the script up to the epilogue, check all promises, and return the events and
+        frames.
+        """
         source = "".join(
             line for line in self.head.splitlines(keepends=True) if line[:1] not in _NO_CODE
         )
@@ -184,8 +189,8 @@ def _worth_showing(
 ) -> Iterator[Event | Frame]:
     """Yield the events and frames that the script shows.
 
-    Every read during recovery fences the bookie, but only the first fence of a bookie and the first
-    sync of the fence are shown.
+    Every read during recovery fences the bookie, but the script shows only the first fence of each
+    bookie and the first sync of this fence.
     """
     said: set[tuple[str, str, int]] = set()
     with_brokers = any(isinstance(each, Frame) and each.is_pulsars for each in happened)

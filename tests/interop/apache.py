@@ -1,4 +1,4 @@
-"""Run Apache BookKeeper on this machine: its client, its shell and its bookie.
+"""Run Apache BookKeeper's client, shell and bookie on this machine.
 
 The jars are downloaded once from Maven Central into the user's cache. Every wait has a deadline.
 """
@@ -45,7 +45,7 @@ class NotToBeHad(Exception):
 class Apache:
     """An installation of Apache BookKeeper; `class_path` contains its jars and our drivers.
 
-    `login` is the file that provides ZooKeeper's secret to a JVM.
+    `login` is the path of the file that provides ZooKeeper's secret to a JVM.
     """
 
     class_path: str
@@ -53,7 +53,7 @@ class Apache:
     jvm_options: Sequence[str] = JVM_OPTIONS
 
     def known_to(self, zookeeper: EmbeddedZooKeeper) -> Self:
-        """Return a copy with the login for this server."""
+        """Return a copy of this installation with the login for the given server."""
         return replace(self, login=zookeeper.login_configuration)
 
     def command(self, main_class: str, *arguments: str) -> list[str]:
@@ -100,7 +100,7 @@ def cached(name: str, key: str, make: Callable[[str], None]) -> Path:
             try:
                 os.replace(made, folder)
             except OSError:
-                if not folder.exists():  # Otherwise, another worker created it first.
+                if not folder.exists():  # Otherwise, another worker created the directory first.
                     raise
     return folder
 
@@ -126,7 +126,7 @@ class DriverFailed(Exception):
 class JavaClient:
     """Apache BookKeeper's client in a separate process (`java/LedgerDriver.java`).
 
-    The process exits at the end of its standard input, that is, no later than this process.
+    The process exits at the end of its standard input, and therefore no later than this process.
     """
 
     def __init__(self, process: Process) -> None:

@@ -1,6 +1,7 @@
-"""A bookie's directory, which can be served by labkit's or by Apache's bookie process.
+"""A bookie's directory, which can be served by either labkit's or Apache's bookie process.
 
-Both use the same bookie id and the same directories, so either can take over from the other.
+Both processes use the same bookie id and the same directories, so each of them can take over from
+the other.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ autoRecoveryDaemonEnabled=false
 
 
 class BookieNotServing(Exception):
-    """Raised if the process does not serve; the message contains the end of its log."""
+    """Raised if the process does not start serving; the message contains the end of its log."""
 
 
 @dataclass(slots=True)

@@ -70,7 +70,7 @@ class Cluster:
     async def java_client(
         self, protocol: str = "v2", explicit_lac_interval_ms: int = 0
     ) -> JavaClient:
-        """Start a client; it notices bookies that are started later only after a delay."""
+        """Start a client, which notices bookies that are started later only after a delay."""
         log = self.folder / "java-client.log"
         client = await JavaClient.start(
             self.apache, self.zookeeper, protocol, log, explicit_lac_interval_ms

@@ -1,7 +1,8 @@
 """Apache Pulsar's own clients for Java and Go, each run by a program in its language.
 
 The client and the program are downloaded and compiled once, into the user's cache. A program keeps
-running while tests use it; it reads the names of scenarios and reports whether each one succeeded.
+running while tests use it. It reads the names of scenarios, and reports whether each scenario
+succeeded.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ class Program:
 
 
 class RunningProgram:
-    """A running program; it exits at the end of its standard input."""
+    """A running program, which exits at the end of its standard input."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -154,5 +155,6 @@ PROGRAMS = {
     "java-long-term": Program(_IN_JAVA, lambda: _java_command("4.0.13")),
     "go": Program(_scenarios(r'^\t"(\w+)":', GO_SOURCES.glob("scenarios.go")), _go_command),
 }
-"""By client name; Java's client is tested in its newest version and in a long-term support version.
+"""By client name; Java's client is tested in its newest version and in a long-term support
+version.
 """

@@ -1,14 +1,17 @@
-"""Handwritten bugs: small changes to the protocol's code, each of which is caught by a quick test.
+"""Handwritten bugs, which are small changes to the protocol's code. Each bug is caught by a quick
+test.
 
-Each bug breaks a rule of the system and names that rule, which its tests verify. `old` must occur
-exactly once in its file.
+Each bug breaks a rule of the system and names this rule, which its tests verify. `old` must occur
+exactly once in the file.
 """
 
 from typing import NamedTuple
 
 
 class Mistake(NamedTuple):
-    """A planted bug: the broken rule, the change to a file, and the tests that should fail."""
+    """A planted bug, with the rule that it breaks, the change to a file, and the tests that should
+    fail.
+    """
 
     rule: str
     file: str

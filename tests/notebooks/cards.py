@@ -1,4 +1,4 @@
-"""Reads the cards that the checks of a lesson show: for exercises that are open or passed, and for
+"""Reads the cards that the checks of a lesson show, both for open or passed exercises and for
 rejected answers.
 """
 

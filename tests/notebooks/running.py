@@ -39,11 +39,11 @@ def run_with(name: str, out: Path, **parameters: object) -> str:
 
 
 def check_with_nbval(name: str, folder: Path, **environment: str) -> None:
-    """Execute a copy of the committed notebook, and compare the outputs that are marked for
+    """Execute a copy of the committed notebook, and compare those outputs that are marked for
     comparison.
 
-    The copy is in `folder`, because a lesson may create files. `environment` adds variables to
-    those of this process.
+    The copy is in `folder`, because a lesson may create files. `environment` contains additional
+    environment variables.
     """
     copy = folder / Path(name).name
     copyfile(NOTEBOOKS / name, copy)

@@ -1,4 +1,4 @@
-"""Run Python as if on another operating system; see the `sitecustomize.py` of each system."""
+"""Run Python as if on another operating system (see the `sitecustomize.py` of each system)."""
 
 import os
 import subprocess

@@ -1,7 +1,8 @@
 """Remove names from modules, so that code imported afterwards does not find them.
 
 Modules that were imported earlier keep the names. The standard library and other packages handle
-each system themselves, so they are loaded before the names are removed, and labkit is loaded after.
+each system themselves, so they are loaded before the names are removed, whereas labkit is loaded
+afterwards.
 """
 
 import importlib

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A difference: the behaviour in the specification and the behaviour of BookKeeper."""
+    """A difference between the behaviour of the specification and the behaviour of BookKeeper."""
 
     name: str
     specification: str

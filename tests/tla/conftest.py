@@ -1,4 +1,4 @@
-"""TLC with the public specification; tests are skipped if either is missing."""
+"""Provides TLC with the public specification; the tests are skipped if either is missing."""
 
 import pytest
 

@@ -2,8 +2,8 @@
 
 The specification numbers entries from 1 and uses 0 for "none"; events number them from 0 and use
 -1. An event that changes nothing visible does not create a state. The responses that clients have
-received by then are recorded in the previous state, because they determine which steps of the
-specification are possible next.
+received before a new state begins are recorded in the previous state, because they determine which
+steps of the specification are possible next.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ class NotComparable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The state of a client according to its events."""
+    """The state of a client, according to its events."""
 
     begun: bool = False
     withdrawn: bool = False
@@ -85,7 +85,7 @@ class Run:
 
     @property
     def entries(self) -> int:
-        """Return the highest entry that a client has pushed, but at least 1."""
+        """Return the highest entry that a client has pushed, or 1 if that is higher."""
         clients = self.states[-1].ledger.clients.values()
         return max(1, *(client.pushed for client in clients))
 
@@ -124,7 +124,7 @@ def _quorums(events: list[Event]) -> tuple[int, int, int]:
 
 
 def _states(events: list[Event], ledger: Ledger, arrivals: list[Answer]) -> Iterator[State]:
-    """Yield each state as it is when the next one begins, appending responses to `arrivals`."""
+    """Yield each state as it is when the next state begins, and append responses to `arrivals`."""
     made_by: Event | None = None
     held = _Held(_first_failures(events))
     for group in _steps(events):
@@ -144,8 +144,8 @@ class _Held:
     """Responses that have arrived but that the client has not processed yet.
 
     An ensemble change is a single step in the specification, so a client confirms nothing between
-    the bookie's failure and the end of the change. A recoverer acts on the entries it has read one
-    event later, at the same time.
+    the bookie's failure and the end of the change. A recoverer acts on the entries that it has read
+    one event later, but at the same time.
     """
 
     def __init__(self, failures: Container[Event]) -> None:
@@ -214,7 +214,8 @@ def _kind_of_answer(event: Event) -> str:
 def _steps(events: list[Event]) -> Iterator[list[Event]]:
     """Group the events that are a single step in the specification.
 
-    One response may confirm several entries, and one metadata write may set ensembles and the end.
+    One response may confirm several entries, and one metadata write may set both ensembles and the
+    last entry.
     """
 
     def step(numbered: tuple[int, Event]) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Small runs of real processes that TLC checks.
+"""Small runs of real processes, which TLC checks.
 
 All nodes run on one machine and use the same clock, so each event in the trace comes after its
 cause.
@@ -71,7 +71,7 @@ async def live_run(name: str) -> Run:
 
 
 def in_steps(events: Iterable[Event]) -> list[Event]:
-    """Give all events of a node's step the same time, as in the simulated world."""
+    """Give all events in the same step of a node the same time, as in the simulated world."""
     of_nodes = groupby(sorted(events, key=attrgetter("node")), attrgetter("node"))
     timed = [event for _, own in of_nodes for event in _timed(own)]
     return sorted(timed, key=attrgetter("time_us", "node", "seq"))

@@ -27,7 +27,9 @@ def trace_data(run: Run, amendments: Iterable[Amendment]) -> str:
 
 
 def configuration(run: Run, amendments: Iterable[Amendment]) -> str:
-    """Return TLC's configuration: the run's constants, and the operators that are replaced."""
+    """Return TLC's configuration, which consists of the run's constants and the operators that are
+    replaced.
+    """
     constants = {
         "Bookies": _set(run.bookies),
         "Clients": _set(run.clients),

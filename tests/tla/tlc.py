@@ -34,7 +34,7 @@ _REACHED = re.compile(r'<<"explained", (\d+)>>')
 
 
 class TlcError(Exception):
-    """Raised if TLC reached no verdict; the message is TLC's output."""
+    """Raised if TLC has reached no verdict; the message is TLC's output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ WRONG = STORAGE | CLUSTER | TOPICS | USES
 
 
 def refused(exercise: str, wrong: Wrong, reason: str, shown: str = "") -> Any:
-    """Check that the answer is rejected for this reason, with a card that contains `shown`; return
-    the card.
+    """Check that the answer is rejected for this reason, with a card that contains `shown`, and
+    return the card.
     """
     card = check(exercise, WRONG[exercise][wrong] if isinstance(wrong, str) else wrong)
     assert not card.passed

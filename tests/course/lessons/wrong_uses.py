@@ -45,7 +45,7 @@ OFFSETS: dict[str, Answer] = {
 
 
 def of_each(rule: Callable[[int, int, int, int], bool]) -> Answer:
-    """Return an answer that treats a ledger as garbage if `rule` does.
+    """Return an answer that treats a ledger as garbage if `rule` returns true.
 
     The rule receives the ledger id, its version, and the version and ledger id that are in use.
     """

@@ -1,4 +1,6 @@
-"""Answers to the steps, each of which differs from the solution; most of them are wrong."""
+"""Answers to the steps. Each answer differs from the solution, and most of the answers are
+wrong.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +16,9 @@ Changes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to a step: the solution with these changes.
+    """An answer to a step, which is the solution with these changes.
 
-    line: the beginning of the contract's line that a wrong answer breaks
+    line: the beginning of the line of the contract that a wrong answer breaks
     """
 
     step: int
@@ -29,10 +31,10 @@ class Answer:
 
 
 def answers(name: str) -> Iterator[Answer]:
-    """Yield the answers in a file, such as `wrong_client.diff`.
+    """Yield the answers in a file such as `wrong_client.diff`.
 
-    Each heading is followed by the answers to this step that break this line. The changes of an
-    answer are separated by "@@".
+    Each heading names a step and a line of the contract, and is followed by the answers that break
+    this line. The changes of an answer are separated by "@@".
     """
     step, line = "", ""
     for block in Path(__file__).with_name(f"{name}.diff").read_text().split("\n\n"):
@@ -53,8 +55,8 @@ def _change(hunk: str) -> tuple[str, str]:
 
 
 def with_changes(folder: Path, name: str, *changes: tuple[str, str]) -> Path:
-    """Return a learner's file: the solution, with the first text of each pair replaced by the
-    second.
+    """Return a learner's file that contains the solution, with the first text of each pair replaced
+    by the second.
     """
     text = track(name).solution.read_text()
     for old, new in changes:

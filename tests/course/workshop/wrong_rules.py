@@ -1,7 +1,7 @@
 """Wrong versions of the small rules in a bookie's parts, each of which is correct in the most
 obvious cases.
 
-A part with a wrong rule is the solution's part in which only this rule is different.
+A part with a wrong rule is the solution's part, in which only this rule is different.
 """
 
 import struct

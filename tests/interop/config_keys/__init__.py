@@ -67,7 +67,7 @@ def committed(name: str) -> list[str]:
 
 
 def in_the_jars() -> dict[str, list[str]]:
-    """Return the expected contents of each list by its name. Raises `NotToBeHad`."""
+    """Return the expected contents of each list, by the name of the list. Raises `NotToBeHad`."""
     jars = fetch_jars("config-keys", HERE / "pom.xml")
     constants = _run(jars, _BOOKKEEPER_CLASSES)
     names = {line for line in constants if line.replace(".", "").replace("_", "").isalnum()}

@@ -1,4 +1,6 @@
-"""Mutants that do not violate any promise of the system, each with a reason."""
+"""Lists the mutants that do not violate any promise of the system, with a reason for each
+mutant.
+"""
 
 EQUIVALENT: dict[str, str] = {
     "labkit/system/metadata/cookie.py _expand: constant: True -> False": (

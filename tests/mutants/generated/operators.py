@@ -1,4 +1,4 @@
-"""Generate mutants: every small change to a module that would make its code wrong.
+"""Generate mutants, which are all the small changes to a module that would make its code wrong.
 
 A mutant is named after its change rather than its line number, so its name remains valid when other
 parts of the file change. Annotations, docstrings, error messages and event texts are not mutated.
@@ -51,11 +51,11 @@ Path = tuple[tuple[str, int], ...]
 class Mutant:
     """A change to one file.
 
-    function: the function that is changed ("": module level).
+    function: the function that is changed ("" if the change is at module level).
     operator: the name of the mutation operator.
     before, after: the code before and after the change.
     number: the index among identical changes in the same function.
-    lines: the lines on which a test must run to reach the change.
+    lines: the lines that a test must run in order to reach the change.
     """
 
     file: str
@@ -126,7 +126,9 @@ def _places(tree: ast.Module) -> Iterator[tuple[str, ast.stmt | ast.expr, Path]]
 
 
 def _head(statement: ast.stmt) -> ast.stmt | ast.expr:
-    """Return the part of a statement that always runs: only the head of a compound statement."""
+    """Return the part of a statement that always runs. For a compound statement, this is only its
+    head.
+    """
     for field in ("test", "iter", "subject"):
         if isinstance(part := getattr(statement, field, None), ast.expr):
             return part

@@ -1,4 +1,4 @@
-"""Record which test reaches which lines and how long it takes, and keep the result in a file.
+"""Record which test reaches which lines and how long the test takes, and keep the result in a file.
 
 coverage.py records the quick tests of a directory when they are first needed. A test file is
 recorded again if it has changed, or if a module that its tests reach has changed.
@@ -51,7 +51,8 @@ class Reached:
         return self.tests_of(file, range(1_000_000))
 
     def _by_promise(self, file: str, tests: set[str]) -> list[str]:
-        """Sort the tests by file: the module's own tests, then its package's, then all others.
+        """Sort the tests by file, so that the module's own tests come first, then those of its
+        package, then all others.
 
         Within each group, quick test files come first. Golden scripts come last.
         """
@@ -107,7 +108,9 @@ def recorded(wanted: list[str]) -> Reached:
 
 
 def _changed(reached: Reached, folder: str) -> list[str]:
-    """Return the test files to record: those that have changed or that reach changed code."""
+    """Return the test files that must be recorded, because they have changed or reach changed
+    code.
+    """
     paths = (ROOT / folder).rglob("test_*.py")
     files = sorted(str(path.relative_to(ROOT)) for path in paths)
     outdated = {file for file in files if reached.digests.get(file) != digest_of(file)}

@@ -1,4 +1,4 @@
-"""A sample of a package's mutants: how they are drawn, and a summary of their outcomes."""
+"""A sample of a package's mutants, which draws the mutants and summarizes their outcomes."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ def drawn(package: str, seed: int) -> list[Mutant]:
 
 
 class Sample:
-    """The outcomes so far, stored in a file."""
+    """The outcomes so far, which are stored in a file."""
 
     def __init__(self, package: str, seed: int, folder: Path = STATES) -> None:
         self.package, self.seed = package, seed

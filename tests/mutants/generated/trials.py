@@ -49,8 +49,8 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The outcome of a mutant and the test that caught it ("" if no test or more than one test
-    did).
+    """The outcome of a mutant, and the test that caught it ("" if no test or more than one test
+    caught it).
     """
 
     mutant: Mutant
@@ -64,7 +64,7 @@ class Limits:
     """Limits on the effort per mutant.
 
     tests_s: total duration of the tests to run, according to the recording.
-    factor: how many times longer the fork may take.
+    factor: how many times longer than the recorded duration the fork may take.
     processor_s, clock_s: how many seconds the fork may take in addition.
     """
 
@@ -120,8 +120,8 @@ class Trials:
                 tests.remove(test)
                 continue
             if outcome is Outcome.ENDLESS and self._in_a_fork(tests, [])[0] is not Outcome.SURVIVED:
-                # The machine is so busy that even the original code exceeds the limit, so no test
-                # caught the mutant.
+                # The machine is so busy that even the original code exceeds the limit, so this does
+                # not count as catching the mutant.
                 return Outcome.SURVIVED, ""
             return outcome, test
         return Outcome.SURVIVED, ""
@@ -136,7 +136,9 @@ class Trials:
         return chosen
 
     def _is_sound(self, test: str) -> bool:
-        """Return whether the test that caught the mutant passes without it, as it should."""
+        """Return whether the test that caught the mutant passes without the mutant, as it
+        should.
+        """
         if test and test not in self._sound:
             self._sound[test] = self._in_a_fork([test], [])[0] is Outcome.SURVIVED
         return self._sound.get(test, True)
@@ -239,7 +241,9 @@ class Trials:
 def exchanged(
     functions: Iterable[FunctionType], file: str, source: str, mutated: ast.Module
 ) -> list[tuple[FunctionType, CodeType]] | None:
-    """Return the functions to change with their new code, or None if that is not enough."""
+    """Return the functions to change, with their new code, or None if changing functions is not
+    enough.
+    """
     path = str(ROOT / file)
     healthy = compile(source, path, "exec", dont_inherit=True)
     changed = compile(mutated, path, "exec", dont_inherit=True)

@@ -26,7 +26,7 @@
     state, checks, auditor
 
 The output of a line of commands consists of the recorded events, followed by the text that the
-commands print.
+commands printed.
 """
 
 import asyncio
@@ -234,7 +234,7 @@ class AutoRecoveryCommands(Commands):
     # Components of autorecovery
 
     async def check(self, ledger_id: int, percentage: int = 0) -> None:
-        """Print the fragments with missing copies that the ledger checker finds."""
+        """Print those fragments with missing copies that the ledger checker finds."""
         store, context = self._world.store, self._world.client.context
         bookies = SettledBookies(BookieWatch(store), MetadataSilence(store))
         checker = LedgerChecker(context, bookies, percentage, lambda n: 0, underreplicated_indexes)
@@ -258,7 +258,7 @@ class AutoRecoveryCommands(Commands):
         self.print_line(f"asked for lists: {','.join(asked) or 'none'}")
 
     async def drop(self, bookie: str, *ledger_ids: int) -> None:
-        """Print which of these ledgers the bookie drops because they are over-replicated."""
+        """Print which of these ledgers the bookie drops because it has unneeded copies of them."""
         store, clock = self._world.store, self._world.wall_clock_ms
         begin_session = partial(self._world.metadata.session, "gc")
         ledgers = OverreplicatedLedgers(bookie, store, begin_session, lambda n: 0, clock)

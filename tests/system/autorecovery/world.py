@@ -1,5 +1,5 @@
-"""A small simulated world for autorecovery in virtual time: a simulated ZooKeeper, and in-memory
-bookies behind the real client and the real wire protocol.
+"""A small simulated world for autorecovery in virtual time, with a simulated ZooKeeper, and with
+in-memory bookies behind the real client and the real wire protocol.
 
     @simulated
     async def test_rule(world: World) -> None:
@@ -55,7 +55,7 @@ PATHS = AutoRecoveryPaths(MetadataLocation("any"))
 
 @dataclass
 class MemoryBookie:
-    """Stores entries in memory; an added entry is durable immediately."""
+    """A bookie that stores entries in memory; an added entry is durable immediately."""
 
     name: str
     entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
@@ -262,7 +262,7 @@ class World:
         return await self.client.ledger_metadata(ledger_id)
 
     async def missing(self, ledger_id: int) -> list[tuple[int, str]]:
-        """Return the copies that are listed in the metadata but missing on these bookies."""
+        """Return the copies that are listed in the metadata, but missing on these bookies."""
         metadata = await self.ledger(ledger_id)
         digest = make_digest(metadata.digest_type, metadata.password)
         missing = []

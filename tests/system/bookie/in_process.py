@@ -76,7 +76,8 @@ class FakeConnection:
 
 
 class Node:
-    """A bookie whose journal disks and entry-log disk wait until the test releases them.
+    """A bookie whose journal disks and entry-log disk perform each operation only when the test
+    releases it.
 
     `journal` is the first entry of `journals`.
     """

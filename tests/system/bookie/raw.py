@@ -74,7 +74,9 @@ class RawClient:
         return await self.receive()
 
     async def is_closed(self) -> bool:
-        """Wait for the bookie to close the connection; return false if it sends anything first."""
+        """Wait for the bookie to close the connection; return false if the bookie sends anything
+        first.
+        """
         async with asyncio.timeout(DEADLINE_S):
             try:
                 return await self._reader.read() == b""

@@ -90,7 +90,7 @@ class V3:
 
     @property
     def answers(self) -> dict[int, pb.Response]:
-        """All responses so far, by transaction id."""
+        """All responses received so far, by transaction id."""
         bodies = [body for write in self.connection.writes for body in write]
         responses = [decode_response(body) for body in bodies]
         by_number = {response.header.txnId: response for response in responses}

@@ -1,4 +1,4 @@
-"""Send HTTP requests to a broker, as an administrator's tools do."""
+"""Send HTTP requests to a broker, as an administrator's tools would."""
 
 import json
 import time
@@ -88,8 +88,8 @@ def unload(brokers: LocalCluster, topic: str) -> None:
 def wait_until_acknowledged(
     brokers: LocalCluster, topic: str, last: pulsar.MessageId, subscription: str = "sub"
 ) -> None:
-    """Wait until the broker has processed the acknowledgement of all messages up to `last`, which
-    the client sends with a delay.
+    """Wait until the broker has processed the acknowledgement of all messages up to `last`; the
+    client sends this acknowledgement with a delay.
     """
     wanted = f"{last.ledger_id()}:{last.entry_id()}"
     deadline = time.monotonic() + DEADLINE_S

@@ -18,7 +18,8 @@ def connect(service_url: str, **options: Any) -> pulsar.Client:
 
 
 def send_all(producer: pulsar.Producer, payloads: Sequence[bytes], **options: Any) -> list[Sent]:
-    """Send all payloads without waiting, and return ids and payloads in the order of the receipts.
+    """Send all payloads without waiting, and return the ids and payloads in the order of the
+    receipts.
 
     Raises `AssertionError` if a message is not stored.
     """

@@ -1,5 +1,5 @@
 """A broker with an in-memory metadata store, ledgers that the test controls, and clients that
-exchange raw frames with it.
+exchange raw frames with the broker.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class _Session(MemoryStore):
 
 
 class HeldLedger(ManagedLedger):
-    """A ledger that stores an entry when the test calls `store`."""
+    """A ledger that stores an entry only when the test calls `store`."""
 
     async def open(self) -> None:
         self.entries: list[bytes] = []
@@ -105,7 +105,7 @@ class HeldBroker(Broker):
     topic_class = _HeldTopic
 
     def lose_session(self) -> None:
-        """End the broker's session with the metadata store; the broker gets a new one."""
+        """End the broker's session with the metadata store; the broker gets a new session."""
         assert isinstance(self.store, _Session)
         self.store.tree.end_session(1)
         for action in self.store.actions:

@@ -1,4 +1,4 @@
-"""Run a broker in the simulated world and crash it before each of its metadata changes."""
+"""Run a broker in the simulated world, and crash it before each of its metadata changes in turn."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -43,7 +43,7 @@ class BrokerStory(Story):
 
 
 class Producer:
-    """A stand-in for a client's producer, with the attributes that a topic uses."""
+    """A stand-in for a client's producer, which has the attributes that a topic uses."""
 
     name = "p"
     producer_id = 0
@@ -91,13 +91,15 @@ async def check_gone(client: BookKeeper, *topics: str) -> None:
         assert not await client.store.exists(managed_ledger_path(topic))
         assert not await client.store.exists(partitions_path(topic))
     left = [await client.ledger_metadata(each) for each in await client.list_ledgers()]
-    # A broker that dies while it closes a cursor may leave the cursor's ledger, which wastes space.
+    # A broker that dies while it closes a cursor may leave the cursor's ledger behind, which wastes
+    # space.
     assert [each for each in left if "pulsar/cursor" not in dict(each.custom_metadata)] == []
 
 
 def interrupted(begin: Operation, operation: Operation, check: Operation) -> None:
-    """Repeat the operation on a broker that dies before its first change, then before its second,
-    and so on, until the operation completes. Each time, run `check` on another broker.
+    """Repeat the operation on a broker that dies before its first change, then on one that dies
+    before its second change, and so on, until the operation completes. Each time, run `check` on
+    another broker.
     """
     number = 1
     while not _ends_before(number, begin, operation, check):
@@ -106,7 +108,7 @@ def interrupted(begin: Operation, operation: Operation, check: Operation) -> Non
 
 
 def _ends_before(number: int, begin: Operation, operation: Operation, check: Operation) -> bool:
-    """Return whether the operation completes before it has made that many changes."""
+    """Return whether the operation completes before it has made this many changes."""
     ended = []
 
     async def first(node: ClientNode) -> None:

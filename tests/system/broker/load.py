@@ -39,7 +39,7 @@ class Load:
         )
 
     def run(self) -> None:
-        """Send messages until `stopped` is set; return after each one has been stored or has
+        """Send messages until `stopped` is set; return after each message has been stored or has
         failed.
         """
         while not self.stopped.wait(_PAUSE_S):
@@ -53,8 +53,9 @@ class Load:
         return next(reversed(self.acknowledged.values())).ledger_id()
 
     def check(self) -> None:
-        """Check that every message is stored exactly once, in order within its key and under the id
-        of its receipt, and that the ids within each partition increase.
+        """Check that every message is stored exactly once, in the right order among messages with
+        the same key, and under the id in its receipt. Also check that the ids within each partition
+        increase.
         """
         received = receive_all(self._client, self._topic, len(self.payloads))
         self._client.close()
@@ -99,7 +100,7 @@ class Load:
 
 
 def _key(payload: bytes) -> str:
-    """Return the message's key; consecutive messages cycle through a few keys."""
+    """Return the key of the message; consecutive messages cycle through a few keys."""
     return str(int(payload.split()[1]) % _KEY_COUNT)
 
 

@@ -1,4 +1,4 @@
-"""A broker's bundle ownership on an in-memory metadata store that the test controls."""
+"""A broker's ownership of bundles, on an in-memory metadata store that the test controls."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,7 +27,7 @@ NODE = f"{BROKERS}/{A.broker_id}"
 
 
 class Store(MemoryStore):
-    """A store that can be down or slow and records when each request was made."""
+    """A store that can be down or slow, and that records when each request was made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class Store(MemoryStore):
 
 
 class World:
-    """Broker A on a scripted metadata store, with the events that it records and the losses it
+    """Broker A on a scripted metadata store, with the events that it records and the losses that it
     reports.
     """
 
@@ -93,8 +93,8 @@ class World:
         return [(row.kind, row.bundle) for row in self.rows]
 
     def owner(self, bundle: NamespaceBundle = BUNDLE) -> tuple[BrokerAddress, bool] | None:
-        """Return the owner stored in the bundle's node and whether it is disabled, or None if there
-        is no node.
+        """Return the owner that is stored in the bundle's node, and whether the bundle is disabled;
+        return None if the node does not exist.
         """
         if not self.store.tree.exists(bundle.path, None):
             return None

@@ -1,4 +1,6 @@
-"""Test cases for the checks of results returned to callers and of underreplication marks."""
+"""Test cases for the checks of results that are returned to callers, and of under-replication
+marks.
+"""
 
 from labkit.system.check.promises.callers import (
     AddsAreAnsweredWhenConfirmed,
@@ -67,8 +69,9 @@ def early() -> Answered:
 def closed(
     length: int, sizes: tuple[int, ...] = (3, 4), *, denied_by: str = "", read_from: str = ""
 ) -> Story:
-    """Close a ledger of two entries with this length. Its last entry was reported as missing by
-    bookie `denied_by`, or was read from bookie `read_from` before the close.
+    """Close a ledger of two entries with this length. If `denied_by` is given, this bookie reported
+    the last entry as missing. If `read_from` is given, the last entry was read from this bookie
+    before the close.
     """
     story = Story()
     if denied_by:
@@ -81,7 +84,7 @@ def closed(
 
 
 def lost(*, auditors: tuple[str, ...] = (B0,)) -> Story:
-    """Elect the auditors, then declare b2 lost."""
+    """Elect these auditors in turn, then declare b2 lost."""
     story = written().wait(2000)
     for auditor in auditors:
         story.tell(auditor, "auditor.elected", ledger=-1)

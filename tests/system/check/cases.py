@@ -1,5 +1,5 @@
-"""Test cases for the checks: for each check, a run that keeps the promise, a run that breaks it,
-and a run that does not show whether it is kept.
+"""Test cases for the checks. For each check, there is a run that keeps the promise, a run that
+breaks it, and a run that does not show whether it is kept.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ TOPIC = "t-partition-0"
 @dataclass(frozen=True)
 class Case:
     """`says`: phrases that the reason contains; `led`: kinds of events in the lineage; `at`: kind
-    and entry of the event that breaks the promise, unless it is the last one.
+    and entry of the event that breaks the promise, unless this is the last event.
     """
 
     check: type[Check]
@@ -57,7 +57,7 @@ def late() -> Story:
 
 
 def collected(*bookies: str) -> Story:
-    """Delete the ledger after its first entry, and let these bookies collect it."""
+    """Delete the ledger after its first entry, and let these bookies collect the ledger."""
     story = Story().add(0).tell(W, "ledger.deleting").tell(W, "ledger.deleted")
     for bookie in bookies:
         story.tell(bookie, "ledger.collected")

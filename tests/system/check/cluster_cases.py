@@ -1,5 +1,5 @@
-"""Test cases for the checks that concern the whole cluster: repairs, single bookies, readers and
-errors.
+"""Test cases for the checks that concern the whole cluster, including repairs, single bookies,
+readers and errors.
 """
 
 from labkit.system.check import EPILOGUE
@@ -43,7 +43,7 @@ def restarted(delay_s: float) -> Story:
 
 
 def hung(for_ms: int = 5000) -> Story:
-    """Let the metadata store hang; the session timeout is four seconds."""
+    """Let the metadata store hang. The session timeout is four seconds."""
     story = written().tell(B0, "auditor.elected").tell("zk", "metadata.hung", seconds=4.0)
     return story.wait(for_ms).tell("zk", "metadata.resumed")
 
@@ -54,8 +54,8 @@ def gone(bookie: str = B1) -> Story:
 
 
 def asked(learned: int, detail: str = "") -> Story:
-    """Let a reader ask for the last confirmed entry after entry 1 has been written, which carries
-    LAC 0.
+    """Let a reader ask for the last confirmed entry after entry 1, which carries LAC 0, has been
+    written.
     """
     story = written().tell("reader", "read.sent", peer=B0)
     return story.tell("reader", "lac.read", learned, detail=detail)

@@ -1,4 +1,4 @@
-"""Test cases for the checks of the TLA+ specification's invariants."""
+"""Test cases for the code that checks the invariants of the TLA+ specification."""
 
 from labkit.system.check import EPILOGUE
 from labkit.system.check.promises.chain import (

@@ -1,4 +1,4 @@
-"""A hand-written run: each call appends the events of one step, one millisecond apart."""
+"""A hand-written run, in which each call appends the events of one step, one millisecond apart."""
 
 from zlib import crc32
 

@@ -1,4 +1,4 @@
-"""The story of a topic: two brokers that serve it, a producer p, and a reader at the end."""
+"""The story of a topic, with two brokers that serve it, a producer p, and a reader at the end."""
 
 from zlib import crc32
 
@@ -107,7 +107,7 @@ class Topic(Story):
         connection: int = 1,
         waited: int = 0,
     ) -> "Topic":
-        """Deliver messages, given as (number, ledger, entry), that arrived `waited` results ago."""
+        """Deliver messages that arrived `waited` results ago, given as (number, ledger, entry)."""
         for number, ledger, entry in messages:
             content = content_of("one", number)
             who, came = (to, broker, "s", in_order, durable), len(self.answers) - waited
@@ -117,7 +117,9 @@ class Topic(Story):
         return self
 
     def receive(self, *messages: tuple[int, int, int]) -> "Topic":
-        """Let a consumer in the owner's process receive messages: (number, ledger, entry)."""
+        """Let a consumer in the owner's process receive messages, given as (number, ledger,
+        entry).
+        """
         for number, ledger, entry in messages:
             content = content_of("one", number)
             got = MessageReceived(len(self.rows), P, 0, content, ledger, entry)

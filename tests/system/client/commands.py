@@ -1,4 +1,5 @@
-"""The commands of the client's scripts: a writer, and bookies that respond only on command.
+"""The commands of the client's scripts, which control a writer and bookies that respond only on
+command.
 
     ledger 3 3 2 1       begin with E=3 Qw=3 Qa=2 on b1, b2 and b3, and one more bookie
     config key=value     configure the client; this precedes `ledger`
@@ -15,8 +16,8 @@
     confirmed            print LastAddConfirmed
     wait 1
 
-Every line of commands is followed by what has changed: the entries that a bookie has received, the
-results of adds, and the ledger's metadata.
+The output of a line of commands shows what has changed, namely the entries that a bookie has
+received, the results of adds, and the ledger's metadata.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ class WriterCommands(Commands):
 
     async def play(self, line: str) -> list[str]:
         await self.run(line)
-        # In virtual time, this returns when nothing is left to do but wait.
+        # In virtual time, this returns when there is nothing left to do but wait.
         await asyncio.sleep(0.001)
         return [*self.output(), *self._received(), *self._results(), *await self._new_metadata()]
 
@@ -110,7 +111,7 @@ class WriterCommands(Commands):
             self._add_count += 1
 
     async def close(self) -> None:
-        # Do not wait, because a close waits for the change of the ensemble.
+        # Do not wait here, because a close waits for the change of the ensemble.
         self._closing = asyncio.create_task(self._writer.close())
         await asyncio.sleep(0)
 

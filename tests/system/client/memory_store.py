@@ -70,8 +70,8 @@ class MemoryStore:
         await asyncio.sleep(0)
 
     def on_new_session(self, action: Callable[[], None]) -> None:
-        """Do nothing: ephemeral nodes belong to session 1, which ends when a test ends it in the
-        tree.
+        """Do nothing, because ephemeral nodes belong to session 1, which ends only when a test ends
+        it in the tree.
         """
 
     def on_silence(self, action: Callable[[], None]) -> None:

@@ -1,5 +1,5 @@
-"""Helpers for the tests of recovery: E = Qw = 3 and Qa = 2, and each entry has 10 bytes
-of payload.
+"""Helpers for the tests of recovery, in which E = Qw = 3 and Qa = 2, and each entry has 10 bytes of
+payload.
 """
 
 from labkit.system.client.bookkeeper import BookKeeper

@@ -1,8 +1,8 @@
 """A network whose bookies respond only as the test tells them to, behind the real client.
 
 Requests and responses use the real wire format: requests are recorded in decoded form, and
-responses are encoded here. A bookie sends no response by itself unless `serves` is set; then it
-handles adds, reads and fences as a real bookie does.
+responses are encoded here. A bookie does not respond on its own unless `serves` is set, in which
+case it handles adds, reads and fences as a real bookie does.
 """
 
 import asyncio
@@ -141,7 +141,7 @@ class ScriptedBookie:
 
 
 class ScriptedNetwork:
-    """A network of bookies, in which the host name of an endpoint is the bookie's name."""
+    """A network of bookies, in which the host name of an endpoint is the name of the bookie."""
 
     def __init__(self, *names: str) -> None:
         self.bookies = {name: ScriptedBookie(name) for name in names}
@@ -248,7 +248,9 @@ class Script:
 
 
 async def pushed(script: Script, count: int) -> tuple[LedgerWriter, list[asyncio.Future[int]]]:
-    """Return a writer with `count` adds that all bookies of the ensemble have received (E = Qw)."""
+    """Return a writer with `count` adds, which all bookies of the ensemble have received (E =
+    Qw).
+    """
     writer = script.writer()
     adds = [writer.add(b"entry %d" % number) for number in range(count)]
     await script.until_asked(count, *range(script.metadata.ensemble_size))

@@ -9,8 +9,9 @@ from tests.system.client.memory_store import MemoryStore
 class LossyStore(MemoryStore):
     """Loses the next changes as listed in `lose`.
 
-    "request": the change is not carried out; "answer": it is carried out, but the response is lost;
-    "caller": it is carried out, but the caller is cancelled meanwhile; "": nothing is lost.
+    "request": the change is not carried out; "answer": the change is carried out, but the response
+    is lost; "caller": the change is carried out, but the caller is cancelled in the meantime; "":
+    nothing is lost.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,9 @@ class LiveWorld:
         await self._stores[node].stop()
 
     async def expire(self, node: str) -> None:
-        """End the session with a second client, which only needs the session's id and password."""
+        """End the session with a second client, which needs only the id and the password of the
+        session.
+        """
         client = self._stores[node].client
         twin = KazooClient(
             self._address, client_id=client.client_id, sasl_options=sasl_options(self._address)

@@ -1,4 +1,4 @@
-"""A bookie's storage on two in-memory disks that survives kills and restarts."""
+"""A bookie's storage on two in-memory disks, which survives kills and restarts."""
 
 import errno
 import struct
@@ -21,7 +21,9 @@ class Machine:
         self.journal, self.ledgers = SimDisk(), SimDisk()
 
     def open(self, config: StorageConfig = SMALL) -> LedgerStore:
-        """Open a store; opening another one without `close` simulates a kill of the process."""
+        """Open a store. Opening another store without calling `close` simulates a kill of the
+        process.
+        """
         return store_over(self.journal, self.ledgers, config)
 
     def cut_power(self) -> None:

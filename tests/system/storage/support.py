@@ -1,4 +1,6 @@
-"""Helpers for the storage tests: keys, entries, stores in a directory, and the golden files."""
+"""Helpers for the storage tests, with keys, entries, stores in a directory, and the golden
+files.
+"""
 
 import shutil
 from pathlib import Path
@@ -29,19 +31,19 @@ def entry(ledger_id: int, entry_id: int, payload: bytes = b"hello") -> bytes:
 
 
 def store_over(journal: Disk, ledgers: Disk, config: StorageConfig = SMALL) -> LedgerStore:
-    """Open a store without trace listeners whose first journal is 1.txn."""
+    """Open a store that has no trace listeners, and whose first journal is 1.txn."""
     return LedgerStore([journal], [ledgers], config, Recorder("bookie", lambda: 0), 1)
 
 
 def open_store(root: Path, config: StorageConfig = SMALL) -> LedgerStore:
-    """Open a store in the directories j and l; opening another one without `close` simulates a
-    crash.
+    """Open a store in the directories j and l. Opening another store without calling `close`
+    simulates a crash.
     """
     return store_over(RealDisk(root / "j"), RealDisk(root / "l"), config)
 
 
 def kill(store: LedgerStore) -> None:
-    """Close the store's files without writing anything more, as the death of its process does."""
+    """Close the store's files without writing anything more, as happens when its process dies."""
     for journal in store.journals:
         journal.close()
     store.entry_logger.close()

@@ -1,4 +1,4 @@
-"""A disk on real files that fails once, at a step that the test chooses."""
+"""A disk on real files, which fails once, at a step that the test chooses."""
 
 import os
 from pathlib import Path
@@ -7,8 +7,8 @@ from labkit.worlds.live.disk import RealDisk, RealFile
 
 
 class UnreliableDisk(RealDisk):
-    """Raises an `OSError` at step `fails_at`; every operation that changes the disk counts as a
-    step.
+    """A disk that raises an `OSError` at step `fails_at`; every operation that changes the disk
+    counts as a step.
     """
 
     def __init__(self, root: Path, error_number: int) -> None:

@@ -1,4 +1,4 @@
-"""A scripted BookKeeper client: ledgers are lists, and the test can make any call fail."""
+"""A scripted BookKeeper client, whose ledgers are lists; the test can make any call fail."""
 
 from dataclasses import dataclass, field
 from typing import cast
@@ -21,8 +21,8 @@ NOW_MS = 1_700_000_000_000
 
 @dataclass
 class Failing:
-    """Records calls, and raises the errors that the test has set for the next calls of
-    each name.
+    """Records calls, and raises the errors that the test has set for the next calls of each
+    method.
     """
 
     errors: dict[str, list[LabkitError]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class PlayedStore(MemoryStore):
 
 
 class PlayedWriter:
-    """The writer and reader of one ledger; confirms each add immediately."""
+    """The writer and reader of one ledger, which confirms each add immediately."""
 
     def __init__(self, client: "PlayedClient", ledger_id: int, metadata: LedgerMetadata) -> None:
         self.ledger_id = ledger_id
@@ -127,7 +127,7 @@ class PlayedClient:
 
     @property
     def calls(self) -> list[str]:
-        """Return the calls since this property was last read."""
+        """Return the calls that were made since this property was last read."""
         calls = list(self.failing.calls)
         self.failing.calls.clear()
         return calls

@@ -21,7 +21,7 @@ def clock() -> Clock:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def owner(client: BookKeeper, clock: Clock) -> BookKeeper:
-    """Return the client, with a wall clock that the test controls."""
+    """Return the client, which uses a wall clock that the test controls."""
     client.wall_clock_ms = clock
     return client
 

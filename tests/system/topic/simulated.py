@@ -1,4 +1,4 @@
-"""Managed ledgers in the simulated world, in which a story is the code that one client runs."""
+"""Managed ledgers in the simulated world. A story is the code that one client runs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -70,7 +70,8 @@ def simulate(
     """Run the stories and check that each one completes unless its node dies, and that no promise
     is broken.
 
-    `bad_weather` is the seed of a storm of random faults; with it, not every story has to complete.
+    `bad_weather` is the seed of a storm of random faults; if it is given, not every story has to
+    complete.
 
     The bookies' garbage collection is disabled: a bookie that has collected a deleted ledger,
     including its fence, accepts entries from an owner that was asleep in the meantime, as

@@ -1,4 +1,4 @@
-"""Make Python behave as on macOS; to use this, put its directory first on PYTHONPATH.
+"""Make Python behave as on macOS. To use this module, put its directory first on PYTHONPATH.
 
 Features that only Linux has are hidden, including `/proc`. F_FULLFSYNC exists: each call does the
 most thorough sync that Linux offers and writes a line to the file named by FULL_SYNCS.

@@ -1,4 +1,4 @@
-"""Make Python behave as on Windows; to use this, put its directory first on PYTHONPATH."""
+"""Make Python behave as on Windows. To use this module, put its directory first on PYTHONPATH."""
 
 import asyncio
 import importlib.abc

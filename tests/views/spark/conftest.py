@@ -1,4 +1,4 @@
-"""Message streams to analyse: generated or recorded, with or without planted faults."""
+"""Message streams to analyse, which are generated or recorded, with or without planted faults."""
 
 from collections.abc import Iterator
 

@@ -92,7 +92,9 @@ def duplicates(messages: pd.DataFrame) -> set[Row]:
 
 
 def missing_entry_ids(messages: pd.DataFrame) -> set[Row]:
-    """Return each missing entry: it did not arrive, but a later entry of its ledger did."""
+    """Return each missing entry, that is, each entry that did not arrive although a later entry of
+    its ledger did.
+    """
     missing: set[Row] = set()
     for (topic, partition), stream in messages.groupby(STREAM):
         first_ledger = stream["ledger"].min()
@@ -167,7 +169,7 @@ def rollover_reasons(messages: pd.DataFrame, ledgers: pd.DataFrame, limits: Limi
 
 
 def copies_per_bookie(segments: pd.DataFrame) -> Counter[str]:
-    """Count the copies of each bookie, one entry and one copy at a time."""
+    """Count the copies on each bookie, one entry and one copy at a time."""
     copies: Counter[str] = Counter()
     for row in records(segments):
         for entry in range(row.first_entry, row.last_entry + 1):

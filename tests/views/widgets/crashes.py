@@ -17,5 +17,7 @@ def broken(name: str = "mark taken after the flush") -> CrashMap:
 
 @cache
 def long() -> CrashMapView:
-    """Return a safe map of more than a hundred operations; tests share it and must not alter it."""
+    """Return a safe map of more than a hundred operations. Tests share this map and must not alter
+    it.
+    """
     return CrashMapView(crash_map(EVERYTHING), at=(60, 4))

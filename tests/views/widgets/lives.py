@@ -6,7 +6,7 @@ PAGE_SIZE = 512
 
 
 def whole_life() -> OneBookie:
-    """Run every kind of operation on a bookie, including a crash and the replay after it."""
+    """Run every kind of operation on a bookie, including a crash and the subsequent replay."""
     bookie = OneBookie()
     bookie.add((7, 0), (8, 0))
     bookie.commit()

@@ -145,8 +145,8 @@ def killed_and_restarted() -> TraceLog:
 def everything_at_once() -> TraceLog:
     """Write 40 entries to five bookies.
 
-    The log contains flushes, an ensemble change, a bookie that is down, one that is paused, and
-    adds that are lost or still in flight.
+    The log contains flushes, an ensemble change, a bookie that is down, a bookie that is paused,
+    and adds that are lost or still in flight.
     """
     script = Script(5, 3, 3, 2)
     for entry in range(40):
@@ -182,7 +182,9 @@ def two_ledgers() -> TraceLog:
 
 
 class ScriptedCluster:
-    """A fake cluster that only writes a log; a live view can follow it and send commands to it."""
+    """A fake cluster that only writes a log. A live view can follow the cluster and send commands
+    to it.
+    """
 
     def __init__(self, script: Script) -> None:
         self.script = script

@@ -1,4 +1,4 @@
-"""Run a scenario's workload and its simple faults on real processes.
+"""Run the workload and the simple faults of a scenario on real processes.
 
 The bookies b0, b1, ... correspond to the processes b0, b1, ... The steps are the same
 as in the simulated world; `At` and `On` refer to the trace, so they take effect slightly late. Only
@@ -22,7 +22,7 @@ from labkit.worlds.sim.settings.triggers import At, Moment
 
 
 class _Node:
-    """The parts of a node that a step uses: client, ledgers, and a log of responses."""
+    """The parts of a node that a step uses, namely a client, ledgers, and a log of responses."""
 
     def __init__(self, name: str, ledgers: LedgerNumbers, client: BookKeeper) -> None:
         self.name = name

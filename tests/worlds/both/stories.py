@@ -1,6 +1,6 @@
 """Summarize the events of each entry, so that two runs can be compared.
 
-The two worlds do not do everything at the same time, so only the following are compared:
+The two worlds do not do everything at the same time, so only the following data is compared:
 
     the kinds of events on each node, in order; responses to a client, and reads that a bookie
     serves while it syncs its journal, may arrive in any order and are compared separately

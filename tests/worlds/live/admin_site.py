@@ -1,4 +1,4 @@
-"""A broker's HTTP port over TCP; the broker keeps its data in memory and has the namespace t/n."""
+"""A broker's HTTP port over TCP. The broker keeps its data in memory, and has the namespace t/n."""
 
 import asyncio
 from collections.abc import AsyncIterator

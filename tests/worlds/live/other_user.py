@@ -26,7 +26,9 @@ Python.
 
 
 def as_another_user(program: str, *arguments: object) -> Any:
-    """Run a program as another user and return its JSON output; skip the test unless root."""
+    """Run a program as another user and return its JSON output; skip the test unless it runs as
+    root.
+    """
     if sys.platform == "win32" or os.geteuid() != 0:
         pytest.skip("only root can run programs as another user")
     command = [sys.executable, "-c", BECOME + program, *map(str, arguments)]

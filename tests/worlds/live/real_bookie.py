@@ -46,7 +46,7 @@ class RealBookie:
         await self.kill()
 
     async def start(self) -> None:
-        """Start the bookie and wait until it is serving; fail with its output if it exits."""
+        """Start the bookie and wait until it is serving. If it exits, fail with its output."""
         await self.launch()
         assert self._process is not None
         assert self._process.stdout is not None

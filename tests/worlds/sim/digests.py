@@ -1,6 +1,7 @@
 """Print the digest of the run for each seed, one per line: `python digests.py 200`.
 
-This needs only labkit and the imports of `labkit.worlds.sim`, so that any Python can run it.
+This program needs only labkit and the imports of `labkit.worlds.sim`, so that any Python can run
+it.
 """
 
 import sys

@@ -112,7 +112,7 @@ def run_metadata_world(
 def in_metadata_world(
     decisions: Mapping[str, float] | None = None,
 ) -> Callable[[Callable[Concatenate[MetadataWorld, P], Awaitable[None]]], Callable[P, None]]:
-    """Turn a coroutine function whose first parameter is a world into a test that runs in virtual
-    time.
+    """Return a decorator that turns a coroutine function whose first parameter is a world into a
+    test that runs in virtual time.
     """
     return in_world(partial(run_metadata_world, decisions=decisions))

@@ -22,7 +22,7 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture(scope="module")
 def client(stage: Stage) -> Iterator[pulsar.Client]:
-    """Connect to the broker of the module's own `stage`; the shared one has no broker."""
+    """Connect to the broker of the module's own `stage`; the shared stage has no broker."""
     client = connect(stage.cluster.service_url)
     yield client
     client.close()

@@ -1,5 +1,5 @@
-"""Copies a topic to the topic with "-copy" after its name, as a stream, until everything has been
-copied.
+"""Copies a topic, as a stream, to the topic whose name has "-copy" appended, until everything has
+been copied.
 
 python copying_driver.py ZOOKEEPER SERVICE_URL TOPIC CHECKPOINT_FOLDER PAUSE_AFTER
 

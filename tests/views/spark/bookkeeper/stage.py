@@ -89,7 +89,7 @@ class Stage:
         await until_true(is_heard)
 
     def wait(self, condition: Callable[[], object], problem: Callable[[], object]) -> None:
-        """Wait until the condition holds; fail as soon as `problem` returns anything but None."""
+        """Wait until the condition is true; fail as soon as `problem` returns anything but None."""
 
         def is_over() -> bool:
             assert problem() is None, problem()

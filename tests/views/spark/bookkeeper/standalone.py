@@ -1,4 +1,6 @@
-"""Starts Spark's own servers on this machine: a master with two workers, and Spark Connect."""
+"""Starts Spark's own servers on this machine, namely a master with two workers, and Spark
+Connect.
+"""
 
 import os
 import re
@@ -107,7 +109,9 @@ def _wait_for(log: Path, pattern: str) -> str:
 
 
 def python_without_labkit(folder: Path) -> Path:
-    """Write a Python command with all installed packages except editable ones, such as labkit."""
+    """Write a Python command that has all installed packages except editable ones, such as
+    labkit.
+    """
     path = folder / "python"
     packages = sysconfig.get_path("purelib")
     path.write_text(
