@@ -37,7 +37,8 @@ STEPS = 20_000_000
 class RanTooLongError(BaseException):
     """Raised if the learner's code runs for too long.
 
-    This is not an `Exception`, so it also ends a loop that catches every `Exception`.
+    This class is not derived from `Exception`, so it also ends a loop that catches every
+    `Exception`.
     """
 
 
@@ -184,7 +185,9 @@ def _open_card(name: str) -> Card:
 
 
 def _learners_line(traceback: TracebackType | None, module: str) -> str | None:
-    """Return the last line of the learner's own code in the traceback, or None if there is none."""
+    """Return the last line of the learner's own code in the traceback, or None if the traceback
+    contains no such line.
+    """
     lines = [
         (frame.f_code.co_filename, number, frame.f_code.co_name)
         for frame, number in walk_tb(traceback)

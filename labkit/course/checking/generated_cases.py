@@ -47,7 +47,7 @@ class Draw:
         return number
 
     def one_of(self, options: Sequence[T]) -> T:
-        """Return one of the options. A failing case shrinks towards the first one."""
+        """Return one of the options. A failing case shrinks towards the first option."""
         return options[self.number(0, len(options) - 1)]
 
     def chance(self, percent: int) -> bool:

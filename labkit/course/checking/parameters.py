@@ -202,7 +202,7 @@ INJECTED = "# Parameters"
 
 
 def parameters(lesson: str, values: Values) -> None:
-    """Check the parameter values in a lesson's notebook, passed as its `globals()`.
+    """Check the parameter values in a lesson's notebook, given the notebook's `globals()`.
 
     Raises `ParameterError` if a value is out of range, or if papermill has set a parameter that the
     lesson does not have.
@@ -235,12 +235,12 @@ def started_lesson() -> tuple[str, Values]:
 
 
 def case_seed() -> int:
-    """Return the seed of the generated cases in this kernel, or 1 if the notebook sets none."""
+    """Return the seed of the generated cases in this kernel, or 1 if the notebook sets no seed."""
     return _chosen[CASE_SEED]
 
 
 def _names_set_by_papermill() -> list[str]:
-    """Return the names that papermill set, found in the notebook's input history."""
+    """Return the names that papermill has set, according to the notebook's input history."""
     shell = get_ipython()
     cells: list[str] = shell.user_ns.get("In", []) if shell else []
     found = [cell for cell in cells if cell.startswith(INJECTED)]

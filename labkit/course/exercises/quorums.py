@@ -170,7 +170,7 @@ def coverage(learner: Covered) -> str:
     responded.
     """
     if not learner(frozenset({0, 1, 2}), 3, 3, 2):
-        raise Refused(_TOO_LATE)  # Otherwise no run would ever end.
+        raise Refused(_TOO_LATE)  # Otherwise, no run would ever end.
     trial = ClusterTrial(lambda known, *sizes: learner(frozenset(known), *sizes))
     with replacing(quorum.is_covered, trial):
         traces = must_hold(_readers(), trial.run, {"ReadersLearnWhatIsConfirmed": _TOO_EARLY})
@@ -248,8 +248,8 @@ def _left(case: Arguments) -> str:
     ),
 )
 def lost(learner: Lost) -> str:
-    """An entry is lost if so many bookies respond that they do not have it that fewer than Qa
-    bookies can have it. A bookie that does not respond proves nothing.
+    """An entry is lost if so many bookies deny having it that fewer than Qa bookies can have it. A
+    bookie that does not respond proves nothing.
     """
     trial = ClusterTrial(learner)
     client = client_with(recovery_class=_judging(trial))

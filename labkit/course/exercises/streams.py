@@ -44,7 +44,7 @@ class Case:
 
 
 def _recorded(rule: str) -> list[Case]:
-    """Return a case for each seed, which is the recorded stream with planted faults of every
+    """For each seed, return a case that contains the recorded stream with planted faults of every
     kind.
     """
     stream = pq.read_table(SAMPLE)[-RECORDED_COUNT:]
@@ -327,7 +327,7 @@ def stored_twice(learner: Job) -> str:
 
 
 def _stored_again(messages: pa.Table) -> pa.Table:
-    """Store some messages again, each in a new ledger whose id is greater than all others."""
+    """Store some messages again, each in a new ledger whose id is greater than all other ids."""
     again = messages.take(list(range(0, messages.num_rows, messages.num_rows // 5)))
     count, behind = again.num_rows, max(messages["ledger"].to_pylist())
     changed = {

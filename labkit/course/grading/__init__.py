@@ -1,4 +1,4 @@
-"""Grading: judge students' answers to the exercises without trusting their code.
+"""Judges students' answers to the exercises without trusting the students' code.
 
 Four processes are involved. The names in this diagram are used throughout the package:
 

@@ -1,5 +1,5 @@
-"""The arguments of `labkit grade`, `labkit handout` and `labkit inventory`, in a module that is
-quick to import.
+"""Defines the arguments of `labkit grade`, `labkit handout` and `labkit inventory`, in a module
+that can be imported quickly.
 """
 
 import argparse

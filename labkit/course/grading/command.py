@@ -96,7 +96,7 @@ def _grade(
 
 
 def run_handout(arguments: argparse.Namespace, say: Callable[[str], None]) -> None:
-    """Write the notebooks, and print which folder has which variant.
+    """Write the notebooks, and print which folder contains which variant.
 
     Raises `ClassListError` if the list of students is not valid, and `HandoutError` or `OSError` if
     the handout cannot be written.

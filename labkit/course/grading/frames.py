@@ -28,7 +28,7 @@ _PLAIN_TYPES = ["tinyint", "smallint", "int", "bigint", "float", "double", "bool
 
 @dataclass(frozen=True, slots=True)
 class RemoteFrame:
-    """A table to be sent to the submission's Spark, as an Arrow stream."""
+    """A table, encoded as an Arrow stream, that is sent to the submission's Spark session."""
 
     arrow: bytes
 

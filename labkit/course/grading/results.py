@@ -1,4 +1,4 @@
-"""The result of grading an answer, whose strings are short enough to be stored in any report.
+"""The result of grading an answer. Its strings are short enough to be stored in any report.
 
 An answer is refused only if the answer itself is the cause, that is, if it broke a rule or exceeded
 a limit on processor time or memory. If the machine may be the cause (because a limit on elapsed

@@ -60,7 +60,9 @@ _OUTCOMES = {str(CardState.PASSED): PASSED, str(CardState.REFUSED): REFUSED}
 
 
 def exercise_name(track_name: str, number: int) -> str:
-    """Return the name that a step has in points, grades and reports, such as "bookie.1"."""
+    """Return the name under which a step appears in points, grades and reports, such as
+    "bookie.1".
+    """
     return f"{track_name}.{number}"
 
 
@@ -150,7 +152,7 @@ def _judged(
         )
 
     if not connection.is_loaded:
-        # The cells are labkit's own, so only the machine can have caused this.
+        # The cells are labkit's own, so only the machine can have caused this problem.
         return {"outcome": NOT_GRADED, "message": "; ".join(connection.problems)}
     verdict = ask(_STEP)
     if isinstance(verdict, Stopped):

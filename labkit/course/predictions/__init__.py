@@ -1,5 +1,4 @@
-"""Explains wrong predictions, by listing for each prediction its likely wrong values and why these
-values are wrong.
+"""For each prediction, lists the likely wrong values and explains why they are wrong.
 
 `compare` shows these explanations. They are stored here rather than in the notebooks, where a
 learner would read them before making a prediction.

@@ -169,7 +169,7 @@ def records_replayed(bookie: OneBookie) -> int:
 
 
 def packed_bytes(packed: bytes, digest: Digest) -> Piece:
-    """Return a packed entry 0, for the byte X-ray."""
+    """Return entry 0 in packed form, for the byte X-ray."""
     return Piece("entry 0", "", 0, packed, entry_spans(packed, 0, digest.size), len(packed))
 
 

@@ -1,4 +1,4 @@
-"""Sequences of acknowledgements, and the cursor state that results from each."""
+"""Sequences of acknowledgements, and the cursor state that results from each sequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""A race in which a bookie asks which of its ledgers still exist while a client creates one."""
+"""A race in which a bookie asks which of its ledgers still exist while a client creates a
+ledger.
+"""
 
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BookieException

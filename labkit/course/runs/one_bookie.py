@@ -1,7 +1,7 @@
 """A bookie's storage on a simulated disk, which records a trace, for the storage lessons.
 
-The methods perform the steps of `labkit.system.bookie` synchronously and in the same order, from
-the memtable and the journal, with one sync per group, to flushes, crashes and restarts.
+The methods perform the same steps as `labkit.system.bookie` in the same order, but synchronously:
+memtable, journal, one sync per group, flush, crash and restart.
 """
 
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""Opens a link to a run or to a crash map, by repeating the run and showing it in the view, and at
-the moment, given by the link.
+"""Opens a link to a run or to a crash map. The run is repeated, and is shown in the view and at the
+moment that the link specifies.
 
 open_run("run.1.eNpNkE9...ACxp.57")     in a notebook
 
@@ -46,7 +46,7 @@ def open_run(link: str) -> SceneView:
     moment given by the link.
 
     The link is either the whole URL or only the part after the #. If this version of labkit runs
-    the scenario differently than the version that made the link, the view says so.
+    the scenario differently from the version that made the link, the view says so.
 
     Raises `BKIncorrectParameterException` if the link is invalid, and `SimulationError` if the run
     does not end within `STEP_BUDGET` steps.

@@ -25,8 +25,8 @@ def sent_to(trace: Trace) -> dict[int, list[str]]:
 
 
 def failures_survived(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
-    """Return how many bookies can fail, no matter which ones, without the loss of a confirmed
-    entry.
+    """Return how many bookies can fail, no matter which ones, without a confirmed entry being
+    lost.
     """
     sizes = ensemble_size, write_quorum, ack_quorum
     indices = set(range(ensemble_size))

@@ -48,7 +48,7 @@ def _ways(event: Event, trace: Trace) -> Iterator[tuple[Event | None, str]]:
 
 def _arrivals(trace: Trace) -> dict[tuple[str, int], str]:
     """Map each link and time to the message that was delivered on this link at this time, unless
-    several messages were.
+    several messages were delivered then.
     """
     found: dict[tuple[str, int], str] = {}
     several: list[tuple[str, int]] = []

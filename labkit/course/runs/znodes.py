@@ -107,7 +107,7 @@ def znodes_of(
 
 
 def ledger_paths(layout: str) -> list[str]:
-    """Return the paths of three ledgers under the given ledger manager."""
+    """Return the paths that the given ledger manager uses for three ledgers."""
     writes = [Write(n, 1, ensemble=3, client=f"w{n}", when=At(50)) for n in range(3)]
     scenario = Scenario(Cluster(3), (SetLayout(LAYOUTS[layout]), *writes))
     (znodes,) = znodes_of(scenario, [At(200)])

@@ -1,8 +1,9 @@
-"""Messages between two processes, one of which may run a student's code.
+"""Exchanges messages between two processes, one of which may run a student's code.
 
-A message is a length followed by JSON. The receiver limits the size of each message, the number and
-total size of all messages, and the time until a message is complete. The other process can
-therefore do no harm by sending endlessly, stopping in the middle of a message, or never reading.
+A message consists of its length, followed by JSON. The receiver limits the size of each message,
+the number and total size of all messages, and the time until a message is complete. The other
+process can therefore do no harm by sending endlessly, stopping in the middle of a message, or never
+reading.
 """
 
 import json

@@ -68,7 +68,7 @@ class UnsupportedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """An answer that is a value, still encoded.
+    """An answer that is a value, which is still encoded.
 
     Decoding may take a long time, because a student may deliberately hand in a set of numbers that
     is slow to decode. The value is therefore decoded by the trial, which has a time limit.

@@ -2,8 +2,8 @@
 reject.
 
 Most of the rejected calls allocate memory that does not count towards the address space limit.
-Without Spark, a submission is a single process, possibly with threads, so that limit applies to the
-whole submission.
+Without Spark, a submission is a single process, possibly with threads, so the address space limit
+applies to the whole submission.
 """
 
 import platform
@@ -110,7 +110,8 @@ def program(*, has_processes: bool) -> bytes | None:
     for name, number in calls.items():
         if name not in _HAS_OWN_RULE:
             steps += [(_IS_EQUAL, 0, 1, number), _error(EPERM)]
-    # clone3 passes its flags in memory, which a filter cannot read; the C library then uses clone.
+    # A filter cannot read the flags of clone3, which are passed in memory. If clone3 fails with
+    # ENOSYS, the C library uses clone.
     steps += [(_IS_EQUAL, 0, 1, calls["clone3"]), _error(ENOSYS)]
     if not has_processes:
         for name in ("fork", "vfork"):

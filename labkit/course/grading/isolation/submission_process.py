@@ -6,8 +6,8 @@
 The first incoming message contains the notebook's code cells and the names of those functions of
 labkit that are blocked. Each call of `check` reports an answer to the judge. A trial then sends
 requests to call these answers, and this process returns the results. The submission's code runs in
-this process and may break everything in it. The judge trusts nothing here except the returned
-values, which are the submission's own answers.
+this process and may break everything in it. The judge trusts nothing in this process except the
+returned values, which are the submission's own answers.
 """
 
 import ast
@@ -154,7 +154,9 @@ def _error_of(kind: str, text: str, number: int) -> Exception:
 
 
 def describe_answer(answer: Any) -> dict[str, Any]:
-    """Tell the judge what kind of answer this is, before the answer is called."""
+    """Return a description of the kind of answer, which the judge receives before it calls the
+    answer.
+    """
     if answer is None:
         return {"kind": "none"}
     if callable(answer):

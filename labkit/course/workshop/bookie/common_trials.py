@@ -82,7 +82,7 @@ def orders(learner: Learner) -> str:
 
 
 def storms(learner: Learner) -> str:
-    """Check that no promise is broken in the cluster, with any of the seeds."""
+    """Check that none of the seeds breaks a promise in the cluster."""
     return check_seeds(learner, _drawn(learner.seeds), store=store_of(learner))
 
 

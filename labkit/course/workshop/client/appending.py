@@ -144,7 +144,9 @@ class _Play:
 
     @property
     def _confirmed(self) -> int:
-        """The number of entries that have been acknowledged, together with all earlier entries."""
+        """The number of acknowledged entries before the first entry that has not been
+        acknowledged.
+        """
         acknowledged = {entry_id for _, entry_id in self._cluster.acknowledged}
         return next(number for number in count() if number not in acknowledged)
 

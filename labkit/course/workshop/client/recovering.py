@@ -36,7 +36,7 @@ _PAYLOADS = (b"four", b"", b" seven\n", b"xy")
 
 
 class _Fails(Enum):
-    """Says which requests to a bookie fail."""
+    """The requests to a bookie that fail."""
 
     NONE = "none"
     ALL = "all"
@@ -230,7 +230,7 @@ class LedgerToRecover(ScriptedCluster):
         return self._case.packed[wanted]
 
     async def _wait_for(self, bookie: str) -> None:
-        """Wait until the bookie responds. Raises its error if this request fails."""
+        """Wait until the bookie responds. Raises the bookie's error if this request fails."""
         known, is_first = self._bookies[bookie], bookie not in self._was_asked
         self._was_asked.add(bookie)
         await asyncio.sleep(known.delay_ms / 1000)

@@ -117,7 +117,9 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
 def count_of(
     scenario: Scenario, nodes: Nodes, *kinds: str, per: int = 1, reads: bool = True
 ) -> Callable[[Learner | None], float]:
-    """Return a function that counts the given nodes' events of these kinds, divided by `per`."""
+    """Return a function that counts the events of these kinds on the given nodes, and divides the
+    count by `per`.
+    """
 
     def measure(learner: Learner | None) -> float:
         trace = run_of(learner, scenario, nodes, reads) if learner else run_with(scenario)
