@@ -36,11 +36,11 @@ TOUR = f"{NOTEBOOKS}/00-tour.ipynb"
 FIRST_LESSON = f"{NOTEBOOKS}/01-entry.ipynb"
 _PORTABLE_VERBS = ("lab", "search", "open", "workshop", "handout", "inventory", "doctor")
 _VERBS_WITH_ID = ("bookie", "autorecovery", "broker", "client")
-"""Verbs whose error messages start with the value of the option `--id`."""
+"""Subcommands whose error messages start with the value of the option `--id`."""
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Arguments = Any
-"""An `argparse.Namespace`: its attributes are the options of the verb."""
+"""An `argparse.Namespace` whose attributes are the options of the subcommand."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

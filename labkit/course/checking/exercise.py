@@ -38,7 +38,9 @@ half.
 """
 
 _MAX_LINES = 20
-"""A call with more lines than this is not shown next to the run in which it was made."""
+"""A call whose description has more lines than this is not shown next to the run in which it was
+made.
+"""
 
 _exercises: dict[str, "Exercise"] = {}
 

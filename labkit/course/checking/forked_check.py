@@ -207,8 +207,8 @@ def without_memory_limit() -> Iterator[None]:
 
 
 _DONE, _NO_MEMORY = 97, 96
-"""Exit statuses of a copy that finished, and of one that ran out of memory. The learner's code may
-exit with any status. If it exits with the first one, the caller runs it again.
+"""Exit statuses of a copy that finished, and of a copy that ran out of memory. The learner's code
+may exit with any status. If it exits with the first status, the caller runs it again.
 """
 _CANNOT_BE_SENT = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 

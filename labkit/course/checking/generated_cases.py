@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 EDGES = (0, 1, 2, 7, 8, 9, 10, 11, 63, 64, 99, 100, 127, 128, 255, 256, 1000, 2**16)
 BEYOND = (2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**40)
-"""Edge cases for 64-bit ids: values around the limits of 8, 16, 31 and 32 bits and of one and two
-digits.
+"""Edge cases for 64-bit ids, namely values around the limits of 8, 16, 31 and 32 bits, and around
+those of one and two digits.
 """
 _IDS: list[int] = sorted({*range(300), *EDGES, *BEYOND})
 _SHRINK_STEPS = 2000

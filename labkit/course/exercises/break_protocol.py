@@ -35,7 +35,7 @@ BASE = Scenario(
     variant="no fencing on recovery reads",
     limit_s=2.0,
 )
-"""The scenario that the learner adds decisions and faults to."""
+"""The scenario to which the learner adds decisions and faults."""
 _MAX_CHANGES = 50
 _DECISIONS = '"delay w>b0 1" or "lose w>b0 1"'
 

@@ -58,7 +58,7 @@ _AUDIT_RULES = (
     " missing.",
     "If more than one bookie is missing, audit immediately.",
 )
-"""The rules for no missing bookie, for one, and for more than one."""
+"""The rules for no missing bookie, one missing bookie, and more than one missing bookie."""
 
 
 @exercise(

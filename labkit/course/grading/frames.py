@@ -128,7 +128,7 @@ READER = [
     "from labkit.course.lessons import check",
     "check('streaming.after_crash', after_crash)\ncheck('streaming.stored_rows', stored_rows)",
 ]
-"""Cells for a `RemoteFolder`'s reader process, which it runs instead of a submission."""
+"""Cells that the reader process of a `RemoteFolder` runs instead of a submission."""
 
 
 class RemoteFolder:

@@ -3,7 +3,9 @@
 from labkit.course.predictions.prediction import Likely, Prediction, Values
 
 _LATER, _BATCH = 60, 300
-"""Flights published while no query runs, and the second query's rows per micro-batch."""
+"""The number of flights published while no query runs, and the number of rows in each micro-batch
+of the second query.
+"""
 
 
 def _micro_batches(values: Values) -> Likely:

@@ -21,8 +21,8 @@ Values = Mapping[str, Any]
 """The values of a lesson's parameters."""
 
 Likely = Mapping[Any, str]
-"""Maps likely wrong values to what is wrong with them. A tuple also stands for a list, and a tuple
-of items for a dictionary.
+"""Maps each likely wrong value to an explanation of what is wrong with it. A tuple also stands for
+a list, and a tuple of items for a dictionary.
 """
 
 

@@ -34,8 +34,8 @@ P = ParamSpec("P")
 LEARNERS_VARIANT = "yours"
 """Name of the variant in the scenarios that a trial runs."""
 PROMISES = tuple(each for each in CHECKS if each is not StepsEnd)
-"""The promises that a trial checks. `StepsEnd` is missing, because trials have their own messages
-for steps that do not end.
+"""The promises that a trial checks. `StepsEnd` is not among them, because trials have their own
+messages for steps that do not end.
 """
 _USERS = ("labkit.system.client.", "labkit.system.topic.")
 

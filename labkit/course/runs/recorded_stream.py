@@ -29,7 +29,7 @@ _LIMITS = {
     "flights-batched": (50, None),
     "flights": (50, None),
 }
-"""For each topic, the most entries and the greatest age, in ms, of a ledger."""
+"""For each topic, the maximum number of entries and the maximum age, in ms, of a ledger."""
 
 
 async def load_run(source: str, message_count: int) -> tuple[pa.Table, pa.Table, pa.Table]:

@@ -13,7 +13,7 @@ from labkit.worlds.sim.trace import Trace
 _ANSWERS = ("add.acked", "add.failed", "fence.answered", "fence.failed", "read.done", "read.failed")
 """Events that happen when the peer's response arrives."""
 _REQUESTS = {"memtable.put": "add.sent", "read.served": "read.sent", "ledger.fenced": "fence.sent"}
-"""Events that happen when a request arrives, and the event that sent the request."""
+"""Events that happen when a request arrives, each with the kind of event that sent the request."""
 
 
 def messages_of(trace: Trace) -> dict[int, str]:

@@ -27,7 +27,7 @@ from labkit.worlds.live.host.java import find_java
 
 WRITABLE_BYTES = 64 << 20
 MAX_SLOWDOWN = 8
-"""How many times slower a submission may run than on an idle machine.
+"""How many times more slowly a submission may run than on an idle machine.
 
 Limits count processor time, so that no student loses a point because of other programs. Elapsed
 time is limited to this multiple, because code that sleeps uses no processor time.

@@ -85,7 +85,7 @@ _OF_BOTH = {
 }
 _MACHINES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}
 _HAS_OWN_RULE = ("clone", "clone3", "fork", "vfork", "socket")
-"""System calls that have their own rule, rather than always being rejected."""
+"""System calls that have their own rules, rather than always being rejected."""
 
 
 def program(*, has_processes: bool) -> bytes | None:

@@ -32,7 +32,9 @@ from labkit.worlds.sim.run import outside_event_loops, trace_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 
 _Path = tuple["_Path", int] | None
-"""The channels of all deliveries: those before the last one, and the last one."""
+"""The channels of all deliveries, as a pair of the path before the last delivery and the channel of
+the last delivery.
+"""
 
 
 @dataclass(frozen=True, slots=True)

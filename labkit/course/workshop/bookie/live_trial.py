@@ -30,7 +30,7 @@ _ENTRIES = 200
 _LIMIT_S = 120.0
 _INDEX_PAGE_SIZE = 8192
 _FLUSH_INTERVAL_MS = 50
-"""Short, so that the bookie makes checkpoints before it is killed."""
+"""This interval is short, so that the bookie makes checkpoints before it is killed."""
 _STARTS = {".txn": b"BKLG\0\0\0\6", ".log": b"BKLO\0\0\0\1", ".idx": b"BKLE\0\0\0\1"}
 """The magic and version with which each kind of file starts."""
 

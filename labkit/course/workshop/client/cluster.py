@@ -39,7 +39,7 @@ class Cluster:
         self._digest = make_digest(metadata.digest_type, metadata.password)
         self._master_key = make_master_key(metadata.password)
         self.is_closed = False
-        """Whether the ledger was closed when its metadata were last read or written."""
+        """Whether the ledger was closed when its metadata was last read or written."""
         self._segments: tuple[Segment, ...] = metadata.segments
         """The segments that this client last read or wrote."""
         self._before_request: Callable[[int], None] = _nothing

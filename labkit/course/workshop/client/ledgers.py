@@ -23,7 +23,7 @@ class Ledgers:
         self._context = context
         self._failed = failed
         self.created: Cluster | None = None
-        """The cluster of the ledger that this program created last."""
+        """The cluster of the ledger that this program created most recently."""
 
     async def writable_bookies(self) -> list[str]:
         """Return the names of all writable bookies, sorted."""

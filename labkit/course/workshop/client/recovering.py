@@ -156,7 +156,7 @@ class LedgerToRecover(ScriptedCluster):
         self.problem: Refused | None = None
         self.log: list[str] = []
         self.has_given_up = False
-        """Whether nothing was asked since the last conflict."""
+        """Whether nothing has been asked since the last conflict."""
         self._case = case
         self._rules = RecoveryRules(list(case.packed))
         self._rules.knows_version(self.version)

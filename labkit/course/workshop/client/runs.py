@@ -61,7 +61,7 @@ READ_LATE = quiet(write(8, (3, 3, 2)), Read(client="q", when=At(30.0)))
 ONE_ANSWERS_LATE = quiet(
     write(8), Read(client="q", when=At(30.0)), faults=(Delay("b2", "q", 40.0),)
 )
-"""The responses of b0 and b1 are enough."""
+"""The responses from b0 and b1 are enough."""
 READ_AT_ANY_MOMENT = quiet(
     write(2, (2, 2, 2), window=1), Read(client="q", when=On("add.pushed", 2)), bookies=2
 )

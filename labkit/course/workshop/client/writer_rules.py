@@ -67,16 +67,16 @@ class WriterRules:
         self.last_add_confirmed = NO_ENTRY_ID
         self._cluster, self._replaces, self._announces = cluster, replaces, announces
         self._first = self._metadata = cluster.metadata
-        """The ledger's first metadata, and those that the writer has stored last."""
+        """The ledger's first metadata, and the metadata that the writer stored most recently."""
         self._members = {*self._first.segments[0].ensemble}
         """The bookies that have been in the ensemble."""
         self._unstored: set[str] = set()
-        """The bookies that got an entry although no stored ensemble has named them."""
+        """The bookies that received an entry although no stored ensemble contains them."""
         self._adds: list[_Add] = []
         self._packed: dict[int, Entry] = {}
         self._requests: set[Request] = set()
         self._late: set[Request] = set()
-        """Requests that the writer should have sent before."""
+        """Requests that the writer should have sent by now."""
         self._failed: set[str] = set()
         self._to_replace: set[str] = set()
         self._closing: asyncio.Task[None] | None = None

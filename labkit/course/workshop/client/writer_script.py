@@ -33,7 +33,7 @@ class Move(Enum):
     FAIL = auto()
     """A single add fails."""
     CRASH = auto()
-    """All adds of a bookie fail, also later ones."""
+    """All adds to a bookie fail, including later ones."""
     ACCESS = auto()
     """A waiting access to the metadata takes place."""
     CLOSE = auto()
