@@ -52,8 +52,8 @@ def _entry(module: str, name: str) -> str:
 
 
 def _signature(tree: ast.stmt) -> str:
-    """Return the signature as written in the source, that is, the fields of a dataclass or the
-    parameters of `__init__`.
+    """Return the signature as written in the source. For a class, the arguments are the parameters
+    of `__init__` or, if there is none, the fields of the dataclass.
     """
     if isinstance(tree, ast.ClassDef):
         starts = [s for s in tree.body if getattr(s, "name", "") == "__init__"]

@@ -8,7 +8,8 @@ Four processes are involved. The names in this diagram are used throughout the p
                                             trial  ──────────────────┘
 
     main      reads the arguments and writes the reports, but parses nothing that a student wrote
-    judge     reads the submission's files, and limits trial and sandbox (`processes`, `grade`)
+    judge     reads the submission's files, and limits the trial and the sandbox (`processes`,
+              `grade`)
     trial     a copy of the judge that runs the same trial as `check` and reaches the verdict
     sandbox   runs the submission's code, without network access and with limits on time, memory,
               processes and files (`isolation/submission_process`)
@@ -18,14 +19,14 @@ that affects how the trial judges these values.
 
     values       which values can be sent through the pipe, and how they are encoded
     isolation/   the process that runs a submission, its limits, and the pipe to the process
-    slices       finds the statements of a notebook that its answers need
+    slices       finds those statements of a notebook that its answers need
     frames       tables sent to a Spark job, and the job's results
     submissions  finds and reads students' files, within limits
     steps        grades `mybookie.py` and `myclient.py`, with a result for each step
     grade        grades one submission, with a result for each exercise
     processes    runs a judge for each submission
     on_spark     runs the judges in Spark tasks instead
-    results      the result of an answer, whose strings are short enough for any report
+    results      the result of an answer, with strings that are short enough for any report
     unfinished   keeps the results of an interrupted run
     records      predictions and hints that students saved and handed in
     report       writes a table, Parquet files, a page per student and a notebook for the class
