@@ -144,8 +144,8 @@ class _Held:
     """Responses that have arrived but that the client has not processed yet.
 
     An ensemble change is a single step in the specification, so a client confirms nothing between
-    the bookie's failure and the end of the change. A recoverer acts on the entries that it has read
-    one event later, but at the same time.
+    the bookie's failure and the end of the change. A recoverer acts on an entry one event after it
+    has read the entry, but at the same time.
     """
 
     def __init__(self, failures: Container[Event]) -> None:

@@ -87,7 +87,7 @@ _LINK = re.compile(r"\[([^][]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 def build_pages(
     target: Path, work: Path, cache: Path, lessons: list[Lesson], address: Address | None
 ) -> None:
-    """Build the pages into `target`. Raises `CannotBuildError`, for example for a broken link.
+    """Build the pages in `target`. Raises `CannotBuildError`, for example if a link is broken.
 
     Sphinx keeps its files in `cache`, and builds only the pages that have changed. If the list of
     pages or one of the titles has changed, Sphinx builds all pages, because every page contains the

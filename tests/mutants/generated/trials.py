@@ -291,7 +291,7 @@ def _pairs(healthy: CodeType, changed: CodeType) -> Iterator[tuple[_Key, CodeTyp
 
 
 def _is_function(code: CodeType) -> bool:
-    """Return whether the code is a function's; a class's code has no fast locals."""
+    """Return whether the code belongs to a function; the code of a class has no fast locals."""
     return bool(code.co_flags & inspect.CO_OPTIMIZED)
 
 
