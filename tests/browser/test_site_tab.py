@@ -33,6 +33,8 @@ def answer(notebook: Notebook, source: str) -> str:
         "00-tour",
         "04-last-log-mark",
         "05-ensembles",
+        "06-lac",
+        "07-ensemble-change",
         "08-fencing-recovery",
         "14-break-the-protocol",
         "15-build-on-it",
