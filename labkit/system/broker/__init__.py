@@ -4,13 +4,13 @@
     handlers/            one handler for each command
     broker               the whole broker: accepts connections and runs the periodic tasks
     config               settings, named as in broker.conf
-    broker_service       its topics: lookup, loading on first use, unloading with their bundle
+    broker_service       looks up topics, loads them on first use, unloads them with their bundle
     topics               a loaded topic: its managed ledger, producers and subscriptions
     access               producer access modes: shared or exclusive
     topic_subscriptions  all subscriptions of a topic
-    subscription         one of them: a cursor and its consumers
+    subscription         one subscription: a cursor and its consumers
     dispatch/            decides which consumer gets which entry, and when
-    ownership            which broker owns a topic: bundles of topics, and their nodes
+    ownership            decides which broker owns a topic: bundles of topics, and their nodes
     positions            finds positions by message id, publish time or number of entries
     expiry               expires old messages
     traffic              message and byte counters, and their rates
@@ -21,21 +21,21 @@
     operations/          admin operations on topics
     errors               the broker's errors and their Pulsar error codes
 
-The broker stores each entry exactly as the client sent it: all bytes of the SEND frame after the
-command, starting with the magic number 0x0e01. It never parses batches or compressed payloads.
+The broker stores each entry exactly as the client sent it: all bytes that follow the command in the
+SEND frame, starting with the magic number 0x0e01. It never parses batches or compressed payloads.
 
 Invariants:
 
 - A receipt is sent only after Qa bookies have the entry, and each producer gets its receipts in the
-  order of its sends.
-- After an add fails, the topic is closed, and its owner reopens it at the next lookup; recovery
-  then determines which entries exist. A producer's further messages are not stored until the
+  order in which it sent its messages.
+- After an add fails, the topic is closed, and its owner reopens it on the next lookup; recovery
+  then determines which entries exist. Further messages from a producer are not stored until that
   producer has registered again.
 - Topic ownership is only a hint (`ownership`). Ledger fencing prevents two brokers from both
   storing messages.
 
-The memory per client is bounded: the broker stops reading from a client that sends faster than the
-bookies can store, and stops sending to a client that does not read.
+The memory used per client is bounded: the broker stops reading from a client that sends faster than
+the bookies can store, and stops sending to a client that does not read.
 
 Not supported: transactions, geo-replication, topic-list watches, non-persistent topics, compaction.
 

@@ -68,7 +68,7 @@ class ProducerAccess:
             self._probe_all()
             future = self._waiting[request] = asyncio.get_running_loop().create_future()
             on_queued()
-            await future  # `release` completes it after the other producers have left.
+            await future  # `release` completes this future after the other producers have left.
         else:
             self._granted[request] = None
         if request.is_exclusive:

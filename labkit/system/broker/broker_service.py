@@ -1,8 +1,8 @@
-"""The topics of a broker: looks them up, loads them and unloads them.
+"""Looks up, loads and unloads the topics of a broker.
 
-If this broker owns a topic's bundle, it opens the topic on its first request. It closes the topic
-when it gives up the bundle. It shuts the topic down immediately when its own metadata session
-expires, when another owner fences the topic's ledgers, or when an add fails.
+If this broker owns a topic's bundle, it opens the topic on the first request for it, and closes the
+topic when it gives up the bundle. It shuts the topic down immediately when the broker's metadata
+session expires, when another owner fences the topic's ledgers, or when an add fails.
 
 In Pulsar: `broker/service/BrokerService.java`.
 """
@@ -127,10 +127,10 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        If `create` is set and the configuration allows it, create a missing topic that is named
-        like a partition, and create a missing partitioned topic if `defaultNumPartitions` is above
-        0. Any other missing topic is created when a client opens it. Raises `BrokerError` if the
-        topic or its namespace does not exist.
+        If `create` is set and the configuration allows it, create a missing topic whose name is
+        that of a partition, and create a missing partitioned topic if `defaultNumPartitions` is
+        above 0. Any other missing topic is created when a client opens it. Raises `BrokerError` if
+        the topic or its namespace does not exist.
         """
         name = full_topic_name(topic)
         create = create and self.config.allow_auto_topic_creation
@@ -229,10 +229,10 @@ class BrokerService:
             topic = await self.topic_class.open(
                 self.client, policies, context, self._on_topic_ended
             )
-        except BaseException:  # This includes cancellation; the next request starts a new task.
+        except BaseException:  # Cancellation also ends up here; the next request starts a new task.
             self._forget(name, task)
             raise
-        # In the meantime, the session may have expired, and another broker may own the topic.
+        # The session may have expired in the meantime, so another broker may now own the topic.
         if self._topics.get(name) is not task or not self.ownership.owns(name):
             topic.end(_not_served_error(name))
         else:
@@ -275,8 +275,8 @@ class BrokerService:
     async def _check_may_open(self, name: str) -> None:
         """Raise `BrokerError` if the topic does not exist and must not be created by opening it.
 
-        A topic that is named like a partition is never created this way, because the client may not
-        have noticed that the partitioned topic was deleted.
+        A topic whose name has a partition suffix is never created this way, because the client may
+        not have noticed that the partitioned topic was deleted.
         """
         if partition_of(name) >= 0 or not self.config.allow_auto_topic_creation:
             await self.check_exists(name)

@@ -18,7 +18,7 @@ _MAX_MESSAGE_SIZE = MAX_PAYLOAD_SIZE - _METADATA_SIZE
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """Settings of a broker, checked against their valid ranges.
+    """Broker settings. Each value is checked against its valid range.
 
     If `default_num_partitions` is above 0, a missing topic is created with that many partitions.
     If `max_num_partitions_per_partitioned_topic` is 0, the maximum is 10,000.

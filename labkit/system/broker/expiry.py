@@ -1,4 +1,4 @@
-"""Expires messages, by acknowledging all that were published before a given time.
+"""Expires messages by acknowledging all entries that were published before a given time.
 
 In Pulsar: `broker/service/BrokerService.java` (`checkMessageExpiry`),
 `persistent/PersistentMessageExpiryMonitor.java`.

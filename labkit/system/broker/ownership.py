@@ -169,7 +169,9 @@ class TopicOwnership:
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
-        """Return whether this broker believes that it owns the bundle and is not unloading it."""
+        """Return whether this broker believes it owns the bundle, and is not currently unloading
+        it.
+        """
         return self._owned.get(bundle_of(topic), False)
 
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
@@ -203,7 +205,7 @@ class TopicOwnership:
         self._is_registered = False
         self._is_leaving = True
         async with self._lock:
-            pass  # Any bundle that is being acquired is now owned, so it can be unloaded.
+            pass  # Any bundle that was being acquired is now owned, so it can be unloaded.
         with suppress(NoNodeError):
             await self._store.delete(f"{BROKERS}/{self._me.broker_id}")
 
@@ -211,7 +213,7 @@ class TopicOwnership:
         found: list[BrokerAddress] = []
         with suppress(NoNodeError):
             for broker_id in await self._store.children(BROKERS):
-                with suppress(NoNodeError):  # That broker has just left.
+                with suppress(NoNodeError):  # The broker has just left.
                     data, _ = await self._store.get(f"{BROKERS}/{broker_id}")
                     found.append(decode_broker(broker_id, data))
         return found

@@ -72,7 +72,7 @@ class AuthPolicies:
 
 @dataclass(frozen=True, slots=True)
 class NamespacePolicies:
-    """The policies of a namespace; None means that a policy is not set."""
+    """The policies of a namespace. A value of None means that the policy is not set."""
 
     deduplication_enabled: bool | None
     message_ttl_s: int | None
@@ -131,7 +131,8 @@ def policies_path(name: str) -> str:
 async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, Any], int | None]:
     """Return the policies of a tenant or namespace, and the version of their node.
 
-    The version is None if the node does not exist. Raises `BKMetadataSerializationException`.
+    The version is None if the node does not exist. Raises `BKMetadataSerializationException` if the
+    policies cannot be decoded.
     """
     path = policies_path(name)
     try:
@@ -142,13 +143,15 @@ async def stored_policies(store: MetadataStore, name: str) -> tuple[dict[str, An
 
 
 async def read_namespace_policies(store: MetadataStore, namespace: str) -> NamespacePolicies:
-    """Return the policies. If the namespace does not exist, none of them is set."""
+    """Return the namespace's policies. If the namespace does not exist, no policy is set."""
     stored, _ = await stored_policies(store, namespace)
     return NamespacePolicies.decode(namespace, stored)
 
 
 async def namespace_policies(store: MetadataStore, namespace: str) -> dict[str, Any]:
-    """Raise `BrokerError` if the namespace does not exist or is being deleted."""
+    """Return the stored policies. Raise `BrokerError` if the namespace does not exist or is being
+    deleted.
+    """
     policies, version = await stored_policies(store, namespace)
     _check_exists(namespace, None if version is None else policies)
     return policies
@@ -186,10 +189,11 @@ async def change_policies(
     name: str,
     change: Callable[[dict[str, Any] | None], Mapping[str, Any] | None],
 ) -> None:
-    """Replace a tenant's or namespace's policies with the result of `change`, unless it is None.
+    """Replace a tenant's or namespace's policies with what `change` returns, unless it returns
+    None.
 
-    `change` receives the stored policies or None. If another client has changed them in the
-    meantime, `change` is called again.
+    `change` receives the stored policies, or None if there are none. If another client has changed
+    them in the meantime, `change` is called again.
     """
     while True:
         policies, version = await stored_policies(store, name)
@@ -208,7 +212,7 @@ async def change_policies(
 async def read_topic_policies(
     store: MetadataStore, namespace: str, defaults: TopicPolicies
 ) -> TopicPolicies:
-    """Raise the errors of `namespace_policies` and `NamespacePolicies.decode`."""
+    """Raises the same exceptions as `namespace_policies` and `NamespacePolicies.decode`."""
     stored = NamespacePolicies.decode(namespace, await namespace_policies(store, namespace))
     deduplication_enabled = stored.deduplication_enabled
     if deduplication_enabled is None:

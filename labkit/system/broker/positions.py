@@ -37,7 +37,7 @@ def nth_unacknowledged(ledger: ManagedLedger, cursor: ManagedCursor, count: int)
 
 
 async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> Position:
-    """Return the first entry published at the given time or later, or else the next free position.
+    """Return the first entry published at or after the given time, or else the next free position.
 
     This assumes that producers have accurate clocks, so that entries are sorted by publish time.
     """

@@ -125,7 +125,7 @@ class Subscription:
         return MultipleConsumersDispatcher(ledger, cursor, selector, context)
 
     def remove(self, consumer: Consumer) -> None:
-        """Remove the consumer, if connected, and redeliver its unacknowledged entries."""
+        """Remove the consumer if it is connected, and redeliver its unacknowledged entries."""
         if self._dispatcher is not None and consumer in self._dispatcher.consumers:
             consumer.is_connected = False
             self._dispatcher.remove(consumer)
@@ -146,7 +146,7 @@ class Subscription:
             self._dispatcher = None
 
     def acknowledge(self, consumer: Consumer, acks: Iterable[Acknowledgement]) -> None:
-        """Acknowledge entries or messages of batches; ignore entries that do not exist."""
+        """Acknowledge entries or messages of batches. Entries that do not exist are ignored."""
         confirmed = self._ledger.last_confirmed
         stored = [(position, ack_set) for position, ack_set in acks if position <= confirmed]
         self.cursor.acknowledge([position for position, ack_set in stored if not ack_set])
@@ -155,7 +155,7 @@ class Subscription:
                 if ack_set:
                     self._acknowledge_in_batch(position, ack_set)
         finally:
-            # Even if one of them is rejected, all preceding ones are acknowledged.
+            # Even if an acknowledgement is rejected, all preceding ones have taken effect.
             found = [position for position, _ in stored if self.cursor.is_acknowledged(position)]
             if found and self._dispatcher is not None:
                 self._dispatcher.entries_acknowledged(consumer, found)

@@ -146,7 +146,8 @@ class TopicSubscriptions:
     ) -> None:
         """Disconnect the consumers, then mark everything from the position on as unacknowledged.
 
-        `batch` is the size of the batch at the position, and a bit set of the messages to deliver.
+        `batch` consists of the size of the batch at the position and a bit set of the messages to
+        deliver.
         """
         async with self._lock:
             self._check_open()
@@ -186,7 +187,9 @@ class TopicSubscriptions:
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer | None, *, force: bool = False
     ) -> None:
-        """Raise `BrokerError` if consumers other than `consumer` are connected, unless `force`."""
+        """Raise `BrokerError` if consumers other than `consumer` are connected and `force` is not
+        set.
+        """
         async with self._lock:
             self._check_open()
             others = [each.name for each in subscription.consumers if each is not consumer]

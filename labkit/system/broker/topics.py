@@ -66,7 +66,7 @@ class BrokerTopic:
     """A topic's managed ledger, producers and subscriptions.
 
     `on_ended` is called if an add fails, or if another broker fences the ledgers. Subclasses
-    replace the class attributes to plant bugs.
+    replace the class attributes to inject bugs.
     """
 
     ledger_class: ClassVar[type[ManagedLedger]] = ManagedLedger
@@ -174,11 +174,12 @@ class BrokerTopic:
         )
 
     async def terminate(self) -> Position:
-        """Store the messages received so far, then seal the topic. Return its last position.
+        """Store the messages received so far, then seal the topic. Return the topic's last
+        position.
 
         Producers can no longer register, but consumers can read the remaining messages. Raises
         `BrokerError` if the topic is being closed, and the errors of `ManagedLedger.terminate` if
-        the messages or the end could not be stored.
+        the messages or the termination could not be stored.
         """
         self.check_open()
         self.publisher.stop()

@@ -9,7 +9,7 @@
         shared      round-robin
         key_shared  by hash range of the key
         waiting     entries to redeliver, and entries that no consumer could receive yet
-        hashes      key hashes, and which consumer holds the entries of a group
+        hashes      hashes keys, and tracks which consumer holds the entries of a group
         delayed     entries that are not due yet
 
 Invariants: A consumer that has no permits, or whose client does not read, receives nothing. In
@@ -19,9 +19,9 @@ because cursors are stored with a delay. Unacknowledged entries are redelivered 
 leaves, and no entry is ever lost.
 
 While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery.
-So it chooses the consumer for an entry only after the read.
+So the dispatcher chooses the consumer for an entry only after the read.
 
 Shared and Key_Shared subscriptions count redeliveries, because clients need the counts for their
-dead letter policies. Only redeliveries requested by a client are counted, not those caused by
-a consumer that has left. The counts are kept in memory until the last consumer leaves.
+dead letter policies. Only redeliveries requested by a client are counted; a redelivery caused by a
+departing consumer is not. The counts are kept in memory until the last consumer leaves.
 """

@@ -1,9 +1,9 @@
 """One consumer of a subscription: its permits and its unacknowledged entries.
 
-A permit allows the broker to send one message. Every FLOW command adds permits, and an entry uses
-one permit for each of its messages that is sent, so the number of permits may become negative.
-Acknowledgements do not return permits. Permits limit the number of messages, but not their size. So
-a consumer also receives nothing while its connection's send buffer is full.
+A permit allows the broker to send one message. Every FLOW command adds permits. Sending an entry
+uses one permit for each message that is sent, so the number of permits may become negative.
+Acknowledgements do not return permits. Permits limit the number of messages, but not their size.
+Therefore, a consumer also receives nothing while its connection's send buffer is full.
 
 In Pulsar: `broker/service/Consumer.java`.
 """

@@ -1,6 +1,7 @@
 """Entries with delayed delivery, ordered by the time at which they are due.
 
-They are kept only in memory: a restarted broker reads all unacknowledged entries again.
+These entries are kept only in memory; after a restart, the broker reads all unacknowledged entries
+again.
 
 In Pulsar: `broker/delayed/InMemoryDelayedDeliveryTracker.java`.
 """

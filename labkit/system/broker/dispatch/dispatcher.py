@@ -3,7 +3,7 @@
 The task sleeps until something changes: an entry is confirmed, a FLOW arrives, a consumer joins or
 leaves, or an entry must be redelivered. It then calls `dispatch_some` until there is nothing left
 to do. If an entry cannot be read, the task does not skip it. Instead, it retries with exponential
-backoff, or earlier if a consumer sends a request.
+backoff, or sooner if a consumer sends a request.
 
 In Pulsar: `AbstractBaseDispatcher.java`, `PersistentDispatcherMultipleConsumers.readMoreEntries`.
 """

@@ -1,4 +1,5 @@
-"""Hashes of keys (0 to 65,535), and which consumer holds the unacknowledged entries of each group.
+"""Hashes keys to numbers from 0 to 65,535, and tracks which consumer holds the unacknowledged
+entries of each group.
 
 In Pulsar: `common/util/Murmur3_32Hash.java`.
 """
@@ -53,7 +54,9 @@ def _scramble(word: int) -> int:
 
 
 class Holders:
-    """Tracks which consumer holds the unacknowledged entries of each group, and how many."""
+    """Tracks which consumer holds the unacknowledged entries of each group, and how many entries it
+    holds.
+    """
 
     def __init__(self) -> None:
         self._holders: dict[int, tuple[Consumer, int]] = {}

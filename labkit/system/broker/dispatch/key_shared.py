@@ -82,13 +82,13 @@ class AutoSplitRanges:
 
 
 class StickyRanges:
-    """Assigns to each consumer the ranges that it requests, which must not overlap."""
+    """Assigns each consumer the ranges that it requests. The ranges must not overlap."""
 
     def __init__(self) -> None:
         self._ranges: dict[Consumer, Sequence[tuple[int, int]]] = {}
 
     def add(self, consumer: Consumer) -> None:
-        """Raise `BrokerError` if the ranges are invalid or overlap those of another consumer."""
+        """Raise `BrokerError` if the ranges are invalid or overlap another consumer's ranges."""
         ranges = consumer.hash_ranges
         if not ranges or any(not 0 <= first <= last < HASH_COUNT for first, last in ranges):
             raise BrokerError(
@@ -118,7 +118,7 @@ class StickyRanges:
 class KeySharedSelector:
     """Selects the consumer whose range contains a hash. The group of an entry is its key's hash.
 
-    Without `keeps_order`, a range's new owner does not wait for the old one.
+    If `keeps_order` is not set, a range's new owner does not wait for the old one.
     """
 
     def __init__(self, ranges: AutoSplitRanges | StickyRanges, *, keeps_order: bool) -> None:
@@ -137,7 +137,9 @@ class KeySharedSelector:
         return hash_of_key(sticky_key(metadata))
 
     def receiver_of(self, group: int) -> Receiver:
-        """Return the owner of the hash, or NO_CONSUMER while another consumer holds its entries."""
+        """Return the owner of the hash, or NO_CONSUMER while another consumer holds entries with
+        that hash.
+        """
         owner, holder = self._ranges.owner_of(group), self._holders.holder_of(group)
         if owner is None or (self.keeps_order and holder not in (owner, None)):
             return Receivers.NO_CONSUMER

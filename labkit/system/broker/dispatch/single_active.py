@@ -4,9 +4,9 @@
     Failover     allows several, one of which is active; when it leaves, the next one takes over
 
 Failover sorts its consumers by priority (the lowest number first), then by name. The partitions of
-a topic are distributed over the consumers with the best priority. If there are three, for example,
-the second one is active for partitions 1, 4 and 7. For a non-partitioned topic, the first consumer
-is active. (Newer versions of Pulsar choose it by the topic's hash.)
+a topic are distributed over the consumers with the best priority. For example, if there are three
+such consumers, the second one is active for partitions 1, 4 and 7. For a non-partitioned topic, the
+first consumer is active. (Newer versions of Pulsar choose it by the topic's hash.)
 
 The dispatcher does not track which entries it has sent. So a consumer that becomes active or
 requests redelivery receives all unacknowledged entries. Redelivery counts stay 0, as in Pulsar.
@@ -50,7 +50,7 @@ class SingleActiveDispatcher(Dispatcher):
         self._rewinds = 0
 
     def add(self, consumer: Consumer) -> None:
-        """Raise `BrokerError` if the subscription is exclusive and has a consumer."""
+        """Raise `BrokerError` if the subscription is exclusive and already has a consumer."""
         if self._is_exclusive and self.consumers:
             raise BrokerError(
                 ServerError.ConsumerBusy,

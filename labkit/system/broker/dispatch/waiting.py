@@ -3,8 +3,8 @@
     receiver    one consumer, any consumer, or no consumer for now
     group       entries with the same receiver, ordered by position
 
-When the receiver of a group changes, the group moves to another queue. So no call has to scan the
-waiting entries. The queues are heaps; stale items remain in them until they reach the top.
+When the receiver of a group changes, the group moves to another queue, so no call has to scan the
+waiting entries. The queues are heaps, in which stale items remain until they reach the top.
 
 In Pulsar: `MessageRedeliveryController.java`.
 """

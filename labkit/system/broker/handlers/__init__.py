@@ -5,5 +5,6 @@
     consumers        SUBSCRIBE, FLOW, ACK and related commands
     schema_requests  reads and registers schemas
 
-Handlers store nothing themselves, but call the topic. Read `producers` and `consumers` first.
+Handlers do not store anything themselves; they call the topic. Read `producers` and `consumers`
+first.
 """

@@ -88,8 +88,8 @@ class Consumers:
     def _on_consumer_disconnected(self, consumer_id: int) -> None:
         """Forget the consumer, unless it is a reader on an open topic.
 
-        A reader subscribes again after a seek. If it leaves before that, its subscription must be
-        deleted.
+        A reader subscribes again after a seek. If the reader leaves before doing so, its
+        subscription must be deleted.
         """
         attached = self._consumers_by_id[consumer_id]
         if attached.subscription.durable or attached.topic.is_ended:
@@ -230,7 +230,7 @@ class Consumers:
         response = reply.getLastMessageIdResponse
         response.request_id = request.request_id
         response.last_message_id.CopyFrom(await last_message_id(topic.ledger, topic.partition))
-        # Without this field, a reader that starts at "latest" never notices new messages.
+        # Without this field, a reader that starts at "latest" would never notice new messages.
         mark_delete = attached.subscription.cursor.mark_delete
         response.consumer_mark_delete_position.CopyFrom(
             message_id_data(mark_delete, topic.partition)

@@ -252,7 +252,8 @@ class Producer:
 
 
 class ProducerRegistration:
-    """A PRODUCER request, until its producer is attached, it fails, or it is cancelled.
+    """A PRODUCER request that is in progress: it has not failed or been cancelled, and its producer
+    has not been attached yet.
 
     A request is cancelled when its client withdraws it: the client closes the producer or the
     connection, or sends another request with the same producer id. A cancelled request gets no

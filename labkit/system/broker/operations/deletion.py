@@ -4,11 +4,11 @@
     marked      the deletion is now final (`topic/deletion`), and all later steps can be repeated
     deleted     cursors, ledgers, managed ledger, schema
 
-The deletion of a partitioned topic begins by changing its record, which prevents brokers from
-opening partitions. The broker that owns a partition then closes and marks it. Nothing is deleted
-until all partitions are marked. If one of them is in use, all marks are removed. The record is
-deleted last. An interrupted deletion is finished by the next request to delete the topic. If the
-topic is not partitioned, opening it also finishes the deletion.
+Deleting a partitioned topic begins with a change to its record that prevents brokers from opening
+its partitions. Each partition is then closed and marked by the broker that owns it. Nothing is
+deleted until all partitions have been marked. If a partition is in use, all marks are removed. The
+record is deleted last. An interrupted deletion is finished by the next request to delete the topic.
+If the topic is not partitioned, opening it also finishes the deletion.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalDeletePartitionedTopicAsync`),
 `PersistentTopic.java` (`delete`).
@@ -40,8 +40,8 @@ from labkit.system.topic.partitions import PartitionedTopic, read_partitioned_to
 async def delete_topic(broker: BrokerService, name: str, *, force: bool) -> None:
     """Delete a topic or partition that this broker serves, with its cursors and ledgers.
 
-    Raises `BrokerError` if it has producers or consumers. With `force`, they are disconnected
-    instead, and stored state that cannot be decoded is ignored.
+    Raises `BrokerError` if the topic has producers or consumers. With `force`, they are
+    disconnected instead, and stored state that cannot be decoded is ignored.
     """
     if not await broker.store.exists(managed_ledger_path(name)):
         raise BrokerError(ServerError.TopicNotFound, f"topic {name} does not exist")
@@ -100,7 +100,8 @@ class PartitionedDeletion:
 
     async def _stored(self) -> list[str]:
         stored = await topics_of(self.broker.store, namespace_of(self.topic))
-        # Do not rely on the partition count, because another program may have stored any number.
+        # Do not rely on the partition count, because another program may have stored an arbitrary
+        # number.
         partitions = [
             name
             for name in stored

@@ -1,9 +1,9 @@
 """Creates topics and partitioned topics, and adds partitions.
 
 Before the partition count is increased, the existing subscriptions are created on the new
-partitions, at the earliest position. So they get every message sent there, even if their consumers
-discover the partition much later. No broker opens a new partition before the count includes it. An
-interrupted increase is finished by the next one.
+partitions, at the earliest position. This way, they get every message sent to those partitions,
+even if their consumers discover the partitions much later. No broker opens a new partition before
+the count includes it. An interrupted increase is finished by the next one.
 
 In Pulsar: `broker/admin/impl/PersistentTopicsBase.java` (`internalUpdatePartitionedTopicAsync`).
 """
@@ -78,8 +78,8 @@ async def create_partitioned_topic(broker: BrokerService, topic: str, partitions
 async def grow_partitioned_topic(broker: BrokerService, topic: str, partitions: int) -> None:
     """Increase the number of partitions. Clients notice this within a minute.
 
-    Raises `BrokerError` if the number would not increase, or if a topic has the name of a new
-    partition.
+    Raises `BrokerError` if the number would not increase, or if a topic with the name of one of the
+    new partitions already exists.
     """
     _check_count(broker, topic, partitions)
     store = broker.store
@@ -111,8 +111,8 @@ async def _check_may_grow(
             ServerError.NotAllowedError,
             f"{topic} has {record.count} partitions; the number can only be increased",
         )
-    # An interrupted increase may already have created partitions below `max_count`. These do not
-    # conflict with the new ones.
+    # An interrupted increase may already have created partitions below `max_count`; these are not
+    # conflicts.
     new = {partition_name(topic, each) for each in range(record.max_count, partitions)}
     if conflicting := sorted(new.intersection(await topics_of(store, namespace_of(topic)))):
         raise BrokerError(

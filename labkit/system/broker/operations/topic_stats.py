@@ -1,7 +1,7 @@
 """Topic statistics as JSON, with Pulsar's field names.
 
-Counters start at 0 when the topic is opened. Rates are from the last complete keep-alive interval
-(`keepAliveIntervalSeconds`). Fields that this broker does not measure are omitted.
+Counters start at 0 when the topic is opened. Rates are measured over the last complete keep-alive
+interval (`keepAliveIntervalSeconds`). Fields that this broker does not measure are omitted.
 
 In Pulsar: `pulsar-common/.../stats/TopicStatsImpl.java`, `SubscriptionStatsImpl.java`,
 `PersistentTopicInternalStats.java`.

@@ -15,7 +15,7 @@ REFRESH = b"PulsarAuthRefresh"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`expires_at_ms` is in wall-clock time; None if the identity does not expire."""
+    """`expires_at_ms` is a wall-clock time, or None if the identity does not expire."""
 
     role: str
     expires_at_ms: int | None = None

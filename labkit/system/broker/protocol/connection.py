@@ -298,12 +298,14 @@ class ClientConnection:
     # Sending
 
     def send(self, command: BaseCommand, message: bytes = b"") -> None:
-        """Send a command together with all others of this turn, unless the connection is closed."""
+        """Send a command, together with all others sent in this turn, unless the connection is
+        closed.
+        """
         self.send_frames((encode_frame(command, message),), len(message))
 
     def send_frames(self, frames: Iterable[bytes], message_bytes: int) -> None:
         """Send encoded commands. `message_bytes` is the size of the messages that follow them."""
-        # Send them together, because one system call costs more than many small commands.
+        # Send them together, because a system call costs more than encoding many small commands.
         if not self._outgoing:
             asyncio.get_running_loop().call_soon(self._flush)
         self._outgoing.extend(frames)

@@ -1,4 +1,5 @@
-"""Frames. A frame contains a command; in SEND and MESSAGE, a message in its stored form follows.
+"""Encodes and decodes frames. A frame contains a command, which in SEND and MESSAGE frames is
+followed by a message in its stored form.
 
     size (u32), BaseCommand, message
     message: 0x0e01, CRC32C (u32) of the rest, size of the metadata (u32), metadata, payload
@@ -42,7 +43,7 @@ class FrameError(LabkitError):
 
 
 class UnknownCommandError(FrameError):
-    """A command from a later version of Pulsar. `request_id` is None if it needs no response."""
+    """A command from a later version of Pulsar. `request_id` is None if no response is needed."""
 
     def __init__(self, kind: int, request_id: int | None) -> None:
         super().__init__(f"unknown command type {kind}")

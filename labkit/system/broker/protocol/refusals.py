@@ -43,7 +43,7 @@ def _reject_watches(*_: object) -> None:
 def _reject_statistics(
     broker: object, connection: ClientConnection, command: BaseCommand, _: bytes
 ) -> None:
-    """Send a response of the type that the C++ client waits for. It ignores all others."""
+    """Send a response of the type that the C++ client waits for. It ignores all other responses."""
     answer = BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE)
     response = answer.consumerStatsResponse
     response.request_id = command.consumerStats.request_id

@@ -3,7 +3,7 @@
 Pulsar relies on the decoder of Avro's Java library. This module adapts Avro's Python library to the
 decoder's rules:
 
-- Record names need not match.
+- Record names do not have to match.
 - A union's enum and fixed branches must match by full name.
 - A record's aliases are compared as full names; field aliases apply only if the record names match.
 - Enum symbols are not compared, because the decoder looks at them only when it reads data.

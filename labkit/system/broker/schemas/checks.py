@@ -175,7 +175,10 @@ def _record_incompatibility(old: bytes, new: bytes, strategy: Strategy) -> str:
 
 
 def is_same_definition(one: Schema, other: Schema) -> bool:
-    """Return whether two schemas are equal. In records, ignore whitespace, comments and aliases."""
+    """Return whether two schemas are equal.
+
+    Records count as equal even if they differ in whitespace, comments or aliases.
+    """
     if one.type != other.type or one.schema_data == other.schema_data:
         return one.type == other.type
     if one.type not in RECORDS:

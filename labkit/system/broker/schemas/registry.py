@@ -150,7 +150,7 @@ class Schemas:
         return found
 
     async def stored_versions(self, topic: str) -> tuple[SchemaVersion, ...]:
-        """Return all versions and deletions with their locations, oldest first."""
+        """Return all versions and deletions, oldest first, and where they are stored."""
         located = await self._storage.locate(_schema_id(topic))
         if not located.versions:
             raise _not_found_error(topic, "schema")
@@ -233,7 +233,7 @@ class Schemas:
     async def _find_identical(
         self, topic: str, located: LocatedVersions, schema: Schema
     ) -> int | None:
-        """Return the number of the version with the same type and the same bytes."""
+        """Return the number of the version that has the same type and bytes as the schema."""
         wanted = definition_hash(schema)
         # Different types may have the same definition: every primitive type has an empty one.
         alike = [each for each in located.current if each.hash == wanted]
@@ -245,7 +245,7 @@ class Schemas:
     async def _find_equivalent(
         self, topic: str, located: LocatedVersions, schema: Schema
     ) -> int | None:
-        """Return the number of the version that `is_same_definition` accepts."""
+        """Return the number of a version that is equal to the schema by `is_same_definition`."""
         async for found in self._read_all(topic, located.current):
             if is_same_definition(found.schema, schema):
                 return found.number

@@ -10,7 +10,7 @@ ledger and retries. A crash may leave a ledger that no locator refers to, but ne
 refers to a missing ledger.
 
 A deletion is also a version: an entry that is marked as deleted and has an empty hash. So the
-numbers of deleted versions are never reused. Stored messages may still refer to them.
+numbers of deleted versions, to which stored messages may still refer, are never reused.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -147,7 +147,7 @@ class SchemaStorage:
             except NoNodeError:
                 return  # The topic has no schema, or another client is deleting it.
             break
-        with suppress(DamagedSchemaError):  # The ledgers are unknown.
+        with suppress(DamagedSchemaError):  # If the locator is damaged, its ledgers are unknown.
             for entry in _decode(SchemaLocator, data, path).index:
                 # If this fails, the ledger only wastes space.
                 await try_to_delete_ledger(self._client, entry.position.ledgerId)

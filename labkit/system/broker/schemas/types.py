@@ -18,7 +18,7 @@ _KEY_AND_VALUE = ("key", "value")
 
 
 class InvalidDefinitionError(LabkitError):
-    """Not a valid definition for the schema's type."""
+    """The definition is not valid for the schema's type."""
 
 
 def _java_name(name: str) -> str:
