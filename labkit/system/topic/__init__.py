@@ -20,16 +20,16 @@ The path of a message:
     managed_ledger  appends entries to the partition's current ledger, and rolls over
     consumer        reads the chain's confirmed entries in order, and decodes their messages
     cursor          collects acknowledged ranges, and stores all of them in the cursor's own ledger,
-                    as one entry or, if there are very many ranges, as up to four
-    retention       chooses the ledgers to trim, which every cursor has passed
+                    as one entry, or as up to four entries if there are very many ranges
+    retention       chooses the ledgers to trim from those that every cursor has passed
 
 A partition is itself a topic, `<topic>-partition-<i>`, with one open ledger at a time. All earlier
 ledgers are closed and never change. The chain and the cursors are stored in the metadata store in
 Pulsar's own format, and updated by compare-and-set. Entries have Pulsar's format, too.
 
-An owner opens a partition with `ManagedLedger.open`, which fences the previous owner: it recovers
-the last ledger, and writes the chain's node and each cursor's node. The previous owner notices this
-at its next write and stops.
+An owner opens a partition with `ManagedLedger.open`, which fences the previous owner by recovering
+the last ledger and by writing to the chain's node and to each cursor's node. The previous owner
+notices this on its next write, and stops.
 
 Invariants:
 
@@ -62,9 +62,9 @@ Differences from Pulsar:
   that opens a partition stores the chain before it creates the new ledger, and writes each cursor's
   node.
 - A change to a cursor is stored immediately if the cursor was last stored more than a second ago,
-  and otherwise as soon as that second has passed. Pulsar waits for the next acknowledgement, or
-  until a minute has passed.
-- If a ledger has accepted no entry, the owner pauses before it creates the next one.
+  and otherwise as soon as a second has passed since then. Pulsar waits until the next
+  acknowledgement arrives or a minute has passed.
+- If a ledger has not accepted any entries, the owner pauses before it creates the next one.
 - A cursor's node is created only if no other owner has changed the chain. Pulsar's owner does not
   check this.
 - Offloaded ledgers are not supported, but their records in the chain are preserved.

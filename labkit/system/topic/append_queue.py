@@ -42,7 +42,7 @@ class Appender(Protocol[E_contra]):
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...
 
     def entries_failed(self, entries: Sequence[E_contra], error: LabkitError) -> None:
-        """Called when the entries have failed. Some bookies may still have stored them."""
+        """Called when the entries have failed. Even so, some bookies may have stored them."""
 
 
 class AwaitedEntry(PendingEntry):
@@ -88,7 +88,7 @@ class AppendQueue:
     def push(self, writer: LedgerWriter, is_full: Callable[[], object]) -> asyncio.Future[int]:
         """Push up to `_PUSHED_TOGETHER` waiting entries, or fewer if the ledger becomes full.
 
-        Return the future of the last pushed entry, which is confirmed after all others.
+        Return the future of the entry that was pushed last, which is confirmed after all others.
         """
         for _ in range(min(len(self._waiting), _PUSHED_TOGETHER)):
             pending = self._waiting.popleft()

@@ -5,11 +5,11 @@ In Pulsar: `common/util/Backoff.java`, which also adds random jitter to each pau
 
 FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 10.0
-"""The maximum pause after a ledger that accepted no entry.
+"""The maximum pause after a ledger that did not accept any entries.
 
-Creating a ledger needs only the metadata store. So if registered bookies do not respond, an owner
-without pauses would create one ledger after another. (Pulsar does not pause here. Its earlier
-versions waited 10 s after failing to create a ledger.)
+Creating a ledger needs only the metadata store. So if the registered bookies do not respond, an
+owner that did not pause would create one ledger after another. (Pulsar does not pause here. Its
+earlier versions waited 10 s after failing to create a ledger.)
 """
 
 

@@ -16,22 +16,22 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerConfig:
-    """Replication, rollover and retention of a partition's ledgers, and storage of its cursors.
+    """Settings for a partition's ledgers (replication, rollover and retention) and cursors.
 
     A ledger is full if it contains `max_entries_per_ledger` entries or `max_ledger_size_bytes`
     bytes, or is `max_ledger_age_ms` old. But no ledger is full before it is `min_ledger_age_ms` old
     (0: no minimum).
 
-    A ledger that every durable cursor has passed is deleted when it was closed more than
-    `retention_time_ms` ago, or when the ledgers after it reach `retention_size_bytes` (-1: no
-    limit). Rollover by age, and retention, are checked every `check_interval_ms`.
+    A ledger that every durable cursor has passed is deleted if it was closed more than
+    `retention_time_ms` ago, or if the ledgers after it have reached `retention_size_bytes` (-1: no
+    limit). Rollover by age and retention are checked every `check_interval_ms`.
 
     A cursor is stored at most once per `cursor_persist_interval_ms`, with at most
-    `max_ranges_stored` acknowledged ranges. If there are more than `max_ranges_in_node`, the state
-    stays in the cursor's ledger when the cursor is closed.
+    `max_ranges_stored` acknowledged ranges. If there are more than `max_ranges_in_node` ranges, the
+    state stays in the cursor's ledger when the cursor is closed.
 
-    The default quorums, ages and retention are for lessons, which keep all their data and show
-    rollovers. Raises `BKIncorrectParameterException` if a value is out of range.
+    The default quorums, ages and retention are meant for lessons, which keep all their data and
+    show rollovers. Raises `BKIncorrectParameterException` if a value is out of range.
     """
 
     ensemble_size: int = setting(3, "managedLedgerDefaultEnsembleSize")

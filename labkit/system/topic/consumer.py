@@ -1,7 +1,7 @@
 """Consumers read a topic's messages, in order within each partition.
 
-Reads of entries that were just confirmed (tailing reads) and reads of closed ledgers (catch-up
-reads) get entries from bookies in the same way.
+Entries that have just been confirmed (tailing reads) and entries of closed ledgers (catch-up reads)
+are read from bookies in the same way.
 """
 
 import asyncio
@@ -52,8 +52,9 @@ class PartitionConsumer:
     async def receive(self, max_messages: int) -> list[Message]:
         """Return the next messages, up to `max_messages`.
 
-        Returns fewer if no more entries are confirmed, or if an entry cannot be read; in the latter
-        case, the next call raises the error. Concurrent calls return different messages.
+        Fewer messages are returned if no more entries are confirmed, or if an entry cannot be read;
+        in the latter case, the next call raises the error. Concurrent calls return different
+        messages.
         """
         async with self._lock:
             received: list[Message] = []

@@ -1,7 +1,7 @@
-"""Deletion of a closed topic. One write makes it final, and all later steps can be repeated.
+"""Deletes a closed topic. One write makes the deletion final, and all later steps can be repeated.
 
-    marked      the chain's node gets a property, and from then on, the topic can only be deleted:
-                a previous owner fails at its next change of the chain, no owner can open the chain,
+    marked      the chain's node gets a property, and from then on, the topic can only be deleted: a
+                previous owner fails when it next changes the chain, no owner can open the chain,
                 and a broker that finds the mark completes the deletion before it opens the topic
     deleted     the cursors are deleted with their ledgers, then the chain's ledgers, and finally
                 the chain's node
@@ -41,8 +41,8 @@ async def mark(store: MetadataStore, name: str, *, replace_if_damaged: bool = Fa
     """Mark a closed topic for deletion.
 
     With `replace_if_damaged`, overwrite a chain that cannot be decoded, and leak its ledgers.
-    Otherwise, such a chain raises `DamagedNodeError`. Raises `NoNodeError`, and
-    `ManagedLedgerFencedError` if another broker opens the topic at the same time.
+    Otherwise, such a chain raises `DamagedNodeError`. Raises `NoNodeError` if the topic does not
+    exist, and `ManagedLedgerFencedError` if another broker opens the topic at the same time.
     """
     path = managed_ledger_path(name)
     data, version = await store.get(path)
@@ -99,7 +99,7 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
 async def _delete_cursor(client: BookKeeper, path: str) -> None:
     with suppress(NoNodeError):
         data, _ = await client.store.get(path)
-        # The ledger of a damaged node cannot be found.
+        # A damaged node does not reveal its ledger.
         with suppress(DamagedNodeError):
             if (ledger_id := decode_cursor_node(data).ledger_id) != IN_NODE:
                 await delete_ledger(client, ledger_id)

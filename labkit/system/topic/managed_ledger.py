@@ -182,9 +182,9 @@ class ManagedLedger:
     # Appending
 
     async def append(self, data: bytes) -> asyncio.Future[Position]:
-        """Push an entry. The future resolves to its position once it is confirmed, or fails.
+        """Push an entry. The future resolves to the position of the entry when it is confirmed.
 
-        Waits and raises exceptions like `append_entries`.
+        If the entry fails, so does the future. Waits and raises exceptions like `append_entries`.
         """
         entry = AwaitedEntry(data)
         await self.append_entries([entry])
@@ -219,7 +219,7 @@ class ManagedLedger:
         await self._pause_over.wait()
 
     async def push_waiting(self) -> None:
-        """Push all waiting entries. If a pause begins, maintenance pushes them after it."""
+        """Push all waiting entries, unless a pause begins; maintenance pushes the rest after it."""
         while self.queue.is_waiting and self._pause_over.is_set():
             if rollover := self._rollover_due():
                 await self._roll_over(rollover)
@@ -259,7 +259,7 @@ class ManagedLedger:
         return await self._reader.read(start, max_entries, max_bytes)
 
     def when_confirmed(self, action: Callable[[], None]) -> None:
-        """Call `action` when `last_confirmed` has advanced, but only once per turn of the event
+        """Call `action` when `last_confirmed` has advanced, but at most once per turn of the event
         loop.
         """
         self._on_confirmed.append(action)

@@ -47,7 +47,7 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A stored message. `batch_size` is 1 if it was not batched."""
+    """A stored message. `batch_size` is 1 if the message was not batched."""
 
     message_id: MessageId
     payload: bytes
@@ -95,7 +95,7 @@ def encode_batch(
     publish_time_ms: int,
     highest_sequence_id: int | None = None,
 ) -> bytes:
-    """Encode a batch as an entry; `first` is the message in its first part.
+    """Encode a batch as an entry; `first` is the message in the first part.
 
     `highest_sequence_id` is the last message's sequence id, which deduplication compares.
     """
@@ -124,7 +124,7 @@ def replication_clusters(message: bytes) -> list[str]:
     """
     size = int.from_bytes(message[_HEAD_SIZE : _HEAD_SIZE + _SIZE.size], "big")
     start = _HEAD_SIZE + _SIZE.size
-    # Most messages do not contain the tag, so they need not be decoded.
+    # Most messages do not contain the tag, so they do not have to be decoded.
     if message.find(_REPLICATE_TO, start, start + size) < 0:
         return []
     return [*decode_metadata(message).replicate_to]

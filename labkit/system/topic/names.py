@@ -26,7 +26,7 @@ _LARGEST_PARTITION = 2**31 - 1
 
 
 class InvalidNameError(BKIncorrectParameterException):
-    """Not a valid name of a topic, namespace, subscription or producer."""
+    """The name of a topic, namespace, subscription or producer is invalid."""
 
 
 def full_name(topic: str) -> str:
@@ -66,7 +66,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def shorten(text: str) -> str:
-    """Quote and shorten a text for an error message."""
+    """Quote a string, and shorten it for an error message."""
     return repr(text) if len(text) <= 100 else f"{text[:80]!r}... ({len(text)} characters)"
 
 

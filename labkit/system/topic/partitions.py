@@ -24,7 +24,7 @@ _GROWING_TO = "labkit.growingTo"
 
 @dataclass(frozen=True, slots=True)
 class PartitionedTopic:
-    """`growing_to` is the target number of partitions while partitions are being added, else 0."""
+    """`growing_to` is the target number of partitions while some are being added, otherwise 0."""
 
     count: int
     is_being_deleted: bool = False

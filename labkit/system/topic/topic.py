@@ -108,8 +108,8 @@ class Topic:
     def consumer(self, *, after: MessageId | None = None) -> Consumer:
         """Return a consumer that starts at the topic's first message.
 
-        In the partition of `after`, it starts after that message. Raises
-        `BKIncorrectParameterException` if the topic has no such partition.
+        In the partition that contains the message `after`, the consumer starts after that message.
+        Raises `BKIncorrectParameterException` if the topic has no such partition.
         """
         if after is not None:
             self._find(after.partition)
@@ -141,7 +141,9 @@ class Topic:
         )
 
     async def close(self) -> None:
-        """Close all partitions, then raise the first error, if any. Flush the producers first."""
+        """Close all partitions, then raise the first error, if any. Flush all producers before you
+        call this.
+        """
         closing = [partition.ledger.close() for partition in self.partitions]
         for outcome in await asyncio.gather(*closing, return_exceptions=True):
             if outcome is not None:

@@ -4,7 +4,7 @@
     chain_store   stores the chain by compare-and-set, and creates and deletes ledgers
     ledgers       creates and deletes ledgers, with Pulsar's metadata
     chain_reader  reads entries across the ledgers of a chain
-    formats       Pulsar's own format of a chain's node
+    formats       Pulsar's own format for a chain's node
     guarded_node  a node that only its current owner can change
     rollover      decides when a ledger is full
     retention     decides which ledgers to delete

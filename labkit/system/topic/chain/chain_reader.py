@@ -43,8 +43,8 @@ class ChainReader:
         same ledger.
 
         Return at most `max_entries` entries with at most `max_bytes` bytes in total, unless the
-        first entry alone is larger. Raises the same exceptions as `LedgerReader.read_entry`, except
-        if the ledger has been trimmed in the meantime.
+        first entry alone is larger. Raises the same exceptions as `LedgerReader.read_entry`, unless
+        the ledger has been trimmed in the meantime.
         """
         while (first := self._chain.first_from(start)) is not None:
             entries = self._read_cached(first, max_entries, max_bytes)
@@ -83,7 +83,7 @@ class ChainReader:
         return [StoredEntry((ledger_id, entry.entry_id), entry.payload) for entry in entries]
 
     async def _reader(self, ledger_id: int) -> LedgerReader:
-        """Return a reader, opened without asking bookies for LastAddConfirmed."""
+        """Return a reader that was opened without asking bookies for LastAddConfirmed."""
         reader = self._readers.pop(ledger_id, None)
         if reader is None:
             client = self._client

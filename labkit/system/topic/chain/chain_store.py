@@ -93,8 +93,8 @@ class ChainStore:
         """Recover the last ledger, which fences its writer. Then store the chain, so that the
         previous owner cannot add a ledger or a cursor.
 
-        An empty chain is stored later, with its first ledger. Raises `MarkedForDeletionError`, and
-        the same exceptions as `BookKeeper.open_ledger`.
+        An empty chain is not stored until its first ledger is added. Raises
+        `MarkedForDeletionError`, and the same exceptions as `BookKeeper.open_ledger`.
         """
         await self.node.read()
         if is_marked_for_deletion(self.node.data):
@@ -135,7 +135,7 @@ class ChainStore:
         try:
             await writer.close()
         except BKMetadataVersionException:
-            pass  # The writer has read the metadata that the other client wrote.
+            pass  # Another client has closed it, and the writer has read the metadata.
         except BKNoSuchLedgerExistsOnMetadataServerException:
             raise fenced_error(f"{self._description}, and deleted its last ledger") from None
         return writer.metadata

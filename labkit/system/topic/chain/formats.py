@@ -2,8 +2,8 @@
 
 A compressed node starts with
     0x4778, size (u32), compression type and uncompressed size of the body
-Pulsar can read compressed nodes whatever its configuration. labkit compresses only long chains,
-which might otherwise be too large for a node.
+Pulsar can read compressed nodes regardless of its configuration. labkit compresses only long
+chains, which might otherwise be too large for a node.
 
 Every function raises `DamagedNodeError` if stored bytes cannot be decoded.
 
@@ -47,7 +47,7 @@ class DamagedNodeError(LabkitError):
 
 
 def encode_chain(links: Sequence[LedgerInfo], before: bytes = b"") -> bytes:
-    """Encode a chain's node; keep the other fields of its previous content, `before`."""
+    """Encode a chain's node. Keep the other fields of `before`, which is its previous content."""
     info = _chain_info(before)
     known = {link.ledgerId: link for link in info.ledgerInfo}
     encoded = []
@@ -155,7 +155,8 @@ def _decompress(data: bytes) -> bytes:
         body = stream.decompress(data, _LARGEST_BODY + 1)
     except zlib.error as error:
         raise DamagedNodeError(f"a compressed node cannot be read: {error}") from None
-    # A truncated body may decode as a shorter chain, and its owner would lose the other ledgers.
+    # A truncated body might be decoded as a shorter chain, whose owner would lose the other
+    # ledgers.
     if not stream.eof or len(body) > _LARGEST_BODY:
         raise DamagedNodeError(
             "a compressed node cannot be read: it is truncated, or its body is larger than"

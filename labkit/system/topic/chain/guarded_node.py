@@ -31,12 +31,14 @@ class _Content:
 
 
 class GuardedNode:
-    """A node written by compare-and-set, so that only one of two owners can continue.
+    """A node that is written by compare-and-set. If there are two owners, only one of them can
+    continue.
 
-    If a write gets no response, the node is read, and the write is repeated if it was not carried
-    out. If a call fails or is cancelled before its response arrives, the next call first finds out
-    whether the change was carried out. Every call may raise `MetadataUnavailableError`. Every
-    change raises `ManagedLedgerFencedError` if another owner has written the node or its parent.
+    If a write gets no response, the node is read to find out whether the write was carried out; if
+    not, the write is repeated. If a call fails or is cancelled before its response arrives, the
+    next call first finds out whether the change was carried out. Every call may raise
+    `MetadataUnavailableError`. Every change raises `ManagedLedgerFencedError` if another owner has
+    written the node or its parent.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class GuardedNode:
         self._content = _Content()
         """The content when this owner last read or wrote the node."""
         self._unsettled: _Content | None = None
-        """The content that a change without a response would have produced, or None."""
+        """What the node contains if a change without a response was carried out, or None."""
         self._lock = asyncio.Lock()
 
     @property
@@ -80,9 +82,9 @@ class GuardedNode:
             await self._write(data)
 
     async def rewrite(self) -> None:
-        """Rewrite the current content, to find out whether another owner has changed it."""
+        """Rewrite the current content to find out whether another owner has changed it."""
         async with self._lock:
-            # Get `data` only after this, because another change may have been in progress.
+            # Do this before reading `data`, because another change may be in progress.
             await self._settle()
             await self._write(self.data)
 

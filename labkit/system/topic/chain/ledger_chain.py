@@ -31,8 +31,8 @@ class LedgerInfo:
 class LedgerChain:
     """The ledgers of a partition, oldest first.
 
-    Their ids ascend, because an owner reads the chain before it requests the id of its next ledger.
-    The methods that use `bisect` rely on this.
+    The ledger ids ascend, because an owner reads the chain before it requests the id of its next
+    ledger. The methods that use `bisect` rely on this.
 
     `open_entry_count` and `open_size_bytes` are the number and the total size of the open ledger's
     confirmed entries.

@@ -35,7 +35,7 @@ async def create_ledger(
 
 
 async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
-    """Await the work to its end, even if the caller is cancelled; then raise `CancelledError`.
+    """Wait until the work is done, even if the caller is cancelled; then raise `CancelledError`.
 
     Otherwise, a cancelled caller would leave behind a new ledger that no node refers to.
     """

@@ -41,7 +41,7 @@ class ManagedCursor:
         persist_interval_ms: int,
         on_fenced: Callable[[ManagedLedgerFencedError], None],
     ) -> None:
-        """Use `ManagedLedger.open_cursor`."""
+        """Do not call this directly; use `ManagedLedger.open_cursor`."""
         self.name = name
         self.properties: Mapping[str, int] = dict(state.properties)
         """Numbers that are stored with mark-delete."""
@@ -63,7 +63,7 @@ class ManagedCursor:
 
     @property
     def is_durable(self) -> bool:
-        """Whether the cursor outlives its owner, and prevents trimming."""
+        """Whether the cursor outlives its owner and prevents ledgers from being trimmed."""
         return self._store is not None
 
     @property
@@ -73,7 +73,7 @@ class ManagedCursor:
 
     @property
     def durable_mark_delete(self) -> Position:
-        """The position from which the next owner might resume. No ledger after it is trimmed."""
+        """The position from which the next owner might resume. Later ledgers are not trimmed."""
         return min(self._mark_delete_stored, self.mark_delete)
 
     @property
@@ -160,7 +160,7 @@ class ManagedCursor:
         increasing pauses.
         """
         async with self._lock:
-            # Read this before the write, which does not store later changes.
+            # Read this before the write, because the write does not store later changes.
             changes = self._changes
             if self._store is None or changes == self._changes_stored:
                 return

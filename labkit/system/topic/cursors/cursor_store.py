@@ -1,4 +1,4 @@
-"""Storage of a cursor: in a ledger of its own while the cursor is in use, otherwise in its node.
+"""Stores a cursor: in a ledger of its own while the cursor is in use, otherwise in its node.
 
     created       the node contains the state and refers to no ledger
     first write   a new ledger stores the state as its first entry; then the node refers to it
@@ -86,7 +86,7 @@ class CursorStore:
 
     async def create(self, state: CursorState, cursor_properties: Mapping[str, str]) -> None:
         """Raise `NodeTooLargeError` if the properties exceed `MAX_CURSOR_PROPERTIES_BYTES`, and
-        `NodeExistsError`.
+        `NodeExistsError` if the cursor already exists.
         """
         self.cursor_properties = tuple(cursor_properties.items())
         size = len(self._node_without_state(IN_NODE))
@@ -117,20 +117,20 @@ class CursorStore:
         return None
 
     async def _fence_previous_owner(self, ledger_id: int, state: CursorState) -> None:
-        """Fence the previous owner by writing the node. The state may stay in a ledger."""
+        """Fence the previous owner by writing to the node. The state may stay in a ledger."""
         if (data := self._node_with(state)) is not None:
             await self._node.write(data)
             await self._delete_ledgers(self._ledgers)
         elif ledger_id != IN_NODE:
             await self._node.write(self._node_referring_to(ledger_id, state))
         else:
-            # Pulsar, which allows slightly larger nodes, wrote this one.
+            # This node was written by Pulsar, which allows slightly larger nodes.
             await run_to_completion(self._begin_ledger(state))
 
     async def write(self, state: CursorState) -> None:
         """Store the state. Use a new ledger if the current one fails, is full or is too old.
 
-        Raises `NodeTooLargeError`, and for a new ledger, the same exceptions as
+        Raises `NodeTooLargeError` and, if a new ledger is used, the same exceptions as
         `BookKeeper.create_ledger` and `LedgerWriter.add`. After an error, the state may or may not
         be stored.
         """
@@ -139,7 +139,7 @@ class CursorStore:
             try:
                 await _add(self._writer, state)
             except LabkitError:
-                pass  # Whatever the reason, a write to a new ledger may succeed.
+                pass  # Whatever the reason for the failure, a write to a new ledger may succeed.
             else:
                 return
         await run_to_completion(self._begin_ledger(state))
@@ -179,7 +179,7 @@ class CursorStore:
             reader = await self._client.open_ledger(node.ledger_id)
         except BKNoSuchLedgerExistsOnMetadataServerException:
             # Either the ledger is lost, or another owner has switched to a new one. In the latter
-            # case, our next write of the node will fail.
+            # case, our next write to the node will fail.
             return node.state
         last = reader.last_add_confirmed
         if last < 0:

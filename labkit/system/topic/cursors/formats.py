@@ -40,7 +40,7 @@ _WORD_BITS = 64
 _WORD_MASK = (1 << _WORD_BITS) - 1
 _WORD_BYTES = 8
 _MAX_PARTS = 4
-"""The maximum number of entries per state of a cursor; together, they have nearly 20 MiB."""
+"""The maximum number of entries for one state of a cursor; together, they hold nearly 20 MiB."""
 _ITEM_OVERHEAD = 8
 """An upper bound for the tag and the length that precede a range or batch."""
 

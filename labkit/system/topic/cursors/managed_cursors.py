@@ -104,7 +104,7 @@ class ManagedCursors:
         if not await store.exists():
             await store.create(state, cursor_properties)
             return state
-        # Either an earlier attempt of this owner has created the cursor, or another owner has taken
+        # Either an earlier attempt by this owner has created the cursor, or another owner has taken
         # over the chain. In the latter case, this write fails.
         await self._chain_node.rewrite()
         return await store.take_over() or state

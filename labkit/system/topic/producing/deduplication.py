@@ -4,8 +4,8 @@ A producer numbers its messages with increasing sequence ids. For each producer,
 marks: the highest pushed and the highest persisted sequence id. Depending on its sequence id,
 a send is
 
-    new          above pushed: push it
-    a duplicate  up to persisted: it is already stored
+    new          above the pushed mark: push it
+    a duplicate  not above the persisted mark: it is already stored
     unsure       in between: an earlier attempt has neither succeeded nor failed yet
 
 In the last case, the owner must not store or acknowledge the message, and must not accept any later
@@ -34,14 +34,14 @@ from labkit.system.trace.recorder import Recorder
 
 CURSOR_NAME = "pulsar.dedup"
 MAX_SEQUENCE_ID = 2**63 - 1
-"""The largest Java `long`, because marks are stored as one."""
+"""The largest Java `long`, because a mark is stored as a `long`."""
 
 _SNAPSHOT_INTERVAL_ENTRIES = 1000
 _SNAPSHOT_INTERVAL_S = 120.0
 _MAX_PRODUCERS = 10_000
 _MAX_BYTES = 4 * 1024 * 1024
-"""The maximum size of all marks. A snapshot must fit into one entry, because a partly read one
-could lack marks.
+"""The maximum size of all marks. A snapshot must fit into one entry, because some marks could be
+missing if only part of a snapshot were read.
 """
 _MARK_OVERHEAD = 24
 """The size of a mark, without the producer's name."""
@@ -57,8 +57,8 @@ class MessageDupStatus(Enum):
 
 
 class Deduplication:
-    """Keeps the marks of at most 10,000 producers, or 4 MiB of marks. Forgets producers that have
-    been disconnected for six hours.
+    """Keeps the marks of at most 10,000 producers, and at most 4 MiB of marks. Forgets producers
+    that have been disconnected for six hours.
     """
 
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
@@ -115,7 +115,7 @@ class Deduplication:
             self._due = self._loop.call_later(_SNAPSHOT_INTERVAL_S, self.snapshot)
 
     def has_room_for(self, producer: str) -> bool:
-        """Return whether a snapshot has room for the marks of this and all attached producers."""
+        """Return whether a snapshot has room for this producer's mark and all attached ones."""
         return self._attached_bytes + _mark_bytes(producer) <= _MAX_BYTES
 
     def producer_attached(self, producer: str) -> None:

@@ -81,7 +81,7 @@ class PartitionProducer:
         self._storing: set[asyncio.Task[tuple[int, int]]] = set()
 
     def send(self, message: OutgoingMessage) -> asyncio.Future[MessageId]:
-        """Store a message. The future resolves to its id once its entry is confirmed.
+        """Store a message. The future resolves to the message's id once its entry is confirmed.
 
         The future fails with `SendTimeoutError` if that takes longer than `SEND_TIMEOUT_S`. Raises
         `BKIncorrectParameterException` if the message is too large for an entry.
@@ -190,7 +190,7 @@ class Producer:
         event_time_ms: int = 0,
         properties: Mapping[str, str] | None = None,
     ) -> asyncio.Future[MessageId]:
-        """Send a message. The future resolves to its id once it is stored.
+        """Send a message. The future resolves to the message's id once the message is stored.
 
         The future fails with `SendTimeoutError` if that takes longer than `SEND_TIMEOUT_S`. Raises
         `BKIncorrectParameterException` if the payload is too large for an entry, and

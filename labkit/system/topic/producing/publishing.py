@@ -6,8 +6,9 @@
     failed      the producers get no more receipts
 
 After a producer's send has failed, none of its later sends may be stored, because the producer
-resends every message without a receipt. A later message would then be stored before the failed
-one. With deduplication, the failed one would even be dropped as a duplicate.
+resends every message without a receipt. Otherwise, the later message would be stored before the
+failed one and, with deduplication, the failed one would even be dropped as a duplicate when it is
+resent.
 
 So the first failure stops the publisher: all producers are dropped, and their further sends are
 ignored. The topic is then reopened as if by a new owner. Recovery determines which of the unsettled
@@ -44,7 +45,7 @@ class ProducerBusyError(LabkitError):
 
 @dataclass(slots=True, eq=False)
 class Send(PendingEntry):
-    """An entry of a producer, with the sequence ids of its first and last messages.
+    """An entry sent by a producer, with the sequence ids of its first and last messages.
 
     `position` is set when `is_stored` becomes True, but stays `NOWHERE` for a duplicate, because
     the position of the stored message is unknown. The receipt is sent after the receipts for all
@@ -227,7 +228,7 @@ class TopicPublisher:
 
 @dataclass(slots=True, eq=False)
 class AttachedProducer:
-    """Use `TopicPublisher.attach`."""
+    """A producer that is attached to a topic. `TopicPublisher.attach` creates it."""
 
     publisher: TopicPublisher
     name: str
