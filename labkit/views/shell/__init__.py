@@ -5,9 +5,9 @@
     labkit shell --zookeeper HOST:PORT ledgermetadata -l 5
 
 The files and clusters can be labkit's or Apache BookKeeper's. Each verb is either a function that
-reads the directories or a coroutine that uses a cluster client, and notebooks can call it, too. A
-verb returns a frozen dataclass or a stream of them (`records`, `cluster/records`), which format
-themselves as text. `verbs` is the table of verbs, from which `command` builds the parser.
+reads the directories or a coroutine that uses a cluster client; notebooks can call verbs, too. A
+verb returns one or more frozen dataclasses (`records`, `cluster/records`), which format themselves
+as text. `verbs` is the table of verbs, from which `command` builds the parser.
 
     verbs of `bookkeeper shell`
       about files                   readjournal, lastmark, readlog, readlogmetadata, ledger,
@@ -36,7 +36,8 @@ Differences from BookKeeper's shell:
     in the journal. With a cluster, readledger prints only confirmed entries and never recovers the
     ledger, whereas BookKeeper's readledger may recover it.
   - localconsistencycheck reads each entry completely, as the bookie would.
-  - metaformat, recover and decommissionbookie fail while any bookie concerned is still registered.
+  - metaformat, recover and decommissionbookie fail while any of the bookies concerned is still
+    registered.
   - simpletest reads back the entries that it wrote.
 Ids are parsed as in BookKeeper: a file name is hexadecimal and a bare number is decimal, except
 that readlogmetadata expects a hexadecimal number.

@@ -173,7 +173,7 @@ def exclusive_access(roots: Sequence[Path], *, even_if_dirty: bool) -> Iterator[
 
     A labkit bookie locks the file `lock` in each of its directories. While a BookKeeper bookie
     runs, its ledger directories contain a file `DIRTY`, which remains if the bookie is killed.
-    Raises `ShellError`.
+    Raises `ShellError` if a bookie uses the directories or may use them.
     """
     for root in roots:
         if not even_if_dirty and (root / _CURRENT / "DIRTY").exists():

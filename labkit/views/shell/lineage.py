@@ -113,7 +113,7 @@ async def _partition_count(client: BookKeeper, topic: str, partition: int) -> in
             partitions_path(topic.removesuffix(f"-partition-{partition}"))
         )
     except NoNodeError:
-        # This is a non-partitioned topic whose name looks like that of a partition.
+        # This is a non-partitioned topic whose name looks like a partition's name.
         return partition + 1
     count: int = json.loads(data)["partitions"]
     return count

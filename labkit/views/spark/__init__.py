@@ -1,7 +1,7 @@
 """Spark tables of MessageIDs: real messages, jobs that analyse them, and charts of the results.
 
     flights         publishes real events to a topic and tabulates what a consumer receives
-    session         starts a Spark session, local or remote depending on the environment
+    session         starts a Spark session: local or remote, depending on the environment
     worker_daemon   the preloaded process from which a local session forks its Python workers
     bookkeeper      `format("bookkeeper")`: reads topics and ledgers from bookies; writes to topics
     shipping        sends labkit's code to the workers of a Spark cluster

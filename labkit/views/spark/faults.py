@@ -21,7 +21,8 @@ SPACING = 2 * LATE_BY
 def plant_faults(
     messages: pa.Table, *, swaps: int, redeliveries: int, lost_entries: int, seed: int
 ) -> pa.Table:
-    """Return the messages with exactly the given numbers of faults, and `seq` renumbered.
+    """Return the messages with exactly the given number of faults of each kind; `seq` is
+    renumbered.
 
     - swap: two consecutive messages of a stream arrive in reverse order
     - redelivery: a message arrives a second time, a little later

@@ -97,7 +97,7 @@ SEGMENT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class FlightEvent:
-    """A scheduled departure: the carrier's two-letter code as key, the scheduled time, and JSON."""
+    """A scheduled departure. The key is the carrier's two-letter code, and the payload is JSON."""
 
     key: str
     event_time_ms: int
@@ -162,7 +162,7 @@ def _read_flights(limit: int | None) -> pd.DataFrame:
 
 
 async def publish(producer: MessageProducer, events: Iterable[FlightEvent]) -> list[MessageId]:
-    """Send all events, wait until they are stored, and return their ids in the order sent."""
+    """Send all events, wait until they are stored, and return their ids in the order of sending."""
     remaining = iter(events)
     ids: list[MessageId] = []
     while chunk := list(islice(remaining, MESSAGES_IN_FLIGHT)):

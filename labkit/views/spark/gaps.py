@@ -1,6 +1,6 @@
 """Finds missing entries in a running stream, keeping one position per partition as state.
 
-The position is that of the furthest entry seen so far. An entry that arrives again, for example
+This is the position of the furthest entry seen so far. An entry that arrives again, for example
 after a restart, changes nothing. An entry that is not the next one reveals how many entries are
 missing before it.
 
@@ -24,7 +24,9 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 Position = tuple[int, int]
 """Ledger and entry."""
 Runs: TypeAlias = npt.NDArray[np.int64]
-"""Consecutive entries of a ledger: an array with a first entry and an end (exclusive) per row."""
+"""Runs of consecutive entries: each row of the array is a run's first entry and its end
+(exclusive).
+"""
 _NO_RUNS = np.empty((0, 2), np.int64)
 StepFunction = Callable[[Position | None, Position], tuple[Position, int]]
 
@@ -34,12 +36,12 @@ STATE_STORE = (
     "spark.sql.streaming.stateStore.providerClass",
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 )
-"""The name and the value of Spark's setting."""
+"""The Spark setting that selects the state store: its name and its value."""
 
 
 def step(last: Position | None, entry: Position) -> tuple[Position, int]:
-    """Return the furthest position including this entry, and the number of entries missing before
-    it.
+    """Return the furthest position, now including this entry, and how many entries are missing
+    just before this entry.
 
     If `last` is None, no entry has been seen yet, and the reader may have started anywhere.
     """
@@ -108,7 +110,7 @@ def _sorted_entries(rows: Iterator[pd.DataFrame]) -> Iterator[Position]:
 
 
 def _merged(runs: Runs) -> Runs:
-    """Sort the runs, and merge those that touch or overlap."""
+    """Sort the runs, and merge adjacent and overlapping ones."""
     firsts, ends = runs[runs[:, 0].argsort()].T
     begins = np.flatnonzero(firsts[1:] > np.maximum.accumulate(ends)[:-1]) + 1
     begins = np.concatenate([[0], begins])

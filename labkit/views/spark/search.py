@@ -56,7 +56,7 @@ SCHEMA = pa.schema(
     scenario    as JSON
     digest      identifies the trace; null if the run never ended
     broken      the broken promises
-    reasons     how each of them was broken
+    reasons     how each of these promises was broken
     situations  the situations that the run reached
     seconds     processor time for the run, its checks and its situations
     round       when the round of this run started
@@ -70,7 +70,7 @@ processors are idle until the last task ends, so tasks should not be long.
 ROUND_S = 60.0
 """Spark needs about two seconds for a round, so rounds should not be short."""
 _MAX_GROWTH = 8
-"""The maximum ratio of a round's number of seeds to that of the previous round."""
+"""The maximum factor by which the number of seeds grows from one round to the next."""
 _AIMED_EVERY = 3
 _EARLY_SEEDS = 10_000
 _AIMED_EVERY_LATER = 10
@@ -102,10 +102,10 @@ def search(
     """Run the seeds that the table in `folder` does not contain yet; return the table's rows for
     these seeds, and for the scenarios aimed at rare situations.
 
-    Only rows of this variant and of the current code count. Stop after the round in which the
-    number of rows with broken promises reaches `stop_at` (0: run all seeds), or after the round
-    that ends later than `seconds` (0: no limit). `on_progress` is called with the number of seeds
-    run and the number of runs with broken promises.
+    Only rows of this variant and of the current code are considered. Stop after the round in which
+    the number of rows with broken promises reaches `stop_at` (0: run all seeds), or after the round
+    in which the elapsed time reaches `seconds` (0: no limit). `on_progress` is called with the
+    number of seeds run and the number of runs with broken promises.
     """
     began = time.monotonic()
 
@@ -183,7 +183,8 @@ def record(aim: Aim, rows: "DataFrame") -> int:
     from pyspark.sql import functions as fn
 
     runs = rows.select(
-        # Count each run for `_ANY`, too: a separate query for the totals would take as long again.
+        # Count each run for `_ANY`, too: a separate query for the totals would take just as long
+        # again.
         fn.explode(fn.array_append("situations", fn.lit(_ANY))).alias("situation"),
         "seed",
         "scenario",

@@ -33,7 +33,8 @@ worker takes 20 to 60 MB. If `SPARK_SUBMIT_OPTS` is set, it replaces these optio
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 
 SETTINGS: Settings = {
-    # The tables are small; Spark's default of 200 shuffle partitions would mean 200 tasks a query.
+    # The tables are small; Spark's default of 200 shuffle partitions would mean 200 tasks per
+    # query.
     "spark.sql.shuffle.partitions": "2",
     # Print times in the same time zone everywhere, so that stored outputs can be compared.
     "spark.sql.session.timeZone": "UTC",

@@ -1,7 +1,7 @@
 """Sends labkit's code from the driver to Spark workers that do not have labkit installed.
 
 The workers must have the packages that labkit imports: pyarrow, kazoo with pure-sasl, protobuf,
-google-crc32c and numpy; to write, also pulsar-client.
+google-crc32c and numpy and, for writing, pulsar-client.
 """
 
 import atexit

@@ -1,10 +1,11 @@
-"""Forks the Python workers of a local Spark from a process that has already imported everything.
+"""Forks the Python workers of a local Spark instance from a process that has already imported
+everything.
 
 Spark runs this module instead of `pyspark.daemon`, and passes the workers' module as its argument.
-Spark's own daemon leaves all imports to the workers, because a fork does not copy threads.
-Importing pandas and Arrow alone then costs each worker half a second and 60 MB. In this process,
-the only other thread belongs to Arrow's jemalloc, which is fork-safe. On macOS, the libraries are
-not fork-safe.
+Spark's own daemon leaves all imports to the workers, because imported libraries may start threads,
+which a fork does not copy. Importing pandas and Arrow alone then costs each worker half a second
+and 60 MB. In this process, the only other thread belongs to Arrow's jemalloc, which is fork-safe.
+On macOS, the libraries are not fork-safe.
 """
 
 import gc

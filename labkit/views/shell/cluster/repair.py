@@ -184,8 +184,8 @@ async def deletecookies(
 
 
 async def _ledgers_that_need(client: BookKeeper, bookie_id: str) -> tuple[int, ...]:
-    """Return the ledgers that may have entries on the bookie, or that are marked because the
-    bookie's copies are missing.
+    """Return the ledgers that may have entries on the bookie, or that are marked as
+    under-replicated because the bookie's copies are missing.
     """
     needed = {mark.ledger_id for mark in await listunderreplicated(client, bookie_id)}
     for ledger_id in await client.list_ledgers():

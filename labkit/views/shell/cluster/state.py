@@ -33,7 +33,7 @@ from labkit.views.shell.cluster.records import (
 async def initnewcluster(
     store: MetadataStore, instance_id: str, layout_name: str | None = None
 ) -> ClusterMade:
-    """Create the znodes of a new cluster; `instance_id` is a new UUID.
+    """Create the znodes of a new cluster; `instance_id` must be a new UUID.
 
     Raises `ClusterInUseError` if a cluster already exists.
     """

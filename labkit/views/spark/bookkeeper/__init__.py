@@ -18,7 +18,7 @@ and writes rows to topics through a broker.
     offsets      the offset that a stream stores in its checkpoint
     counting     counts the messages in entries, for row limits
     backlog      counts the entries that a stream has not read yet
-    progress     returns a stream's backlog from its progress
+    progress     extracts a stream's backlog from the query's progress
     following    decides how far each batch of a stream reads
     subscription keeps a stream's position as a subscription, so that retention respects it
     source, stream    the classes that Spark calls
@@ -28,31 +28,33 @@ and writes rows to topics through a broker.
     sending           sends the messages of a task, at least once or exactly once
     writers           the classes that Spark calls to write
 
-The source reads only confirmed entries, so every later query returns the same ones. The source
+The source reads only confirmed entries, so every later query returns the same entries. The source
 never recovers a ledger, and therefore never fences a writer. The newest entry of an open ledger
 becomes readable when another entry follows it, or when the writer announces LastAddConfirmed
 without an entry (`explicitLacInterval`), as labkit's brokers do.
 
-Options for reading (not case-sensitive):
+Options for reading (not case-sensitive). Exactly one of the options `topic`, `topics`,
+`topicsPattern` and `ledgers` is required:
 
     zookeeper            address of the cluster's ZooKeeper, "host:port" or
                          "zk+null://host:port/path/ledgers"; required
     topic                read all partitions of this topic; one row per message
-    topics               or of these topics, separated by commas
-    topicsPattern        or of all topics of a namespace whose short names match a regular
+    topics               read all partitions of these topics, separated by commas
+    topicsPattern        read all topics of a namespace whose short names match a regular
                          expression: "orders.*" in public/default, or
                          "persistent://tenant/namespace/orders.*". A stream notices new topics
-    ledgers              or read these ledgers, given as ids and ranges such as "3-7,9" or "3-"; one
+    ledgers              read these ledgers, given as ids and ranges such as "3-7,9" or "3-"; one
                          row per entry. In a batch query, all ledgers of a range such as "3-7" must
                          exist
     start, end           first and last message to read, both inclusive, as MessageIDs
                          "ledger:entry:partition:batchIndex", one per partition, separated by
                          commas; or "earliest" or "latest" ("latest" as the start is only for
-                         streams). For ledgers, a single id. A stream has no end
-    startingTime,        read only messages published at this time or later, and at this time or
-    endingTime           earlier: milliseconds since 1970, or "2026-05-01T12:00:00Z"; only for
-                         topics. Entries are found by bisection, so the publish times of a
-                         partition are assumed to increase. A stream has no end
+                         streams). For ledgers, give a single id. A stream has no `end`
+    startingTime,        read only messages published at or after the first time, and at or before
+    endingTime           the second; each is given in milliseconds since 1970, or as
+                         "2026-05-01T12:00:00Z"; only for topics. Entries are found by bisection, so
+                         the publish times of a partition are assumed to increase. A stream has no
+                         `endingTime`
     closedOnly           true: skip open ledgers; false (the default): read them up to
                          LastAddConfirmed
     rowsPerBatch         a record batch ends with the entry that reaches this number of rows;
@@ -65,16 +67,16 @@ Options for reading (not case-sensitive):
                          unreachable; default 120
     maxRowsPerTrigger    maximum number of rows in a batch of a stream, over all partitions; only
                          for streams
-    maxBytesPerTrigger   or maximum number of payload bytes, estimated from the average size of each
-                         ledger's entries. Every partition reads at least one entry; only for
-                         streams
+    maxBytesPerTrigger   instead of maxRowsPerTrigger: maximum number of payload bytes, estimated
+                         from the average size of each ledger's entries. Every partition reads at
+                         least one entry; only for streams
     decodeValues         true: add a column `value` with the payload as JSON, decoded with the
-                         schema version of its message; null if that is not a JSON, AVRO or
+                         schema version of its message; null if this version is not a JSON, AVRO or
                          PROTOBUF_NATIVE schema; default false
     storageColumns       false: leave out the columns last_add_confirmed, length, ensemble,
                          write_set, uuid, chunk_id and chunks; default true
     failOnDataLoss       false: skip ledgers that were deleted or trimmed; true (the default): fail
-                         if the query refers to one
+                         if the query refers to such a ledger
     predefinedSubscription
                          keep this subscription at the position of the stream, so that retention
                          does not delete what a restarted query needs; only for streams over topics
@@ -84,9 +86,10 @@ Options for reading (not case-sensitive):
 
 If you pass a schema with some of the columns, such as `.schema("ledger long, entry long")`, only
 those columns are read. An encrypted topic can be read without its key if the schema omits the
-encrypted columns. Spark evaluates all filters itself: only `start`, `end` and `ledgers` reduce
-how much is read. The source does not support `pushFilters`, because Spark 4.3 caches the tasks
-planned for one query's filters in the loaded DataFrame, and reuses them for other queries over it.
+encrypted columns. Spark evaluates all filters itself: only the options for the ledgers, the start
+and the end reduce how much is read. The source does not support `pushFilters`, because Spark 4.3
+caches the tasks planned for one query's filters in the loaded DataFrame, and reuses them for other
+queries over that DataFrame.
 
 Each chunk of a large message is a row with `uuid`, `chunk_id` and `chunks`, and its payload is
 returned as stored. The source does not reassemble chunks, because different tasks may read them. To

@@ -50,7 +50,7 @@ def read_task(
     if not isinstance(task, Task):
         return  # Spark passes a placeholder if there are no tasks.
     if not gc.get_freeze_count():
-        # Spark runs the garbage collector after each task; exclude all imported modules from it.
+        # Spark runs the garbage collector after each task; let it skip the imported modules.
         gc.freeze()
     arrow_schema = to_arrow_schema(schema, timezone="UTC")
     with asyncio.Runner() as runner:

@@ -1,7 +1,8 @@
 """Converts the options for start and end to the first and the last position of each lane.
 
-For one topic, `start` and `end` may contain an id for each partition; for ledgers, one id applies
-to all. For any number of topics, `startingTime` and `endingTime` apply to all partitions.
+For one topic, `start` and `end` may contain an id for each partition; for ledgers, a single id
+applies to all of them. For one or more topics, `startingTime` and `endingTime` apply to all
+partitions.
 
 If the ledger of a bound does not exist, the query fails or, if option `failOnDataLoss` is false,
 reads the remaining ledgers.
@@ -57,7 +58,7 @@ def batch_bounds(options: Options, chains: Chains) -> Bounds:
 async def with_times(
     bounds: Bounds, options: Options, chains: Chains, directory: LedgerDirectory
 ) -> Bounds:
-    """Replace the bounds that are given as publish times with positions. Raises the same errors as
+    """Replace bounds that are given as publish times with positions. Raises the same errors as
     `first_published_from`.
     """
 

@@ -1,4 +1,4 @@
-"""The columns of a query, and how each is built for all rows of a record batch at once.
+"""Builds each column of a query for all rows of a record batch at once.
 
 A column that the query does not use costs nothing. A value that applies to a whole span or a whole
 entry is stored once, and Arrow repeats it. Only values that differ between messages are processed

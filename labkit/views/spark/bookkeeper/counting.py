@@ -25,7 +25,8 @@ class MessageCounter:
         """The counts that later batches still need."""
 
     async def counts(self, span: EntrySpan, max_rows: int) -> list[int]:
-        """Return the number of messages in each entry of the span, until they add up to `max_rows`.
+        """Return the number of messages in each of the span's first entries, up to `max_rows` in
+        total.
 
         Return [] if the ledger does not exist and option `failOnDataLoss` is false. Raises
         `LedgerGoneError`, and any error raised by `read_chunk`.

@@ -1,4 +1,4 @@
-"""Finds the ledgers to read: either those of the topics, or those listed in the query."""
+"""Finds the ledgers to read: either the topics' ledgers, or the ledgers listed in the query."""
 
 import asyncio
 import re
@@ -84,8 +84,8 @@ class LedgerDirectory:
         false.
 
         A ledger that is closed according to the chain may have been deleted; the task that reads it
-        notices that. Raises `LedgerGoneError`, and `BKReadException` if too few bookies report an
-        open ledger's LastAddConfirmed.
+        notices the deletion. Raises `LedgerGoneError`, and `BKReadException` if too few bookies
+        report an open ledger's LastAddConfirmed.
         """
         if info.closed_at_ms:
             return LedgerSnapshot(info.ledger_id, info.entry_count - 1, info.size_bytes)

@@ -1,7 +1,7 @@
 """Reads the entries of a span in chunks.
 
 If every bookie of the ensemble stores every entry, one request reads many entries. `LedgerReader`
-checks each digest, and tries another bookie if one fails.
+checks each digest, and tries another bookie if a read fails.
 """
 
 import asyncio
@@ -52,8 +52,8 @@ async def read_span(
 
 
 async def read_chunk(reader: LedgerReader, span: EntrySpan, retry_s: float) -> list[Entry]:
-    """Return the first entries of the span, about half a megabyte. Retries and raises the same
-    errors as `read_span`.
+    """Return the span's first entries, about half a megabyte of them. Like `read_span`, this
+    retries, and it raises the same errors.
     """
     return await _retry(reader, _chunks(span, reader.metadata.ensemble_size)[0], retry_s)
 

@@ -1,7 +1,7 @@
 """Decides how far each batch of a stream reads, and which entries belong to it.
 
-An offset never moves backwards and never passes the last confirmed entry, and the rows between two
-offsets are always the same. If a ledger was deleted before it was read to its end, the stream
+An offset never moves backwards and never goes beyond the last confirmed entry, and the rows between
+two offsets are always the same. If a ledger was deleted before it was read to its end, the stream
 fails, unless option `failOnDataLoss` is false. Because a deleted ledger does not reveal how many
 entries it had, the stream also fails if it cannot rule out a loss.
 """
@@ -55,7 +55,7 @@ class StreamFollower:
         self._options = options
         self._counter = MessageCounter(directory, options)
         self._successors: dict[tuple[Lane, MessageId], int] = {}
-        """The ledger that follows each lane's last read id, if that id ended its ledger."""
+        """Maps a lane and the last id of a finished ledger to the ledger that follows it."""
         self.seen: Offset = {}
         """The newest message of each lane when it was last looked up."""
         self.batch_entry_counts: dict[Lane, int] = {}
@@ -75,7 +75,7 @@ class StreamFollower:
         return dict(zip(chains, await asyncio.gather(*begins), strict=True))
 
     async def _published_from(self, chains: Chains, time_ms: int) -> Offset:
-        """Return the offset just before the first message published at that time or later."""
+        """Return the offset just before the first message published at or after that time."""
 
         async def just_before_first(lane: Lane) -> MessageId:
             chain = chains[lane]
@@ -159,8 +159,8 @@ class StreamFollower:
     async def _first(self, lane: Lane, chain: list[LedgerInfo]) -> MessageId:
         """Return the offset before all entries of the lane.
 
-        The offset refers to a ledger only if the ledger has entries, because deleting an empty one
-        loses nothing.
+        The offset refers to a ledger only if that ledger has entries. An empty ledger can be
+        deleted without losing anything, so its deletion must not make the stream fail.
         """
         for info in chain:
             ledger = await self._directory.lookup(info)
@@ -321,7 +321,7 @@ class StreamFollower:
 
 def _extended_to(ledger: LedgerSnapshot, end: MessageId) -> LedgerSnapshot:
     """Return the ledger, extended if necessary to include the entries up to `end`. These entries
-    are confirmed, because no offset passes the last confirmed entry.
+    are confirmed, because no offset goes beyond the last confirmed entry.
 
     When a batch is repeated, the ledger may seem shorter than before, either because of option
     `closedOnly`, or because bookies have lost a LastAddConfirmed that was not on disk.

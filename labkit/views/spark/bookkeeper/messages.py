@@ -23,7 +23,9 @@ class Message(NamedTuple):
 
 
 def messages_of(batch: pa.RecordBatch, topic: str) -> Iterator[Message]:
-    """Yield a message per row; `topic` is "" if the rows name their topics. Raises `WriteError`."""
+    """Yield one message per row; `topic` is "" if each row names its topic. Raises `WriteError` if
+    a row has an invalid value.
+    """
 
     def column(name: str) -> list[object]:
         found = batch.schema.get_field_index(name)

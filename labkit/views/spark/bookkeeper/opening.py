@@ -1,4 +1,4 @@
-"""Opens ledgers with the password of the query, and without recovering them; reports lost ledgers.
+"""Opens ledgers with the query's password and without recovering them, and reports lost ledgers.
 
 The client's own methods would query bookies, and might use a different password.
 """
@@ -34,7 +34,7 @@ async def read_metadata(client: BookKeeper, ledger_id: int, options: Options) ->
     """Return the ledger's metadata, with the query's password.
 
     Raises `OptionError` if the password is wrong, because no digest would match, and
-    `BKNoSuchLedgerExistsOnMetadataServerException`.
+    `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist.
     """
     metadata = await client.ledger_metadata(ledger_id)
     if metadata.has_password and metadata.password != options.password:

@@ -243,7 +243,7 @@ def _ledgers(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _bound(name: str, text: str, partition: int) -> Bound:
-    """Parse the option.
+    """Parse one of the options for the start and the end.
 
     `partition` is the topic's partition index if the topic is itself a partition, otherwise -1.
     """

@@ -1,7 +1,7 @@
-"""Returns the backlog of a streaming query, as the query's progress reports it.
+"""Returns the backlog of a streaming query, as reported in the query's progress.
 
-Kafka's connector reports its backlog in `metrics`. PySpark has no method with which a Python source
-could fill `metrics`, so the source puts its figures into `latestOffset`.
+Kafka's connector reports its backlog in `metrics`. PySpark gives a Python source no way to fill
+`metrics`, so the source puts its figures into `latestOffset`.
 
     partition_backlogs(query.lastProgress.sources[0])
 """
@@ -17,11 +17,12 @@ from labkit.views.spark.bookkeeper.offsets import parse_message_id
 
 @dataclass(frozen=True, slots=True)
 class PartitionBacklog:
-    """What was stored but not read yet when the batch was planned.
+    """The messages or entries that were stored but not yet read when the batch was planned.
 
-    `topic` is "" if the query reads one topic, or ledgers; for ledgers, `number` is the ledger's
-    id. The source counts entries exactly. It estimates bytes from the average entry of each ledger,
-    and rows from the average entry of the batch (None if the batch was empty).
+    `topic` is "" if the query reads a single topic, or reads ledgers; for ledgers, `number` is the
+    ledger's id. The number of entries is exact. The number of bytes is estimated from each ledger's
+    average entry size, and the number of rows from the average number of rows per entry in the
+    batch (None if the batch was empty).
     """
 
     topic: str

@@ -164,7 +164,9 @@ class SpanRows:
         return [segment.ensemble for segment in self._ledger.segments]
 
     def write_sets(self) -> list[list[str]]:
-        """Return the write sets of entries 0 to E - 1 for each ensemble; then they repeat."""
+        """Return the write sets of entries 0 to E - 1 for each ensemble; later write sets repeat
+        these.
+        """
         sizes = self._ledger.ensemble_size, self._ledger.write_quorum
         return [
             [ensemble[index] for index in write_set(entry_id, *sizes)]

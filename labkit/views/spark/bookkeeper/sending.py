@@ -9,9 +9,8 @@ To store every row exactly once, the sender relies on the broker's deduplication
 is already stored. A task's producers have the same name in every attempt. Each producer divides its
 rows into batches, and the boundaries of the batches depend only on the rows, because the broker
 stores or drops a batch as a whole. The broker decides by the sequence id of the batch's first
-message (the Python client does not send the id of the last one). All messages of a batch have the
-same sequence
-id:
+message (the Python client does not send the last message's id). All messages of a batch have the
+same sequence id:
 
     28 bits   the micro-batch
     17 bits   the number of the batch, from 1

@@ -6,8 +6,8 @@
               last entry
     task      the spans that a Spark task reads: part of a large ledger, or several small ledgers
 
-A task takes about 50 ms before it reads its first entry, so small ledgers share a task. Each
-ledger adds some fixed cost, so the number of ledgers in a task is limited.
+A task needs about 50 ms before it reads its first entry, so small ledgers share a task. Each ledger
+adds some fixed cost, so the number of ledgers in a task is limited.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ class Lane(NamedTuple):
 
 class ReadPosition(NamedTuple):
     """A bound of the messages to read. A start is the first message to read, and an end is the
-    first slot not to read.
+    first slot that is not read.
     """
 
     ledger_id: int

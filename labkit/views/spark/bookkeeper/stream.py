@@ -77,8 +77,8 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @cached_property
     def _options(self) -> Options:
-        """Return the checked options. Raises `OptionError`, also if an option is valid only for
-        batch queries.
+        """Return the checked options. Raises `OptionError` if an option is invalid, or valid only
+        for batch queries.
         """
         options = read_options(self._raw_options)
         if options.end != "latest" or options.ending_ms >= 0:
@@ -123,10 +123,11 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode_offset(end, options)
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
-        """Return what Spark shows as `latestOffset` in the query's progress, for
-        `partition_backlogs`.
+        """Return the value that Spark shows as `latestOffset` in the query's progress, from which
+        `partition_backlogs` extracts the backlog.
 
-        Spark does not interpret it, and a Python source has no other way to report its backlog.
+        Spark does not interpret this value, and a Python source has no other way to report its
+        backlog.
         """
         if self._open_session is None:
             return None

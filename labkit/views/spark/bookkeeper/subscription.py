@@ -50,14 +50,15 @@ class ProgressSubscription:
         self._positions: Offset = {}
 
     def begin(self, offset: Offset) -> None:
-        """Hold every lane that is not held yet at its position in `offset`; see `advance`."""
+        """Call `advance`, but only for lanes for which it has not been called yet."""
         self.advance({lane: at for lane, at in offset.items() if lane not in self._positions})
 
     def advance(self, offset: Offset) -> None:
-        """Acknowledge everything before the last message that was read, but not this message.
+        """Acknowledge everything before the last message that was read, but not that message
+        itself.
 
-        A query that is restarted needs the ledger of that message, even if the query has read the
-        ledger to its end. Missing subscriptions are created. Raises `SubscriptionError`.
+        A restarted query needs the ledger of that message, even if the query has read the ledger to
+        its end. Missing subscriptions are created. Raises `SubscriptionError`.
         """
         for lane, at in offset.items():
             if self._positions.get(lane) != at:

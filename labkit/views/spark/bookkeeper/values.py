@@ -46,7 +46,8 @@ class ValueDecoder:
     def decode(self, schema_version: bytes, payload: bytes | None) -> str | None:
         """Return the payload as JSON, or None if the message's schema does not describe a record.
 
-        Raises `ValueDecodeError`.
+        Raises `ValueDecodeError` if the payload does not match its schema, or the schema version
+        does not exist.
         """
         if not schema_version or payload is None:
             return None

@@ -19,7 +19,7 @@ COLUMNS = {
     "properties": ("map<string,string>",),
     "topic": ("string",),
 }
-"""The columns that a query can write, and the types of each."""
+"""The columns that a query can write, and the types that each column may have."""
 
 
 class WriteError(LabkitError):
