@@ -1,4 +1,4 @@
-"""A broker that Pulsar's own clients can produce to and consume from.
+"""A broker that Pulsar's own clients can use to produce and consume messages.
 
     protocol/            a client connection: frames, commands, authentication and authorization
     handlers/            one handler for each command
@@ -13,7 +13,7 @@
     ownership            decides which broker owns a topic: bundles of topics, and their nodes
     positions            finds positions by message id, publish time or number of entries
     expiry               expires old messages
-    traffic              message and byte counters, and their rates
+    traffic              counts messages and bytes, and computes their rates
     schemas/             versioned message schemas
     tenants              clusters, tenants and namespaces
     namespaces           lists the topics of a namespace
@@ -31,11 +31,11 @@ Invariants:
 - After an add fails, the topic is closed, and its owner reopens it on the next lookup; recovery
   then determines which entries exist. Further messages from a producer are not stored until that
   producer has registered again.
-- Topic ownership is only a hint (`ownership`). Ledger fencing prevents two brokers from both
-  storing messages.
+- Topic ownership is only a hint (`ownership`). Ledger fencing prevents two brokers from storing
+  messages in a topic at the same time.
 
-The memory used per client is bounded: the broker stops reading from a client that sends faster than
-the bookies can store, and stops sending to a client that does not read.
+The memory used per client is bounded: the broker stops reading from a client that sends messages
+faster than the bookies can store them, and stops sending to a client that does not read.
 
 Not supported: transactions, geo-replication, topic-list watches, non-persistent topics, compaction.
 

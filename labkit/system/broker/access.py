@@ -31,7 +31,7 @@ class AccessRequest:
     name: str
     mode: ProducerAccessMode
     epoch: int | None
-    """None until the producer gets exclusive access, unless it is reconnecting."""
+    """None until the producer gets exclusive access, unless the producer is reconnecting."""
     probe: Callable[[], None]
     """Tests whether the producer's client is still alive."""
     disconnect: Callable[[], None] = lambda: None
@@ -75,7 +75,7 @@ class ProducerAccess:
             await self._start_epoch(request)
 
     def release(self, request: AccessRequest) -> None:
-        """Remove a producer. After the last one has left, the next waiting producer gets access."""
+        """Remove a producer. When no producer is left, the next waiting producer gets access."""
         if (future := self._waiting.pop(request, None)) is not None:
             future.set_exception(_left_error(request))
         elif request in self._granted:

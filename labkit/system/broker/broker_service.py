@@ -107,7 +107,7 @@ class BrokerService:
 
         If `authoritative` is set and no broker owns the topic, this broker acquires it. Raises
         `BrokerError` if the namespace does not exist, `BundleUnloadingError` if the topic's bundle
-        is being unloaded, and `MetadataUnavailableError`.
+        is being unloaded, and `MetadataUnavailableError` if the metadata store does not respond.
         """
         name = full_topic_name(topic)
         owner = await self.ownership.owner_of(bundle_of(name))
@@ -346,7 +346,7 @@ def _no_topic_error(name: str) -> BrokerError:
 
 
 def full_topic_name(topic: str) -> str:
-    """Raise `InvalidNameError`, or `BrokerError` if the topic is non-persistent."""
+    """Raise `InvalidNameError` if the name is invalid, or `BrokerError` if it is non-persistent."""
     if topic.startswith("non-persistent://"):
         raise BrokerError(
             ServerError.NotAllowedError,

@@ -175,7 +175,7 @@ class TopicOwnership:
         return self._owned.get(bundle_of(topic), False)
 
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:
-        """When the session expires, call `action` with the bundles that are lost.
+        """Call `action` with the lost bundles when the session expires.
 
         The broker must stop serving them immediately, because another broker may have fenced their
         topics.

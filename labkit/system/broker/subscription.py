@@ -92,7 +92,7 @@ class Subscription:
         """Add a consumer. Raises `BrokerError` if the consumer cannot join."""
         if self._dispatcher is None:
             self.type, self._dispatcher = requested, self._new_dispatcher(requested)
-            # The clients subscribe again, to a new dispatcher.
+            # The clients will subscribe again, with a new dispatcher.
             self._dispatcher.on_failed = self.disconnect
         try:
             if requested != self.type:

@@ -35,8 +35,8 @@ class Appender(Protocol[E_contra]):
     """Receives notifications that its entries have been stored or have failed, usually for many
     entries in one call.
 
-    The managed ledger calls these methods while it is changing its own state. So they must only
-    record the outcome, and react to it later.
+    The managed ledger calls these methods while it is changing its own state. So an implementation
+    must only record the outcome, and react to it later.
     """
 
     def entries_stored(self, ledger_id: int, entries: Sequence[E_contra]) -> None: ...

@@ -113,8 +113,9 @@ class ManagedLedger:
         """Close the open ledger and the cursors. Before you call this, wait until all pushed
         entries are confirmed.
 
-        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`. This
-        managed ledger accepts no more calls, even after an error or a cancellation.
+        Raises `MetadataUnavailableError`, and the same exceptions as `LedgerWriter.close`.
+        Afterwards, this managed ledger accepts no more calls, even if `close` has failed or was
+        cancelled.
         """
         closed = BKLedgerClosedException(f"{self.name} was closed: open the topic again")
         async with self._lock:

@@ -12,11 +12,11 @@
         hashes      hashes keys, and tracks which consumer holds the entries of a group
         delayed     entries that are not due yet
 
-Invariants: A consumer that has no permits, or whose client does not read, receives nothing. In
-`multiple`, it does not block the other consumers, and an entry is pending for at most one consumer.
-Acknowledged entries are never sent, except that they may be redelivered after a broker crash,
-because cursors are stored with a delay. Unacknowledged entries are redelivered when their consumer
-leaves, and no entry is ever lost.
+Invariants: A consumer that has no permits, or whose client is not reading, receives nothing. In
+`multiple`, such a consumer does not block the others, and an entry is pending for at most one
+consumer. Acknowledged entries are never sent, except that they may be redelivered after a broker
+crash, because cursors are stored with a delay. Unacknowledged entries are redelivered when their
+consumer leaves, and no entry is ever lost.
 
 While a dispatcher waits for a read, consumers may join, leave, acknowledge or request redelivery.
 So the dispatcher chooses the consumer for an entry only after the read.

@@ -45,7 +45,7 @@ def after(position: Position) -> Position:
 
 
 class Dispatcher:
-    """Sends entries to a subscription's consumers. It exists only while consumers are connected."""
+    """Sends entries to a subscription's consumers. Exists only while consumers are connected."""
 
     def __init__(
         self, ledger: ManagedLedger, cursor: ManagedCursor, context: DispatchContext
@@ -68,12 +68,12 @@ class Dispatcher:
         self._wake_event.set()
 
     def retry(self) -> None:
-        """End the pause after a failed read, because a consumer sent a request."""
+        """End the pause after a failed read, because a consumer has sent a request."""
         self._retry_event.set()
         self.wake()
 
     def skip(self) -> None:
-        """Continue after the mark-delete position, which an administrator or expiry has moved."""
+        """Continue after the mark-delete position, which an admin or expiry has moved."""
         self.next_position = max(self.next_position, after(self.cursor.mark_delete))
         self.wake()
 

@@ -1,7 +1,7 @@
 """A stored entry with its decoded metadata.
 
-No client can decode an entry if the broker cannot decode its metadata. So dispatchers acknowledge
-such an entry instead of sending it.
+If the broker cannot decode an entry's metadata, no client can decode the entry either, so
+dispatchers acknowledge it instead of sending it.
 
 Consumers receive the bytes as they were stored, without the broker's own metadata prefix.
 
@@ -19,8 +19,8 @@ from labkit.system.topic.messages import decode_metadata, strip_broker_metadata
 
 @dataclass(frozen=True, slots=True)
 class MessageEntry:
-    """`data` is the part of a MESSAGE frame after the command. If its metadata cannot be decoded,
-    `error` is set, and the entry counts as one message without metadata.
+    """`data` is the part of a MESSAGE frame that follows the command. If its metadata cannot be
+    decoded, `error` is set, and the entry counts as one message without metadata.
     """
 
     position: Position

@@ -25,7 +25,7 @@ from labkit.system.model.proto.pulsar_pb2 import MessageMetadata, ServerError
 
 
 def sticky_key(metadata: MessageMetadata) -> bytes:
-    """Return the ordering key, or else the partition key.
+    """Return the message's ordering key or, if it has none, its partition key.
 
     Entries without a key are distributed by producer name and sequence id.
     """

@@ -106,7 +106,7 @@ class MultipleConsumersDispatcher(Dispatcher):
         self.wake()
 
     def _forget(self, position: Position) -> None:
-        """Forget an entry that is not pending, because it has been acknowledged or trimmed."""
+        """Forget an entry that is not pending and has been acknowledged or trimmed."""
         self.waiting.discard(position)
         self._redeliveries.pop(position, None)
 
@@ -152,7 +152,7 @@ class MultipleConsumersDispatcher(Dispatcher):
             if position in entries:
                 self._send_or_wait(entries[position], group)
             elif read and position > read[-1].position:
-                self.waiting.add(position, group)  # The read was full before this entry.
+                self.waiting.add(position, group)  # The read reached its limit before this entry.
             else:
                 self._forget(position)  # All other missing entries have been trimmed.
         return True

@@ -28,7 +28,7 @@ from labkit.system.topic.names import partition_of
 
 
 def choose_active(consumers: Sequence[Consumer], partition: int) -> Consumer:
-    """Choose by priority and name; `partition` is -1 for a non-partitioned topic."""
+    """Choose a consumer by priority and name; `partition` is -1 for a non-partitioned topic."""
     ordered = sorted(consumers, key=lambda each: (each.priority, each.name))
     best = [each for each in ordered if each.priority == ordered[0].priority]
     return best[max(partition, 0) % len(best)]

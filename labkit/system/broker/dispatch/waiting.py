@@ -30,7 +30,7 @@ Receiver: TypeAlias = Consumer | Receivers
 class WaitingEntries:
     def __init__(self, receiver_of: Callable[[int], Receiver]) -> None:
         """`receiver_of` returns the receiver of a group. Call `update_receiver` or
-        `update_all_receivers` whenever its results may have changed.
+        `update_all_receivers` whenever the results of `receiver_of` may have changed.
         """
         self._receiver_of = receiver_of
         self._group_of: dict[Position, int] = {}

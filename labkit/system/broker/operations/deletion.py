@@ -62,7 +62,10 @@ class PartitionedDeletion:
 
     @classmethod
     async def begin(cls, broker: BrokerService, topic: str) -> "PartitionedDeletion":
-        """Prevent all brokers from opening further partitions. Raises `BrokerError`."""
+        """Prevent all brokers from opening further partitions.
+
+        Raises `BrokerError` if the topic does not exist, or is being changed concurrently.
+        """
         record = await _change_record(broker, topic, is_being_deleted=True)
         return cls(broker, topic, record)
 

@@ -80,7 +80,7 @@ _CLIENT_ERRORS = (
 )
 """Errors caused by a faulty client. All others are transient or expected."""
 MAX_PER_CONNECTION = 10_000
-"""The maximum number of producers, and of consumers. Clients have one for each partition."""
+"""The maximum number of producers, and also of consumers. Clients open one per partition."""
 
 
 def too_many_error(existing: Sized, what: str) -> BrokerError:
@@ -282,7 +282,7 @@ class ClientConnection:
         self.send(BaseCommand(type=BaseCommand.AUTH_CHALLENGE, authChallenge=challenge))
 
     def _refresh_identity(self, command: BaseCommand, _: bytes) -> None:
-        """Accept a new token for the same role. Otherwise, close the connection."""
+        """Accept a new token if it has the same role; otherwise, close the connection."""
         answer = command.authResponse.response
         identity = self._host.identify(answer.auth_method_name, answer.auth_data)
         if identity.role == self.role:

@@ -1,9 +1,9 @@
 """The versions of each topic's schema.
 
-All partitions of a topic share its schema. A producer with a known schema gets the version of that
-schema. A new schema must satisfy the namespace's compatibility strategy (`checks`), which is FULL
-by default. A consumer's schema must be compatible with the topic's schema, and is stored only if
-the topic has no schema and is idle.
+All partitions of a topic share its schema. A producer whose schema is already known gets that
+schema's version. A new schema must satisfy the namespace's compatibility strategy (`checks`), which
+is FULL by default. A consumer's schema must be compatible with the topic's schema, and is stored
+only if the topic has no schema and is idle.
 
 The numbers of deleted versions are not reused, because stored messages may still refer to them. If
 the topic itself is deleted, numbering restarts at 0.

@@ -113,7 +113,8 @@ class ChainStore:
         """Create a ledger at the end of the chain, and remove empty ledgers from the chain.
 
         Raises `NodeTooLargeError` if the chain has too many ledgers for a node,
-        `ManagedLedgerTerminatedError`, and the same exceptions as `BookKeeper.create_ledger`.
+        `ManagedLedgerTerminatedError` if the chain is terminated, and the same exceptions as
+        `BookKeeper.create_ledger`.
         """
         self.check_not_terminated()
         writer = await create_ledger(
@@ -191,7 +192,9 @@ class ChainStore:
     # Rules
 
     async def recover_last_ledger(self, last: LedgerInfo) -> list[LedgerInfo]:
-        """Recover the last ledger, which fences its writer. Return [] if it was deleted."""
+        """Recover the last ledger, which fences its writer. Return [] if the ledger has been
+        deleted.
+        """
         try:
             metadata = (await self.client.open_ledger(last.ledger_id)).metadata
         except BKNoSuchLedgerExistsOnMetadataServerException:

@@ -85,7 +85,7 @@ def decode_properties(data: bytes) -> dict[str, str]:
 
 
 def is_marked_for_deletion(data: bytes) -> bool:
-    """Return whether the topic can only be deleted (`deletion`)."""
+    """Return whether the topic has been marked for deletion (`deletion`)."""
     return _DELETION_MARK in decode_properties(data)
 
 

@@ -20,7 +20,7 @@ NOWHERE: Position = (-1, -1)
 
 @dataclass(frozen=True, slots=True)
 class LedgerInfo:
-    """A ledger of a chain; its count, size and time are 0 while it is open."""
+    """A ledger of a chain. Its entry count, size and closing time are 0 while it is open."""
 
     ledger_id: int
     entry_count: int = 0

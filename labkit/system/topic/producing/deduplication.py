@@ -1,4 +1,4 @@
-"""Deduplication: if a producer resends a message, it is stored only once.
+"""Deduplication: a message is stored only once, even if its producer resends it.
 
 A producer numbers its messages with increasing sequence ids. For each producer, a topic keeps two
 marks: the highest pushed and the highest persisted sequence id. Depending on its sequence id,
@@ -93,8 +93,8 @@ class Deduplication:
     ) -> MessageDupStatus:
         """Classify a send, and raise the pushed mark if the send is new.
 
-        For a batch, the sequence ids are those of its first and last messages. All chunks of a
-        message share one id, and only the chunk that `completes` the message raises the mark.
+        For a batch, pass the sequence ids of its first and last messages. All chunks of a message
+        share one id, and only the chunk that `completes` the message raises the mark.
         """
         if sequence_id <= self._persisted.get(producer, -1):
             return MessageDupStatus.DUPLICATE

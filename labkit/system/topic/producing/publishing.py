@@ -255,8 +255,8 @@ class AttachedProducer:
     ) -> None:
         """Store an entry, unless the producer was dropped or the topic is being closed.
 
-        The sequence ids are those of the entry's first and last messages. A highest id of 0 means
-        that they are equal. `completes` is False for a chunk that does not complete its message.
+        The sequence ids belong to the entry's first and last messages. A highest id of 0 means that
+        they are equal. `completes` is False for a chunk that does not complete its message.
         """
         if not self.is_attached or not self.publisher.accepts_sends:
             return

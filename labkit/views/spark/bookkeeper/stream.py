@@ -2,7 +2,7 @@
 
     initialOffset   called once, if the query has no checkpoint
     latestOffset    called at each trigger; returns how far to read this time
-    partitions      returns the tasks between two offsets (after a crash, those in the checkpoint)
+    partitions      returns the tasks between two offsets (after a crash: from the checkpoint)
     read            called in a worker; yields the rows of a task
     commit          called at the next trigger, when the rows up to an offset have been processed
 
