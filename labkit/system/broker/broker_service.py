@@ -127,10 +127,10 @@ class BrokerService:
     async def partition_count(self, topic: str, *, create: bool) -> int:
         """Return the number of partitions of a topic, or 0 if it is not partitioned.
 
-        If `create` is set and the configuration allows it, create a missing topic whose name is
-        that of a partition, and create a missing partitioned topic if `defaultNumPartitions` is
-        above 0. Any other missing topic is created when a client opens it. Raises `BrokerError` if
-        the topic or its namespace does not exist.
+        If `create` is set and the configuration allows it, create a missing topic whose name has a
+        partition suffix, and create a missing partitioned topic if `defaultNumPartitions` is above
+        0. Any other missing topic is created when a client opens it. Raises `BrokerError` if the
+        topic or its namespace does not exist.
         """
         name = full_topic_name(topic)
         create = create and self.config.allow_auto_topic_creation

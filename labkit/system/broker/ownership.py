@@ -145,8 +145,8 @@ class TopicOwnership:
     """One broker's view of bundle ownership. Every call may raise `MetadataUnavailableError`."""
 
     def __init__(self, store: MetadataStore, me: BrokerAddress, recorder: Recorder) -> None:
-        """No other running broker may use the address of `me`. So a node with that address belongs
-        to this process, or to a dead one whose session has not expired yet.
+        """No other running broker may use the address of `me`. Therefore, a node with that address
+        belongs to this process, or to a dead process whose session has not expired yet.
         """
         self._store = store
         self._me = me

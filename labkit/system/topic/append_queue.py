@@ -35,7 +35,7 @@ class Appender(Protocol[E_contra]):
     """Receives notifications that its entries have been stored or have failed, usually for many
     entries in one call.
 
-    The managed ledger calls these methods while it is changing its own state. So an implementation
+    The managed ledger calls these methods while it is changing its own state, so an implementation
     must only record the outcome, and react to it later.
     """
 

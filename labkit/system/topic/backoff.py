@@ -7,7 +7,7 @@ FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 10.0
 """The maximum pause after a ledger that did not accept any entries.
 
-Creating a ledger needs only the metadata store. So if the registered bookies do not respond, an
+Creating a ledger requires only the metadata store, so if the registered bookies do not respond, an
 owner that did not pause would create one ledger after another. (Pulsar does not pause here. Its
 earlier versions waited 10 s after failing to create a ledger.)
 """

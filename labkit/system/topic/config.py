@@ -19,8 +19,8 @@ class ManagedLedgerConfig:
     """Settings for a partition's ledgers (replication, rollover and retention) and cursors.
 
     A ledger is full if it contains `max_entries_per_ledger` entries or `max_ledger_size_bytes`
-    bytes, or is `max_ledger_age_ms` old. But no ledger is full before it is `min_ledger_age_ms` old
-    (0: no minimum).
+    bytes, or is `max_ledger_age_ms` old. However, no ledger is full before it is
+    `min_ledger_age_ms` old (0: no minimum).
 
     A ledger that every durable cursor has passed is deleted if it was closed more than
     `retention_time_ms` ago, or if the ledgers after it have reached `retention_size_bytes` (-1: no

@@ -74,7 +74,7 @@ async def delete_marked(client: BookKeeper, name: str) -> None:
     """Delete a marked topic's cursors, ledgers and node. Do nothing if it is not marked.
 
     Raises `ManagedLedgerFencedError` if another broker has opened the topic despite the mark, and
-    `MetadataUnavailableError`.
+    `MetadataUnavailableError` if the metadata store does not respond.
     """
     path = managed_ledger_path(name)
     try:

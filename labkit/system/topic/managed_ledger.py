@@ -200,8 +200,8 @@ class ManagedLedger:
         is cancelled, the entries may still be stored.
 
         Raises `BKIncorrectParameterException` if an entry is too large for a frame,
-        `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError`, and the error that
-        ended this managed ledger.
+        `BKLedgerClosedException` after `close`, `ManagedLedgerTerminatedError` if the chain is
+        terminated, and the error that ended this managed ledger.
         """
         if any(len(entry.data) > MAX_PAYLOAD_SIZE for entry in entries):
             raise BKIncorrectParameterException(

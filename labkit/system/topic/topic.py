@@ -62,8 +62,8 @@ class Topic:
         """Create a topic, or take over an existing one with the same number of partitions.
 
         With 0 partitions, the topic is non-partitioned, and its messages have partition -1. Raises
-        `BKIncorrectParameterException`, `TopicExistsError`, and the same exceptions as
-        `ManagedLedger.open`.
+        `BKIncorrectParameterException` if the number is negative, `TopicExistsError` if it differs
+        from an existing topic's number, and the same exceptions as `ManagedLedger.open`.
         """
         name = full_name(topic)
         if partitions < 0:

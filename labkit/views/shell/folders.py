@@ -40,7 +40,8 @@ class ReadOnlyDisk:
     """A read-only implementation of `Disk` for one directory.
 
     Raises `ShellError` if the directory does not exist, `StorageDamagedException` if a name belongs
-    to something other than a regular file (for example a FIFO), and `OSError`.
+    to something other than a regular file (for example a FIFO), and `OSError` if an operation
+    fails.
     """
 
     def __init__(self, root: Path) -> None:
@@ -102,7 +103,8 @@ def open_folders(
 ) -> BookieFolders:
     """Open a bookie's directories as configured; each contains `current`.
 
-    By default, the indexes are in the ledger directories. Raises `ShellError`.
+    By default, the indexes are in the ledger directories. Raises `ShellError` if a directory does
+    not exist.
     """
     return BookieFolders(
         _directories(journals), _directories(ledgers), _directories(indexes or ledgers)
@@ -110,7 +112,7 @@ def open_folders(
 
 
 def open_data_folder(data: Path) -> BookieFolders:
-    """Open the data folder of `labkit bookie --data`. Raises `ShellError`."""
+    """Open the data folder of `labkit bookie --data`. Raises `ShellError` if it is incomplete."""
     if not (data / "journal").is_dir() or not (data / "ledgers").is_dir():
         raise ShellError(
             f"{data} does not contain the folders 'journal' and 'ledgers'; if they are elsewhere,"
@@ -133,7 +135,9 @@ class FileId:
 
 
 def parse_file_id(text: str, suffix: str, base: int) -> FileId:
-    """Parse `1a.log`, a path to it, or a bare id in `base` (10 or 16). Raises `ShellError`."""
+    """Parse `1a.log`, a path to it, or a bare id in `base` (10 or 16). Raises `ShellError` if the
+    text has none of these forms.
+    """
     named = text.endswith(suffix)
     stem = text.rpartition("/")[2].removesuffix(suffix)
     digits, word = (16, "hexadecimal") if named or base == 16 else (10, "decimal")

@@ -1,7 +1,7 @@
 """Results of the verbs that read files: frozen dataclasses that format themselves as text.
 
-The labels match those of BookKeeper's shell. Offsets and sizes are in bytes. The offset of a record
-or entry is the offset of its length prefix, which is not included in its size.
+The labels are the same as in BookKeeper's shell. Offsets and sizes are in bytes. The offset of a
+record or entry is the offset of its length prefix, which is not included in its size.
 """
 
 from collections.abc import Iterator
@@ -302,8 +302,8 @@ class NoLocations(Result):
 class LedgerSummary(Result):
     """A ledger on this bookie.
 
-    `entry_count` counts the entries in entry logs, and `journal_entry_count` counts those that are
-    only in the journal so far. `index_file` is empty if the ledger has no index yet.
+    `entry_count` counts the entries in entry logs, and `journal_entry_count` counts the entries
+    that are only in the journal so far. `index_file` is empty if the ledger has no index yet.
     """
 
     ledger_id: int

@@ -118,7 +118,9 @@ def _count(letter: str, name: str, default: int, meaning: str) -> Option:
 
 
 def folders_of(a: Namespace) -> BookieFolders:
-    """Open the bookie's directories given by the options. Raises `ShellError`."""
+    """Open the bookie's directories given by the options. Raises `ShellError` if none are given, or
+    if a directory does not exist.
+    """
     has_directories = a.journal or a.ledgers or a.index
     if a.data is not None and not has_directories:
         return open_data_folder(a.data)

@@ -113,8 +113,8 @@ def copies_per_bookie(segments: DataFrame) -> DataFrame:
     `of_fair_share` is that number divided by the average over all bookies.
 
     Entry `e` is stored at indices `(e + i) % E` of its segment's ensemble, for `i` from 0 to Qw -
-    1. So the bookie at index `p` holds the `i`-th copy of every entry with `e % E == (p - i) % E`,
-    and two divisions count these copies without enumerating the entries.
+    1. Therefore, the bookie at index `p` holds the `i`-th copy of every entry with `e % E == (p -
+    i) % E`, and two divisions count these copies without enumerating the entries.
     """
     size = fn.size("ensemble")
     remainder = fn.pmod(fn.col("index") - fn.col("copy"), size)

@@ -114,9 +114,9 @@ def duplicates(messages: DataFrame) -> DataFrame:
 def missing_entries(messages: DataFrame) -> DataFrame:
     """Return ranges of entries that did not arrive although a later entry of the ledger did.
 
-    Entries that precede the first one received from a stream do not count, because the reader may
-    have started there. Entries missing at the end of a ledger leave no gap between ids;
-    `ledgers.missing_ends` finds those.
+    Entries that precede the first one received from a stream are not counted, because the reader
+    may have started there. Entries missing at the end of a ledger leave no gap between ids;
+    `ledgers.missing_ends` finds such entries.
     """
     same_ledger = fn.col("ledger") == fn.col("ledger_before")
     expected = fn.when(same_ledger, fn.col("entry_before") + 1).otherwise(0)
@@ -156,7 +156,7 @@ def stream_report(messages: DataFrame) -> DataFrame:
     blocks = arrivals.groupBy(*STREAM, fn.shiftright("position", 6).alias("block")).agg(
         fn.count("*").alias("messages"),
         fn.count_if(fn.col("position") < fn.col("before")).alias("order_violations"),
-        # One bit per slot: a duplicate sets the same bit again, but still counts in `messages`.
+        # One bit per slot: a duplicate sets the same bit again, but is still counted in `messages`.
         fn.bit_or(fn.expr("1L << int(position & 63)")).alias("slots"),
         fn.max("position").alias("last"),
     )

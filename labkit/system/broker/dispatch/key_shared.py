@@ -3,8 +3,8 @@
     key -> hash (Murmur3, 0 to 65535) -> the consumer whose range contains the hash
 
 Ranges move when consumers join or leave. To preserve the order within a key, at most one consumer
-holds unacknowledged entries with a given hash. So when a range moves, its new owner waits until the
-old owner has no more unacknowledged entries with that hash.
+holds unacknowledged entries with a given hash. Therefore, when a range moves, its new owner waits
+until the old owner has no more unacknowledged entries with that hash.
 
 In Pulsar: `broker/service/HashRangeAutoSplitStickyKeyConsumerSelector.java`,
 `HashRangeExclusiveStickyKeyConsumerSelector.java`, `DrainingHashesTracker.java`.

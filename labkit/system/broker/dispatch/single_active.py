@@ -8,7 +8,7 @@ a topic are distributed over the consumers with the best priority. For example, 
 such consumers, the second one is active for partitions 1, 4 and 7. For a non-partitioned topic, the
 first consumer is active. (Newer versions of Pulsar choose it by the topic's hash.)
 
-The dispatcher does not track which entries it has sent. So a consumer that becomes active or
+The dispatcher does not track which entries it has sent, so a consumer that becomes active or
 requests redelivery receives all unacknowledged entries. Redelivery counts stay 0, as in Pulsar.
 
 In Pulsar: `AbstractDispatcherSingleActiveConsumer.java` (`addConsumer`,

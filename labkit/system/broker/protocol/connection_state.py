@@ -19,8 +19,8 @@ A client that sends a command that its state does not allow is disconnected. The
 after CONNECT, a request of an unknown type gets an ERROR response.
 
 REFUSED exists because Pulsar's C++ client mistakes an ERROR in response to CONNECT for a broken
-connection, and silently reconnects. So a client that failed to authenticate gets CONNECTED, and
-learns the reason from the response to its first request (LOOKUP or PARTITIONED_METADATA).
+connection, and silently reconnects. Therefore, a client that failed to authenticate gets CONNECTED,
+and learns the reason from the response to its first request (LOOKUP or PARTITIONED_METADATA).
 
 Independently of these states, a client must show that it is alive. A periodic check makes these
 transitions:

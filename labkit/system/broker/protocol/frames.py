@@ -51,7 +51,9 @@ class UnknownCommandError(FrameError):
 
 
 def decode_frame(body: bytes) -> tuple[BaseCommand, bytes]:
-    """Return a command and the message that follows it. Raises `FrameError`."""
+    """Return a command and the message that follows it. Raises `FrameError` if the frame is
+    invalid.
+    """
     try:
         end = _SIZE_BYTES + _SIZE.unpack_from(body)[0]
         if end > len(body):

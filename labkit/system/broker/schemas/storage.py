@@ -9,8 +9,8 @@ If two brokers (Pulsar's or labkit's) add a version concurrently, the slower bro
 ledger and retries. A crash may leave a ledger that no locator refers to, but never a locator that
 refers to a missing ledger.
 
-A deletion is also a version: an entry that is marked as deleted and has an empty hash. So the
-numbers of deleted versions, to which stored messages may still refer, are never reused.
+A deletion is also a version: an entry that is marked as deleted and has an empty hash. This way,
+the numbers of deleted versions, to which stored messages may still refer, are never reused.
 
 In Pulsar: `broker/service/schema/BookkeeperSchemaStorage.java`.
 """
@@ -117,7 +117,9 @@ class SchemaStorage:
         return LocatedVersions(tuple(map(_version, locator.index)), node_version)
 
     async def read(self, schema_id: str, version: SchemaVersion) -> StoredSchema | None:
-        """Return the schema, or None if its ledger was deleted. Raises `DamagedSchemaError`."""
+        """Return the schema, or None if its ledger has been deleted. Raises `DamagedSchemaError` if
+        the schema cannot be decoded.
+        """
         ledger_id, entry_id = version.position
         try:
             ledger = await self._client.open_ledger(ledger_id)
@@ -128,9 +130,10 @@ class SchemaStorage:
         return _stored_schema(_decode(SchemaInfo, entry.schema_data, description))
 
     async def append(self, schema_id: str, located: LocatedVersions, stored: StoredSchema) -> int:
-        """Add a version after those in `located`. Return its number.
+        """Add a version after the versions in `located`. Return its number.
 
-        Raises `SchemasChangedError`. If the caller is cancelled, the version may still be added.
+        Raises `SchemasChangedError` if another client has changed the schemas. If the caller is
+        cancelled, the version may still be added.
         """
         return await run_to_completion(self._append(schema_id, located, stored))
 

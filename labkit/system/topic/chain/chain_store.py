@@ -50,7 +50,8 @@ async def read_chain(
     client: BookKeeper, path: str, on_change: OnChange | None = None
 ) -> tuple[list[LedgerInfo], int]:
     """Return the chain and its node's version, or [] and -1 if the node does not exist. Call
-    `on_change` when the node is changed or deleted. Raises `DamagedNodeError`.
+    `on_change` when the node is changed or deleted. Raises `DamagedNodeError` if the chain cannot
+    be decoded.
     """
     try:
         data, version = await client.store.get(path, on_change)

@@ -49,7 +49,10 @@ async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def delete_ledger(client: BookKeeper, ledger_id: int) -> None:
-    """Delete a ledger if it exists. Raises `MetadataUnavailableError`."""
+    """Delete a ledger if it exists.
+
+    Raises `MetadataUnavailableError` if the metadata store did not respond.
+    """
     with suppress(BKNoSuchLedgerExistsOnMetadataServerException):
         await client.delete_ledger(ledger_id)
 

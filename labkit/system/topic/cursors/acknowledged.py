@@ -92,7 +92,7 @@ class Acknowledged:
             self._advance()
 
     def add_batch(self, position: Position, batch_size: int, unacknowledged_bits: int) -> None:
-        """Acknowledge all messages of the batch except those in `unacknowledged_bits`."""
+        """Acknowledge all messages of the batch except the ones in `unacknowledged_bits`."""
         if self.contains(position):
             return
         unacknowledged_bits &= self._unacknowledged_bits.get(position, (1 << batch_size) - 1)

@@ -2,7 +2,7 @@
 
     created       the node contains the state and refers to no ledger
     first write   a new ledger stores the state as its first entry; then the node refers to it
-    later writes  each write adds one entry with the complete state; only the last entry counts
+    later writes  each write adds one entry with the complete state; only the last entry is used
     ledger old    same as the first write; then the old ledger is deleted
     closed        the node contains the state again; then the ledger is deleted
     recovered     the ledger is opened with recovery, which fences the previous owner. The state is

@@ -128,8 +128,8 @@ class PartitionProducer:
             await asyncio.wait(self._storing)
 
     def _start_storing(self, data: bytes, futures: Sequence[asyncio.Future[MessageId]]) -> None:
-        # Tasks start in order, and the managed ledger's lock is fair. So entries are pushed in
-        # the order in which they were sent.
+        # Tasks start in order, and the managed ledger's lock is fair, so entries are pushed in the
+        # order in which they were sent.
         task = asyncio.get_running_loop().create_task(self._store(data, len(futures)))
         self._storing.add(task)
         task.add_done_callback(partial(self._resolve, futures))

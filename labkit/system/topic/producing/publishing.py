@@ -10,9 +10,9 @@ resends every message without a receipt. Otherwise, the later message would be s
 failed one and, with deduplication, the failed one would even be dropped as a duplicate when it is
 resent.
 
-So the first failure stops the publisher: all producers are dropped, and their further sends are
-ignored. The topic is then reopened as if by a new owner. Recovery determines which of the unsettled
-entries are stored, and deduplication reads the same entries.
+Therefore, the first failure stops the publisher: all producers are dropped, and their further sends
+are ignored. The topic is then reopened as if by a new owner. Recovery determines which of the
+unsettled entries are stored, and deduplication reads the same entries.
 
 In Pulsar: `broker/service/Producer.java`, `broker/service/persistent/PersistentTopic.java`.
 """

@@ -108,7 +108,9 @@ async def listledgers(
 
 
 async def ledgermetadata(client: BookKeeper, ledger_id: int) -> LedgerNode:
-    """Return a ledger's metadata. Raises `BKNoSuchLedgerExistsOnMetadataServerException`."""
+    """Return a ledger's metadata. Raises `BKNoSuchLedgerExistsOnMetadataServerException` if the
+    ledger does not exist.
+    """
     metadata, version = await client.context.manager.read(ledger_id)
     return LedgerNode(ledger_id, version, metadata)
 
@@ -136,7 +138,7 @@ async def readledger(
 async def deleteledger(client: BookKeeper, ledger_id: int) -> LedgerDeleted:
     """Delete a ledger's metadata; the bookies' garbage collection then deletes its entries.
 
-    Raises `BKNoSuchLedgerExistsOnMetadataServerException`.
+    Raises `BKNoSuchLedgerExistsOnMetadataServerException` if the ledger does not exist.
     """
     await client.delete_ledger(ledger_id)
     return LedgerDeleted(ledger_id)

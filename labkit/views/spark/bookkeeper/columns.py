@@ -145,7 +145,7 @@ def _publish_times(rows: SpanRows) -> pa.Array:
 
 
 def _times(times_ms: Numbers, is_null: npt.NDArray[np.bool_]) -> pa.Array:
-    """Convert times; those outside Spark's range become null."""
+    """Convert times; times outside Spark's range become null."""
     is_null = is_null | (times_ms > _FARTHEST_MS) | (times_ms < -_FARTHEST_MS)
     return pa.array(np.where(is_null, 0, times_ms) * 1000, mask=is_null).cast(_TIME)
 

@@ -64,7 +64,9 @@ class StreamFollower:
         """The backlog of each lane after that offset."""
 
     async def initial(self) -> Offset:
-        """Return the offset given by option `start` or `startingTime`. Raises `OptionError`."""
+        """Return the offset given by option `start` or `startingTime`. Raises the same errors as
+        `named_ids` and `first_published_from`.
+        """
         chains = await self._directory.chains()
         if self._options.start == "latest":
             return await self._newest_of(chains)

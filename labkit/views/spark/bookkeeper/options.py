@@ -118,7 +118,9 @@ instead. Options with the same meaning have the same name here.
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Parse the options of a query. Raises `OptionError`."""
+    """Parse the options of a query. Raises `OptionError` if an option is missing, unknown or
+    invalid.
+    """
     values = {name.lower(): text.strip() for name, text in given.items()}
     _check_names(values)
     # Take the password from the original options, because the values in `given` are stripped.

@@ -123,7 +123,7 @@ class Sender:
         producer.send(message)
 
     def finish(self) -> None:
-        """Wait until everything is stored. Raises `WriteError`."""
+        """Wait until everything is stored. Raises `WriteError` if a message was not stored."""
         for producer in self._producers.values():
             producer.finish()
         self.receipts.wait_for_all()
@@ -301,8 +301,8 @@ class _Receipts:
         self._failure: pulsar.Result | None = None
 
     def expect(self, size: int) -> Callable[[pulsar.Result, pulsar.MessageId], None]:
-        """Wait until another message may be sent; return the callback for its receipt. Raises
-        `WriteError`.
+        """Wait until another message may be sent, and return the callback for its receipt. Raises
+        `WriteError` if an earlier message was not stored, or if no receipt arrives for too long.
         """
         with self._changed:
             self._wait_until_at_most(_MAX_PENDING - 1, max(_MAX_PENDING_BYTES - size, 0))

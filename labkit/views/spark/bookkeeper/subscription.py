@@ -2,7 +2,7 @@
 retention does not delete what a restarted query still needs.
 
 The owner of a topic holds its cursors in memory, and stops if another process changes one of them
-in the metadata store. So the source asks the broker over HTTP to move the subscription.
+in the metadata store. The source therefore asks the broker over HTTP to move the subscription.
 
 In Pulsar: `org.apache.pulsar.broker.admin.v2.PersistentTopics`. Pulsar's connector for Spark does
 the same in `PulsarHelper.commitCursorToOffset`.
@@ -58,7 +58,8 @@ class ProgressSubscription:
         itself.
 
         A restarted query needs the ledger of that message, even if the query has read the ledger to
-        its end. Missing subscriptions are created. Raises `SubscriptionError`.
+        its end. Missing subscriptions are created. Raises `SubscriptionError` if the broker does
+        not comply.
         """
         for lane, at in offset.items():
             if self._positions.get(lane) != at:

@@ -73,7 +73,9 @@ _OTHER_COLUMNS = {
 
 
 def read_write_options(given: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
-    """Parse the options of a write query. Raises `OptionError`."""
+    """Parse the options of a write query. Raises `OptionError` if one is missing, unknown or
+    invalid.
+    """
     values = {name.lower(): text.strip() for name, text in given.items()}
     for name in values:
         if name in _OF_READERS_AND_OTHER_CONNECTORS:
