@@ -168,7 +168,7 @@ class BrokerService:
         """Return the topic. Open it if necessary.
 
         Raises `BrokerError` if another broker serves it or if it must not be opened. Raises the
-        errors of `BrokerTopic.open` if it cannot be opened.
+        same exceptions as `BrokerTopic.open` if the topic cannot be opened.
         """
         name = full_topic_name(name)
         await self._ensure_owned(name)

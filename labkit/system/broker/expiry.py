@@ -40,7 +40,7 @@ async def _expire(broker: BrokerService, topic: BrokerTopic) -> None:
     for subscription in topic.subscriptions.all:
         try:
             await expire(topic.ledger, subscription, published_before_ms)
-        except LabkitError as error:  # The next round retries.
+        except LabkitError as error:  # The next round will retry.
             broker.client.recorder.record(
                 "expiry.failed",
                 topic=topic.name,

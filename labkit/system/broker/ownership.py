@@ -47,7 +47,7 @@ BUNDLE_BOUNDARIES = [
     f"0x{min(at * _RING // _BUNDLES_PER_NAMESPACE, _RING - 1):08x}"
     for at in range(_BUNDLES_PER_NAMESPACE + 1)
 ]
-"""The bounds of all bundles, as the policies of a namespace list them."""
+"""The bounds of all bundles, as they are listed in the policies of a namespace."""
 BUNDLE_RANGES = ["_".join(pair) for pair in pairwise(BUNDLE_BOUNDARIES)]
 """The names of the bundles of a namespace."""
 _RETRY_S = 0.2
@@ -97,7 +97,7 @@ def bundle_of(topic: str) -> NamespaceBundle:
 
 
 def encode_owner(owner: BrokerAddress, *, disabled: bool = False) -> bytes:
-    """Encode a bundle's node. `disabled`: the owner is unloading the bundle."""
+    """Encode a bundle's node. `disabled` means that the owner is unloading the bundle."""
     return _encode(
         nativeUrl=owner.service_url,
         nativeUrlTls=owner.service_url_tls,
@@ -169,9 +169,7 @@ class TopicOwnership:
         return sorted(self._owned)
 
     def owns(self, topic: str) -> bool:
-        """Return whether this broker believes it owns the bundle, and is not currently unloading
-        it.
-        """
+        """Return whether this broker believes that it owns the bundle, and is not unloading it."""
         return self._owned.get(bundle_of(topic), False)
 
     def when_lost(self, action: Callable[[list[NamespaceBundle]], None]) -> None:

@@ -92,7 +92,7 @@ class NamespacePolicies:
             raise policies.error(MESSAGE_TTL, "0 or a positive number")
         if RETENTION in policies:
             limits = policies.object(RETENTION)
-            # Java leaves a missing number at 0.
+            # In Java, a missing number is 0.
             retention = RetentionPolicies(
                 limits.get("retentionTimeInMinutes", int) or 0,
                 limits.get("retentionSizeInMB", int) or 0,

@@ -60,7 +60,7 @@ async def first_published_from(ledger: ManagedLedger, publish_time_ms: int) -> P
 
 
 async def last_message_id(ledger: ManagedLedger, partition: int) -> MessageIdData:
-    """Return the id of the topic's last message, with its batch index, or (-1, -1)."""
+    """Return the id of the topic's last message, with its batch index, or (-1, -1) if empty."""
     last = ledger.last_confirmed
     if last[1] < 0:
         return message_id_data(NOWHERE, partition)

@@ -178,8 +178,8 @@ class BrokerTopic:
         position.
 
         Producers can no longer register, but consumers can read the remaining messages. Raises
-        `BrokerError` if the topic is being closed, and the errors of `ManagedLedger.terminate` if
-        the messages or the termination could not be stored.
+        `BrokerError` if the topic is being closed, and the same exceptions as
+        `ManagedLedger.terminate` if the messages or the termination could not be stored.
         """
         self.check_open()
         self.publisher.stop()
@@ -195,8 +195,8 @@ class BrokerTopic:
     async def close(self) -> None:
         """Finish pending adds, store acknowledgements, disconnect clients and close the ledgers.
 
-        If another caller has begun to close the topic, wait until it is closed. Raises the errors
-        of `ManagedLedger.close` if the ledger could not be closed.
+        If another caller has begun to close the topic, wait until it is closed. Raises the same
+        exceptions as `ManagedLedger.close` if the ledger could not be closed.
         """
         if self._close_task is None:
             self._state = TopicState.CLOSING

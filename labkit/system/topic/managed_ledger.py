@@ -138,7 +138,7 @@ class ManagedLedger:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers of the chain. The open one has its current entry and byte counts."""
+        """The chain's ledgers. For the open ledger, the entry and byte counts are current."""
         return self.chain.ledgers
 
     @property
@@ -318,7 +318,7 @@ class ManagedLedger:
             if rollover := self._rollover_due():
                 await self._roll_over(rollover)
             await self.push_waiting()
-        with suppress(LabkitError):  # The next round retries.
+        with suppress(LabkitError):  # The next round will retry.
             await self.trim()
 
     def abandon(self, error: LabkitError) -> None:

@@ -116,8 +116,8 @@ def has_valid_checksum(message: bytes) -> bool:
 
 
 def replication_clusters(message: bytes) -> list[str]:
-    """Return the clusters to which a message must be replicated. [] means the clusters of the
-    namespace.
+    """Return the clusters to which a message must be replicated. An empty list stands for the
+    clusters of the namespace.
 
     The message must have a valid checksum. Raises `BKDigestMatchException` if its metadata cannot
     be decoded.

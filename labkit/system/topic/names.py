@@ -82,7 +82,7 @@ def partition_name(topic: str, partition: int) -> str:
 
 
 def partition_of(topic: str) -> int:
-    """Return the partition index at the end of a full name, or -1."""
+    """Return the partition index at the end of a full name, or -1 if there is none."""
     match = _PARTITION.fullmatch(topic)
     partition = int(match[1]) if match else -1
     return partition if partition <= _LARGEST_PARTITION else -1

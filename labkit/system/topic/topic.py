@@ -88,7 +88,7 @@ class Topic:
         return cls(name, client, opened)
 
     def producer(self, name: str = "producer", *, batching: Batching | None = None) -> Producer:
-        """Return a producer. Without `batching`, it stores every message as a separate entry."""
+        """Return a producer. Without `batching`, every message is stored as a separate entry."""
         return Producer(
             name,
             [

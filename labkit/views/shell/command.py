@@ -203,7 +203,7 @@ async def _connect(location: MetadataLocation) -> tuple[BookKeeper, ZooKeeperSto
 
 
 def _confirm(question: str) -> None:
-    """Ask the user, and raise `ShellError` unless the answer is yes."""
+    """Ask the user for confirmation, and raise `ShellError` unless the answer is yes."""
     sys.stderr.write(f"{question} (y/N) ")
     sys.stderr.flush()
     # Standard input is None if it was closed (`<&-`).

@@ -101,7 +101,7 @@ class BookieFolders:
 def open_folders(
     journals: Sequence[Path], ledgers: Sequence[Path], indexes: Sequence[Path] = ()
 ) -> BookieFolders:
-    """Open a bookie's directories as configured; each contains `current`.
+    """Open the configured directories of a bookie, each of which contains `current`.
 
     By default, the indexes are in the ledger directories. Raises `ShellError` if a directory does
     not exist.

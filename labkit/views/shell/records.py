@@ -13,7 +13,7 @@ _DUMP_WIDTH = 16
 
 
 class Result:
-    """A result of a verb. With `--json`, it is printed as an object with its fields and with
+    """The result of a verb. With `--json`, it is printed as an object with its fields and with
     `kind`, the name of its class.
     """
 
@@ -196,8 +196,8 @@ class MarkCopy:
 
 @dataclass(frozen=True, slots=True)
 class LastMark(Result):
-    """The position at which the replay of a journal directory starts: the largest of the copies, or
-    0 if there are none.
+    """The position at which replay of a journal directory starts: the largest of the copies, or 0
+    if there are no copies.
     """
 
     journal_index: int
@@ -224,7 +224,7 @@ class LedgerBytes:
 
 
 FROM_MAP = "ledgers map"
-"""`LogMetadata.source` if the log's own map was complete."""
+"""The value of `LogMetadata.source` if the log's own map was complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,9 @@ class LedgerIndexFile(Result):
 
 @dataclass(frozen=True, slots=True)
 class EntryLocation(Result):
-    """An entry's location in the index; `offset` is the offset of the entry, not of its length."""
+    """An entry's location in the index; `offset` is the offset of the entry, not of its length
+    prefix.
+    """
 
     entry_id: int
     log_id: int
@@ -288,7 +290,7 @@ class EntryLocation(Result):
 
 @dataclass(frozen=True, slots=True)
 class NoLocations(Result):
-    """A range of empty slots: this bookie has no such entries in its entry logs."""
+    """A range of empty slots. None of these entries are in this bookie's entry logs."""
 
     first_entry_id: int
     last_entry_id: int

@@ -1,4 +1,4 @@
-"""The table of the verbs of `labkit shell`, with their options, help texts and functions.
+"""A table of the verbs of `labkit shell`, with their options, help texts and functions.
 
 To add a verb, add a row here and the function that it calls. The function returns one `Result`,
 which formats itself as text, or several:

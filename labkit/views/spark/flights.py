@@ -162,7 +162,7 @@ def _read_flights(limit: int | None) -> pd.DataFrame:
 
 
 async def publish(producer: MessageProducer, events: Iterable[FlightEvent]) -> list[MessageId]:
-    """Send all events, wait until they are stored, and return their ids in the order of sending."""
+    """Send all events, wait until they are stored, and return their ids in sending order."""
     remaining = iter(events)
     ids: list[MessageId] = []
     while chunk := list(islice(remaining, MESSAGES_IN_FLIGHT)):

@@ -218,7 +218,7 @@ def record(aim: Aim, rows: "DataFrame") -> int:
 def judge(
     variant: str, code: str, now: datetime, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the trials in these batches. Spark calls this on an executor."""
+    """Run the trials in these record batches. Spark calls this on an executor."""
     for batch in batches:
         with without_garbage_collection():
             rows = [_row(Trial(**each), variant, code, now) for each in batch.to_pylist()]

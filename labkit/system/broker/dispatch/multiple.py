@@ -160,8 +160,9 @@ class MultipleConsumersDispatcher(Dispatcher):
     def _capacity(self) -> dict[Receiver, int]:
         """Return how many waiting entries to read for each receiver.
 
-        The permits of each consumer are counted twice: for the consumer, and for ANY_CONSUMER. So
-        too many entries may be popped, which is harmless: `_send_or_wait` makes them wait again.
+        The permits of each consumer are counted twice: for the consumer, and for ANY_CONSUMER. As a
+        result, too many entries may be popped, which is harmless: `_send_or_wait` makes them wait
+        again.
         """
         ready = [consumer for consumer in self.consumers if consumer.can_receive()]
         capacity: dict[Receiver, int] = {

@@ -1,8 +1,8 @@
 """Handlers for lookups: how many partitions a topic has, and which broker serves it.
 
-A client can ask any broker. If no broker owns the topic, the client is redirected to a broker
-chosen by the topic's bundle, which spreads the bundles over the live brokers. The chosen broker
-acquires the topic when the client asks it.
+A client can send a lookup to any broker. If no broker owns the topic, the client is redirected to a
+broker chosen by the topic's bundle, which spreads the bundles over the live brokers. The chosen
+broker acquires the topic when it receives the client's lookup.
 
 In Pulsar: `broker/lookup/TopicLookupBase.java`, `broker/namespace/NamespaceService.java`.
 """

@@ -2,7 +2,7 @@
 in each turn of the event loop.
 
 `connection_state` defines which commands a client may send in which state. Clients choose the ids
-of their requests, producers and consumers. An id is valid for one connection.
+of their requests, producers and consumers. An id is valid only within its connection.
 
 In Pulsar: `broker/service/ServerCnx.java`, `common/protocol/PulsarHandler.java`.
 """

@@ -1,4 +1,4 @@
-"""Names schema types as Pulsar's Java classes do, and decodes KeyValue schemas.
+"""Names schema types in the same way as Pulsar's Java classes, and decodes KeyValue schemas.
 
 The definition of a KeyValue schema consists of two length-prefixed definitions, whose types are
 stored in the schema's properties.

@@ -54,14 +54,14 @@ class GuardedNode:
         self._description = description
         self._parent = parent
         self._content = _Content()
-        """The content when this owner last read or wrote the node."""
+        """The node's content as this owner last read or wrote it."""
         self._unsettled: _Content | None = None
         """What the node contains if a change without a response was carried out, or None."""
         self._lock = asyncio.Lock()
 
     @property
     def data(self) -> bytes:
-        """The data when this owner last read or wrote the node; empty if it did not exist."""
+        """The node's data as this owner last read or wrote it; empty if the node did not exist."""
         return self._content.data
 
     async def read(self) -> bool:

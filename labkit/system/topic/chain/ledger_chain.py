@@ -55,7 +55,7 @@ class LedgerChain:
 
     @property
     def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers of the chain. The open one has its current entry and byte counts."""
+        """The chain's ledgers. For the open ledger, the entry and byte counts are current."""
         if not self.open_entry_count:
             return self.stored_ledgers
         last = self.stored_ledgers[-1]

@@ -15,7 +15,7 @@ def ledgers_to_delete(
     now_ms: int,
     config: ManagedLedgerConfig,
 ) -> list[int]:
-    """Return the ids of the ledgers to delete, which are always the first ones of the chain.
+    """Return the ids of the ledgers to delete, which are always the first ones in the chain.
 
     `slowest` is the mark-delete position of the slowest durable cursor. If there is no durable
     cursor, every ledger counts as consumed. A consumed ledger is deleted if it was closed longer

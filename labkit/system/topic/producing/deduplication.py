@@ -85,7 +85,7 @@ class Deduplication:
         return deduplication
 
     def last_sequence_id(self, producer: str) -> int:
-        """Return the producer's highest pushed sequence id, or -1."""
+        """Return the producer's highest pushed sequence id, or -1 if there is none."""
         return self._pushed.get(producer, self._persisted.get(producer, -1))
 
     def check_send(

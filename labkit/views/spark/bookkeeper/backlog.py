@@ -14,7 +14,7 @@ from labkit.system.topic.chain.ledger_chain import LedgerInfo
 
 
 class Backlog(NamedTuple):
-    """Unread entries and their payload bytes."""
+    """The number of unread entries, and the number of their payload bytes."""
 
     entry_count: int
     size_bytes: int

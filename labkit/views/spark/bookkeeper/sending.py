@@ -8,9 +8,9 @@ differently.)
 To store every row exactly once, the sender relies on the broker's deduplication, which drops what
 is already stored. A task's producers have the same name in every attempt. Each producer divides its
 rows into batches, and the boundaries of the batches depend only on the rows, because the broker
-stores or drops a batch as a whole. The broker decides by the sequence id of the batch's first
-message (the Python client does not send the last message's id). All messages of a batch have the
-same sequence id:
+stores or drops a batch as a whole. The broker's decision is based on the sequence id of the batch's
+first message (the Python client does not send the last message's id). All messages of a batch have
+the same sequence id:
 
     28 bits   the micro-batch
     17 bits   the number of the batch, from 1
@@ -103,7 +103,7 @@ class Sender:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Everything is stored by now, or the task has failed.
+        # By now, either everything has been stored or the task has failed.
         with suppress(pulsar.PulsarException):
             self._client.close()
 
@@ -133,8 +133,8 @@ class Sender:
 
         A producer that has a name sends no batch until it is flushed.
         """
-        # Set no timeout: once a message has timed out, the client would still send later ones, and
-        # the broker would then drop the message when it is sent again.
+        # Do not set a timeout: once a message has timed out, the client would still send later
+        # ones, and the broker would then drop the message when it is sent again.
         sending = {"send_timeout_millis": 0, "max_pending_messages": _MAX_PENDING + 1}
         batching = {"batching_enabled": True, "batching_max_messages": _BATCH_ROWS}
         if name:
@@ -168,7 +168,7 @@ class Sender:
 
 
 class _AtLeastOnce:
-    """Sends to one partition, or to a non-partitioned topic, without waiting for receipts."""
+    """Sends messages to a partition or a non-partitioned topic, without waiting for receipts."""
 
     def __init__(self, sender: Sender, topic: str) -> None:
         self._receipts = sender.receipts
@@ -176,7 +176,7 @@ class _AtLeastOnce:
         self._count = 0
 
     def send(self, message: Message) -> None:
-        # The client's own ids can restart if it loses its connection before the first receipt.
+        # The client's own ids can start over if it loses its connection before the first receipt.
         self._count += 1
         _send(self._producer, message, self._count, self._receipts)
 
@@ -184,7 +184,7 @@ class _AtLeastOnce:
 
 
 class _ExactlyOnce:
-    """Sends to one partition, or to a non-partitioned topic, one batch after another."""
+    """Sends messages to a partition or a non-partitioned topic, one batch after another."""
 
     def __init__(self, sender: Sender, topic: str, attempt: Attempt) -> None:
         self._sender = sender

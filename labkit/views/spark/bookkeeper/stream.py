@@ -108,13 +108,15 @@ class LedgerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_traceback
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let the query end after the entries that have been confirmed by now."""
+        """Let the query end after the entries that are confirmed at this moment."""
         session = self._session()
         self._target = session.run(session.follower.newest())
 
     @without_traceback
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
-        """Return how far the next batch reads, or `start` if there are no new entries."""
+        """Return the offset up to which the next batch reads, or `start` if there are no new
+        entries.
+        """
         session, options = self._session(), self._options
         begin = decode_offset(start, options)
         if self._subscription is not None:

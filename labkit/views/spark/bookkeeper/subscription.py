@@ -58,8 +58,8 @@ class ProgressSubscription:
         itself.
 
         A restarted query needs the ledger of that message, even if the query has read the ledger to
-        its end. Missing subscriptions are created. Raises `SubscriptionError` if the broker does
-        not comply.
+        its end. Missing subscriptions are created. Raises `SubscriptionError` if a broker rejects a
+        request or cannot be reached.
         """
         for lane, at in offset.items():
             if self._positions.get(lane) != at:
@@ -111,7 +111,7 @@ class ProgressSubscription:
 
 
 class _RedirectToOwner(HTTPRedirectHandler):
-    """Repeats a request with its body at the broker that owns the topic."""
+    """Repeats a redirected request, with its body, at the broker that owns the topic."""
 
     def redirect_request(
         self, req: Request, fp: object, code: int, msg: str, headers: object, newurl: str
