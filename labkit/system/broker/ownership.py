@@ -299,7 +299,10 @@ class TopicOwnership:
                 await self._store.set(bundle.path, encode_owner(self._me, disabled=True), version)
 
     async def _create_node(self, bundle: NamespaceBundle) -> BrokerAddress | None:
-        """Create the bundle's node. Return None, or the broker that already owns the bundle."""
+        """Create the bundle's node. If another broker already owns the bundle, return its address.
+
+        Otherwise, return None.
+        """
         while True:
             with suppress(NodeExistsError):
                 await self._store.create(bundle.path, encode_owner(self._me), ephemeral=True)

@@ -185,14 +185,15 @@ class ManagedLedger:
     async def append(self, data: bytes) -> asyncio.Future[Position]:
         """Push an entry. The future resolves to the position of the entry when it is confirmed.
 
-        If the entry fails, so does the future. Waits and raises exceptions like `append_entries`.
+        If the entry fails, so does the future. Like `append_entries`, this call may wait, and it
+        raises the same exceptions.
         """
         entry = AwaitedEntry(data)
         await self.append_entries([entry])
         return entry.stored
 
     async def append_entries(self, entries: Sequence[PendingEntry]) -> None:
-        """Push entries, and notify each entry's appender when it is stored or has failed.
+        """Push entries, and notify each entry's appender when the entry is stored or has failed.
 
         If too many entries are unconfirmed, the call waits. If a ledger is full or fails, its
         unconfirmed entries are written to the next one. If the next ledger cannot be created, or
@@ -359,9 +360,9 @@ class ManagedLedger:
     # Ledgers
 
     def _rollover_due(self) -> Rollover | None:
-        """Return why the next ledger must be created now, or None.
+        """Return why the next ledger must be created now, or None if there is no reason.
 
-        The reason is either an unfinished rollover, or that the open ledger has failed or is full.
+        The reason is that a rollover is unfinished, or that the open ledger has failed or is full.
         No ledger is created during a pause, or after this owner has ended.
         """
         if self._ended is not None or not self._pause_over.is_set():

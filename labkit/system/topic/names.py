@@ -118,7 +118,7 @@ def topic_of_managed_ledger(name: str) -> str:
 
 
 def encode_name(name: str) -> str:
-    """Encode a name like Java's `URLEncoder`."""
+    """Encode a name in the same way as Java's `URLEncoder`."""
     return quote_plus(name, safe="*").replace("~", "%7E")
 
 

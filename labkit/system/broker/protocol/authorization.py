@@ -43,7 +43,8 @@ class Authorization:
     async def check_topic(
         self, role: str, topic: str, actions: Collection[str], subscription: str = ""
     ) -> None:
-        """Check that the role may perform one of the actions and, if given, use the subscription.
+        """Check that the role may perform one of the actions and, if a subscription is given, use
+        it.
 
         `topic` is a full topic name.
         """

@@ -68,7 +68,7 @@ def decode_chain(data: bytes) -> list[LedgerInfo]:
 
 
 def decode_terminated(data: bytes) -> Position | None:
-    """Return the last entry of a terminated chain, or None."""
+    """Return the last entry of a terminated chain, or None if the chain is not terminated."""
     info = _chain_info(data)
     return decode_nested(info.terminatedPosition) if info.HasField("terminatedPosition") else None
 

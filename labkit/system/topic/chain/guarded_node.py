@@ -134,7 +134,7 @@ class GuardedNode:
                 raise fenced_error(parent._description) from None
 
     async def _change(self, request: Awaitable[object], after: _Content) -> None:
-        """Await a request that gives the node this content."""
+        """Await a request that changes the node's content to this content."""
         self._unsettled = after
         try:
             await request

@@ -240,7 +240,7 @@ class AttachedProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the producer has sent, whether stored or not, or -1."""
+        """The highest sequence id that was sent, whether stored or not; -1 if there is none."""
         deduplication = self.publisher.deduplication
         return -1 if deduplication is None else deduplication.last_sequence_id(self.name)
 

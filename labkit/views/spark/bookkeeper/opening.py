@@ -46,7 +46,7 @@ async def read_metadata(client: BookKeeper, ledger_id: int, options: Options) ->
 async def open_reader(client: BookKeeper, ledger: LedgerSnapshot, options: Options) -> LedgerReader:
     """Return a reader for the entries that were confirmed when the query was planned.
 
-    The reader's metadata is up to date, because autorecovery may have moved entries to other
+    The reader uses the current metadata, because autorecovery may have moved entries to other
     bookies since then. Raises the same errors as `read_metadata`.
     """
     metadata = await read_metadata(client, ledger.ledger_id, options)

@@ -78,7 +78,7 @@ class Attempt:
 
 
 class Sender:
-    """Sends the messages of a task; use it in a `with` block.
+    """Sends the messages of a task. Use a `Sender` in a `with` block.
 
     With an `attempt`, every message is stored exactly once; without one, at least once.
     """

@@ -38,7 +38,7 @@ class Lane(NamedTuple):
 
     @property
     def partition(self) -> int:
-        """The partition in the MessageIDs of this lane."""
+        """The partition that appears in this lane's MessageIDs."""
         return self.number if self.topic else -1
 
 
@@ -110,7 +110,7 @@ class EntrySpan:
 
     @property
     def size_bytes(self) -> int:
-        """The estimated total payload size, based on the ledger's average."""
+        """The estimated total payload size, based on the ledger's average entry size."""
         return (self.last - self.first + 1) * self.bytes_per_entry
 
     def part(self, first: int, last: int) -> "EntrySpan":

@@ -1,5 +1,5 @@
-"""Decodes payloads to JSON text with the version of the topic's schema that each message was sent
-with.
+"""Decodes each payload to JSON text, with the version of the topic's schema with which the message
+was sent.
 
 Spark turns JSON into columns, with `from_json` or `parse_json`. JSON payloads are returned
 unchanged; AVRO and PROTOBUF_NATIVE records are decoded. As in Avro's JSON encoding, bytes become
