@@ -143,7 +143,7 @@ MISTAKES = (
     Mistake(
         "the acknowledgement of a replaced bookie counts no more",
         "labkit/system/client/ensemble_change.py",
-        "        pending.acked &= ~(1 << index)\n",
+        "                    pending.acked &= ~(1 << index)\n",
         "",
         "tests/system/client/test_scripts.py",
     ),

@@ -49,7 +49,7 @@ cannot connect to a bookie or replace one. The writer ends if:
   `add_entry_quorum_timeout_s`;
 - the store does not respond to the compare-and-set of an ensemble change, because it is then
   unknown whether the new ensemble was stored;
-- the ledger was fenced or closed;
+- the ledger was fenced or closed, or this client was closed;
 - the ensemble has changed too often, or the metadata would become too large.
 
     protocol/    how a client talks to one bookie

@@ -71,7 +71,8 @@ class BatchReads:
                 raise response
             bounds = find_batch_entries(response.entry)[:count]
         except BKException as error:
-            self.is_supported = not isinstance(error, BKBookieHandleNotAvailableException)
+            if isinstance(error, BKBookieHandleNotAvailableException):
+                self.is_supported = False
             record("read.failed", self._ledger_id, first, peer=bookie, error=type(error).__name__)
             return []
         return self._decode(bookie, first, response.entry, bounds)

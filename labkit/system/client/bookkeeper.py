@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
+from weakref import WeakValueDictionary
 
 from labkit.system.client.context import ClientConfig, ClientContext
 from labkit.system.client.deferred_sync import DeferredSyncWriter
@@ -19,15 +20,14 @@ from labkit.system.client.reader import LedgerReader
 from labkit.system.client.recovery import LedgerRecovery
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.ledger_manager import LedgerManager
-from labkit.system.metadata.registration import (
-    BOOKIE_RPC,
-    Endpoint,
-    find_endpoint,
-    writable_bookies,
-)
+from labkit.system.metadata.registration import BOOKIE_RPC, find_endpoint, writable_bookies
 from labkit.system.metadata.store import MetadataStore
 from labkit.system.model.entry import DigestType
-from labkit.system.model.errors import BKLedgerExistException, BKUnauthorizedAccessException
+from labkit.system.model.errors import (
+    BKClientClosedException,
+    BKLedgerExistException,
+    BKUnauthorizedAccessException,
+)
 from labkit.system.model.ledger import LedgerMetadata, Segment, check_quorums
 from labkit.system.model.net import Network
 from labkit.system.trace.recorder import Recorder
@@ -70,7 +70,11 @@ class BookKeeper:
         self.context = ClientContext(
             config,
             self.manager_class(store),
-            BookieClient(network, self._find_bookie, config.request_timeout_s),
+            BookieClient(
+                network,
+                lambda bookie: find_endpoint(store, bookie, BOOKIE_RPC),
+                config.request_timeout_s,
+            ),
             BookieWatcher(
                 store,
                 placement,
@@ -81,6 +85,7 @@ class BookKeeper:
             recorder,
         )
         self._new_token = new_token
+        self._writers: WeakValueDictionary[int, LedgerWriter] = WeakValueDictionary()
 
     async def create_ledger(
         self,
@@ -133,6 +138,7 @@ class BookKeeper:
             # For deferred sync, a subclass cannot replace the writer.
             writer_class = DeferredSyncWriter if deferred_sync else self.writer_class
             writer = writer_class(ledger_id, metadata, version, self.context)
+            self._writers[ledger_id] = writer
             # The ledger was OPEN at some moment after the request was sent.
             writer.fence_check.saw_open(requested_at)
             if self.context.config.explicit_lac_interval_ms:
@@ -185,8 +191,10 @@ class BookKeeper:
         return await writable_bookies(self.store)
 
     def close(self) -> None:
-        """Close all connections to bookies. Open ledgers are not closed."""
+        """Close all connections to bookies, and end all writers. Their ledgers remain open."""
         self.context.bookie_client.close()
+        for ledger_id, writer in list(self._writers.items()):
+            writer.end(BKClientClosedException(f"ledger {ledger_id}: this client was closed"))
 
     async def _read_metadata(
         self, ledger_id: int, digest_type: DigestType, password: bytes
@@ -199,6 +207,3 @@ class BookKeeper:
         if metadata.password != password:
             raise BKUnauthorizedAccessException(f"wrong password for ledger {ledger_id}")
         return metadata, version
-
-    async def _find_bookie(self, bookie_id: str) -> Endpoint:
-        return await find_endpoint(self.store, bookie_id, BOOKIE_RPC)

@@ -42,9 +42,7 @@ class ClientConfig:
     max_allowed_ensemble_changes: int = setting(
         2**31 - 1, "bookkeeper_maxNumEnsembleChanges", at_least=0
     )
-    """The writer ends if it needs more ensemble changes than this. If no replacement is available,
-    the ensemble does not change, and the writer continues as long as Qa bookies respond.
-    """
+    """The writer ends if it needs more ensemble changes than this."""
     min_num_racks_per_write_quorum: int = setting(
         0, "bookkeeperClientMinNumRacksPerWriteQuorum", at_least=0
     )

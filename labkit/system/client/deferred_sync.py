@@ -79,7 +79,7 @@ class DeferredSyncWriter(LedgerWriter):
                 await asyncio.gather(
                     *(channel.force_ledger(self.ledger_id) for channel in self._v3_channels)
                 )
-            except BKException:
+            except (BKException, asyncio.CancelledError):
                 # Keep the older connection of a bookie that has reconnected, because the entries
                 # acknowledged on it have not been synced yet.
                 self._connections |= unsynced
@@ -119,7 +119,7 @@ class DeferredSyncWriter(LedgerWriter):
     def send(self, pending: PendingAdd, index: int) -> None:
         channel, entry_id = self._v3_channels[index], pending.entry_id
         if channel.connection is None:
-            self.fence_check.expect(channel)
+            self.fence_check.check_when_connected(channel)
         if self.recorder.listening:
             self.recorder.record("add.sent", self.ledger_id, entry_id, peer=channel.bookie_id)
         added = channel.add(self.ledger_id, entry_id, pending.request, self.master_key)

@@ -9,16 +9,6 @@ from dataclasses import replace
 from labkit.system.model.ledger import LedgerMetadata, Segment
 
 
-def first_of_new_segment(last_add_confirmed: int) -> int:
-    """Return the first unconfirmed entry.
-
-    A new bookie's acknowledgements count for every unconfirmed entry, so its segment must contain
-    all of them, even entries pushed before the one whose add failed. Recovery relies on this rule:
-    it assumes that every entry before the last segment is confirmed.
-    """
-    return last_add_confirmed + 1
-
-
 def end_of_segment(metadata: LedgerMetadata, entry_id: int) -> int | None:
     """Return the first entry of the next segment, or None if this entry is in the last segment."""
     starts = (s.first_entry_id for s in metadata.segments)

@@ -15,18 +15,11 @@ In BookKeeper: `LedgerHandle.handleBookieFailure`, `ensembleChangeLoop`.
 """
 
 import asyncio
-from collections import deque
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from labkit.system.client.context import ClientContext
-from labkit.system.client.ensemble import (
-    first_of_new_segment,
-    still_in_ensemble,
-    with_ensemble,
-    with_replacements,
-)
+from labkit.system.client.ensemble import still_in_ensemble, with_ensemble, with_replacements
 from labkit.system.client.pending_add import PendingAdd
-from labkit.system.client.protocol.protocol_v2 import PerChannelBookieClientV2
 from labkit.system.client.striping import write_set
 from labkit.system.metadata.store import MAX_NODE_BYTES, MetadataUnavailableError
 from labkit.system.model.errors import (
@@ -38,7 +31,10 @@ from labkit.system.model.errors import (
     BKWriteOnReadOnlyBookieException,
     LabkitError,
 )
-from labkit.system.model.ledger import LedgerMetadata, LedgerState, encode_ledger_metadata
+from labkit.system.model.ledger import LedgerState, encode_ledger_metadata
+
+if TYPE_CHECKING:
+    from labkit.system.client.writer import LedgerWriter
 
 _LARGEST_METADATA = MAX_NODE_BYTES - 100_000
 """Leave room for the changes of other clients that recover, close or repair the ledger."""
@@ -46,41 +42,18 @@ _RETRY_AFTER_S = 1.0
 """How long to wait after a search that found no replacement."""
 
 
-class WriterInterface(Protocol):
-    """The part of `LedgerWriter` that an ensemble change uses.
-
-    `writer` imports this module, so this module cannot import `writer`.
-
-    Only `worlds/sim/variants` uses `last_add_pushed`.
-    """
-
-    ledger_id: int
-    metadata: LedgerMetadata
-    last_add_confirmed: int
-    last_add_pushed: int
-    pending: deque[PendingAdd]
-    channels: list[PerChannelBookieClientV2]
-
-    @property
-    def is_ended(self) -> bool: ...
-    @property
-    def ensemble(self) -> tuple[str, ...]: ...
-    def end(self, error: LabkitError) -> None: ...
-    async def update_metadata(self, metadata: LedgerMetadata) -> bool: ...
-    def connect_to_last_ensemble(self) -> None: ...
-    def send(self, pending: PendingAdd, index: int) -> None: ...
-    def has_enough_acks(self, pending: PendingAdd) -> bool: ...
-    def complete_adds(self) -> None: ...
-
-
 class EnsembleChange:
     """Runs all ensemble changes of one writer, one at a time.
+
+    A failed bookie is replaced immediately, with two exceptions. If the failed add already had Qa
+    acknowledgements, the next `add` starts the replacement. If `delay_ensemble_change` is set, the
+    bookie is not replaced while Qa acknowledgements are still possible.
 
     Invariant: a new segment starts after all confirmed entries, and nothing is confirmed until the
     stored metadata lists the new ensemble.
     """
 
-    def __init__(self, writer: WriterInterface, context: ClientContext) -> None:
+    def __init__(self, writer: "LedgerWriter", context: ClientContext) -> None:
         self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}
@@ -142,7 +115,13 @@ class EnsembleChange:
             self._task = self._loop.create_task(self._run())
 
     def first_of_new_segment(self) -> int:
-        return first_of_new_segment(self.writer.last_add_confirmed)
+        """Return the first unconfirmed entry.
+
+        A new bookie's acknowledgements count for every unconfirmed entry, so its segment must
+        contain all of them, even entries pushed before the one whose add failed. Recovery relies on
+        this rule: it assumes that every entry before the last segment is confirmed.
+        """
+        return self.writer.last_add_confirmed + 1
 
     async def store_ensemble(self, first_entry_id: int, ensemble: tuple[str, ...]) -> bool:
         """Store the new ensemble; return False if another client has changed the metadata first.
@@ -177,30 +156,17 @@ class EnsembleChange:
         return False
 
     def send_to_replacements(self) -> None:
-        """Resend the pending entries, unchanged, to the new bookies of their write sets."""
-        replaced = self.switch_to_new_ensemble()
-        metadata = self.writer.metadata
-        for pending in self.writer.pending:
+        """Switch to the new ensemble. Resend the pending entries, unchanged, to its new bookies."""
+        writer, metadata = self.writer, self.writer.metadata
+        old = [channel.bookie_id for channel in writer.channels]
+        writer.connect_to_last_ensemble()
+        for pending in writer.pending:
             for index in write_set(pending.entry_id, metadata.ensemble_size, metadata.write_quorum):
-                if index in replaced:
-                    self.send_again(pending, index)
-
-    # Helpers for the hooks
-
-    def switch_to_new_ensemble(self) -> frozenset[int]:
-        """Start using the new ensemble; return the ensemble indices of its new bookies."""
-        pairs = zip(self.writer.channels, self.writer.ensemble, strict=True)
-        replaced = frozenset(
-            index for index, (old, new_id) in enumerate(pairs) if old.bookie_id != new_id
-        )
-        self.writer.connect_to_last_ensemble()
-        return replaced
-
-    def send_again(self, pending: PendingAdd, index: int) -> None:
-        """Send an entry to a new bookie; the old bookie's acknowledgement no longer counts."""
-        pending.acked &= ~(1 << index)
-        pending.failed &= ~(1 << index)
-        self.writer.send(pending, index)
+                if writer.ensemble[index] != old[index]:
+                    # The old bookie's acknowledgement no longer counts.
+                    pending.acked &= ~(1 << index)
+                    pending.failed &= ~(1 << index)
+                    writer.send(pending, index)
 
     # One change
 
@@ -216,8 +182,7 @@ class EnsembleChange:
                 shortage = await self._replace(failed)
         except LabkitError as error:
             writer.end(error)
-        # Reset these before sending, because a response may start the next change. A bookie that
-        # has not been replaced is recorded again when it fails its next add.
+        # A bookie that has not been replaced is recorded again when it fails its next add.
         self._task, self.failed = None, {}
         self.send_to_replacements()
         if shortage is not None:

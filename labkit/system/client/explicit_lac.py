@@ -11,13 +11,13 @@ from functools import partial
 from labkit.system.client.context import ClientContext
 from labkit.system.client.striping import write_set
 from labkit.system.client.writer import LedgerWriter
-from labkit.system.model.entry import NO_ENTRY_ID, encode_explicit_lac, make_digest, make_master_key
+from labkit.system.model.entry import NO_ENTRY_ID, encode_explicit_lac, make_digest
 from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 
 
 class ExplicitLacSender:
     """Checks a writer's LastAddConfirmed once per interval, and sends it until Qa bookies have
-    stored it.
+    stored it or a later entry contains it.
     """
 
     def __init__(self, writer: LedgerWriter, context: ClientContext) -> None:
@@ -26,7 +26,6 @@ class ExplicitLacSender:
         self._interval_s = context.config.explicit_lac_interval_ms / 1000
         metadata = writer.metadata
         self._digest = make_digest(metadata.digest_type, metadata.password)
-        self._master_key = make_master_key(metadata.password)
         self._stored = NO_ENTRY_ID
         """The highest LastAddConfirmed that Qa bookies have stored."""
 
@@ -34,16 +33,17 @@ class ExplicitLacSender:
         asyncio.get_running_loop().call_later(self._interval_s, self._send)
 
     def _send(self) -> None:
-        if self._writer.is_ended:
+        writer = self._writer
+        if writer.is_ended:
             return
-        lac = self._writer.last_add_confirmed
-        if lac > self._stored:
-            metadata, ledger_id = self._writer.metadata, self._writer.ledger_id
+        lac = writer.last_add_confirmed
+        if lac > max(self._stored, writer.piggybacked_lac):
+            metadata, ledger_id = writer.metadata, writer.ledger_id
             body = encode_explicit_lac(ledger_id, lac, self._digest)
             acks: list[int] = []
             for index in write_set(lac, metadata.ensemble_size, metadata.write_quorum):
-                channel = self._bookie_client.get_v3(metadata.segments[-1].ensemble[index])
-                written = channel.write_lac(ledger_id, lac, body, self._master_key)
+                channel = self._bookie_client.get_v3(writer.ensemble[index])
+                written = channel.write_lac(ledger_id, lac, body, writer.master_key)
                 written.add_done_callback(partial(self._on_written, lac, index, acks))
         self.start()
 

@@ -27,12 +27,17 @@ BookKeeper has no such check: its writer counts every acknowledgement (BookKeepe
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from math import inf
+from typing import TYPE_CHECKING
 
 from labkit.system.client.protocol.per_channel_bookie_client import PerChannelBookieClient
 from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.model.ledger import LedgerState
+
+if TYPE_CHECKING:
+    from labkit.system.client.writer import LedgerWriter
 
 _TOO_SHORT_FOR_A_RESTART_S = 0.005
 """Recovering a ledger and then restarting one of the fenced bookies takes longer than this."""
@@ -42,19 +47,11 @@ _RETRY_S = 1.0
 class FenceCheck:
     """Holds back a writer's acknowledgements until the metadata has been read and is still OPEN."""
 
-    def __init__(
-        self,
-        ledger_id: int,
-        manager: LedgerManager,
-        end: Callable[[LabkitError], None],
-        is_ended: Callable[[], bool],
-    ) -> None:
-        self._ledger_id = ledger_id
+    def __init__(self, writer: "LedgerWriter", manager: LedgerManager) -> None:
+        self._writer = writer
         self._manager = manager
-        self._end = end
-        self._is_ended = is_ended
         self._loop = asyncio.get_running_loop()
-        self._open_at = self._loop.time()
+        self._open_at = -inf
         """The metadata was OPEN at some moment after this time."""
         self._expected: dict[PerChannelBookieClient, None] = {}
         """Channels that are connecting (an ordered set)."""
@@ -68,7 +65,7 @@ class FenceCheck:
         """Return whether acknowledgements that arrive on this channel's connection count."""
         return channel.connected_at <= self._open_at + _TOO_SHORT_FOR_A_RESTART_S
 
-    def expect(self, channel: PerChannelBookieClient) -> None:
+    def check_when_connected(self, channel: PerChannelBookieClient) -> None:
         """Read the metadata as soon as this channel is connected."""
         if channel not in self._expected:
             self._expected[channel] = None
@@ -102,24 +99,24 @@ class FenceCheck:
 
     async def _run(self) -> None:
         has_read = False
-        while (self._held or not has_read) and not self._is_ended():
+        while (self._held or not has_read) and not self._writer.is_ended:
             requested_at = self._loop.time()
             try:
                 # Send both requests without waiting: the metadata store handles a session's
                 # requests in order.
                 _, (metadata, _) = await asyncio.gather(
-                    self._manager.store.sync(), self._manager.read(self._ledger_id)
+                    self._manager.store.sync(), self._manager.read(self._writer.ledger_id)
                 )
                 has_read = True
                 if metadata.state is not LedgerState.OPEN:
                     raise BKLedgerFencedException(
-                        f"ledger {self._ledger_id} was recovered or closed by another client, or"
-                        " another client is recovering it"
+                        f"ledger {self._writer.ledger_id} was recovered or closed by another client,"
+                        " or another client is recovering it"
                     )
             except MetadataUnavailableError:
                 await asyncio.sleep(_RETRY_S)
             except LabkitError as error:
-                self._end(error)
+                self._writer.end(error)
             else:
                 self.saw_open(requested_at)
         self._task = None

@@ -9,7 +9,7 @@ In BookKeeper: `client/PendingReadLacOp.java`, `client/ReadLastConfirmedAndEntry
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _POLL_S = 1.0
 """The duration of one long poll; polls are repeated until the reader's own timeout."""
 _RETRY_S = 0.1
-"""How long to wait before polling a bookie that had no entry of the ledger."""
+"""How long to wait before polling a bookie again that ended a poll early."""
 
 
 class LacReads:
@@ -86,16 +86,18 @@ class LacReads:
     async def _poll(self, lac_before: int, deadline: float, bookie: str) -> LongPollResult:
         """Poll one bookie until it reports progress.
 
-        A bookie rejects polls until it has an entry of the ledger, so rejected polls are retried.
-        Each poll has a short timeout, because Apache's bookie sometimes forgets a waiting reader.
+        A bookie rejects polls until it has an entry of the ledger, and ends them immediately while
+        the ledger is fenced. Each poll has a short timeout, because Apache's bookie sometimes
+        forgets a waiting reader.
         """
         loop = asyncio.get_running_loop()
         channel = self._bookie_client.get_v3(bookie)
         result = LongPollResult(NO_ENTRY_ID, NO_ENTRY_ID, b"")
         while result.last_add_confirmed <= lac_before and (left_s := deadline - loop.time()) > 0:
-            try:
-                result = await channel.read_after(self._ledger_id, lac_before, min(_POLL_S, left_s))
-            except PROVES_ABSENCE:
+            wait_s, began = min(_POLL_S, left_s), loop.time()
+            with suppress(*PROVES_ABSENCE):
+                result = await channel.read_after(self._ledger_id, lac_before, wait_s)
+            if result.last_add_confirmed <= lac_before and loop.time() < began + wait_s:
                 await asyncio.sleep(min(_RETRY_S, left_s))
         return result
 

@@ -41,8 +41,7 @@ async def compare_and_set(
         version = await send_again_if_lost(write)
     except BKMetadataVersionException:
         stored, version = await context.manager.read(ledger_id)
-        if not stored.has_password:
-            stored = replace(stored, digest_type=current.digest_type, password=current.password)
+        stored = with_credentials(stored, current)
         # If the response to an earlier write was lost, this client may have stored the new ensemble
         # itself.
         _record_new_ensembles(ledger_id, current.segments, stored, context)
@@ -52,6 +51,13 @@ async def compare_and_set(
         last, length = wanted.last_entry_id, wanted.length
         context.recorder.record("ledger.closed", ledger_id, last, size=length)
     return True, wanted, version
+
+
+def with_credentials(stored: LedgerMetadata, known: LedgerMetadata) -> LedgerMetadata:
+    """Add the digest type and the password, which version 1 of the metadata does not store."""
+    if stored.has_password:
+        return stored
+    return replace(stored, digest_type=known.digest_type, password=known.password)
 
 
 def _record_new_ensembles(

@@ -19,7 +19,12 @@ from enum import Enum
 from typing import TypeVar
 
 from labkit.system.model.entry import Entry
-from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKReadException
+from labkit.system.model.errors import (
+    PROVES_ABSENCE,
+    BKException,
+    BKReadException,
+    BKUnauthorizedAccessException,
+)
 from labkit.system.model.ledger import LedgerMetadata
 
 T = TypeVar("T")
@@ -49,12 +54,12 @@ async def collect_until_covered(
     ledger_id: int,
     metadata: LedgerMetadata,
     replies: "asyncio.Queue[tuple[int, T | BKException]]",
-    is_response: Callable[[BKException], bool],
+    is_denial: Callable[[BKException], bool],
 ) -> dict[int, T | BKException]:
     """Collect responses from the last ensemble, keyed by ensemble index, until they cover it.
 
-    `is_response` decides whether an error counts as a response. Raises `BKReadException` if too few
-    bookies respond.
+    An error counts as a response only if it `is_denial`. Raises `BKReadException` if too few
+    bookies respond, and `BKUnauthorizedAccessException` if one rejects the password.
     """
     ensemble = metadata.segments[-1].ensemble
     sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
@@ -62,7 +67,9 @@ async def collect_until_covered(
     errors: list[BKException] = []
     for _ in ensemble:
         index, reply = await replies.get()
-        if isinstance(reply, BKException) and not is_response(reply):
+        if isinstance(reply, BKUnauthorizedAccessException):
+            raise reply
+        if isinstance(reply, BKException) and not is_denial(reply):
             errors.append(reply)
             continue
         responses[index] = reply

@@ -41,17 +41,19 @@ class QuorumTimeoutMonitor:
     def _check(self) -> None:
         if self._writer.is_ended:
             return
-        self._pushed.append(self._writer.last_add_pushed)
-        oldest = self._writer.oldest_unacknowledged()
+        writer = self._writer
+        self._pushed.append(writer.last_add_pushed)
+        lacking = (add for add in writer.pending if not writer.has_enough_acks(add))
+        oldest = next(lacking, None)
         is_too_early = len(self._pushed) <= _CHECKS
         if is_too_early or oldest is None or oldest.entry_id > self._pushed[0]:
             self.start()
             return
-        needed, acks = self._writer.metadata.ack_quorum, oldest.acked.bit_count()
-        ensemble = ", ".join(self._writer.metadata.segments[-1].ensemble)
-        self._writer.end(
+        needed, acks = writer.metadata.ack_quorum, oldest.acked.bit_count()
+        ensemble = ", ".join(writer.ensemble)
+        writer.end(
             BKAddEntryQuorumTimeoutException(
-                f"ledger {self._writer.ledger_id}: entry {oldest.entry_id} has {acks} of {needed}"
+                f"ledger {writer.ledger_id}: entry {oldest.entry_id} has {acks} of {needed}"
                 f" acknowledgements after {self._timeout_s:g} s; check {ensemble}, and continue in"
                 " a new ledger"
             )

@@ -15,6 +15,7 @@ from typing import ClassVar
 from labkit.system.client.batch_read import BatchReads
 from labkit.system.client.context import ClientContext
 from labkit.system.client.lac_reads import LacReads
+from labkit.system.client.metadata_update import with_credentials
 from labkit.system.client.reads import BookieReads, SequenceRead, bookies_by_entry
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -43,16 +44,17 @@ class LedgerReader:
         self.bookie_reads = self.reads_class(ledger_id, metadata, context)
         self.batch_reads = BatchReads(ledger_id, metadata, context)
         self._lac_reads = LacReads(ledger_id, metadata, context)
-        self.is_watching = False
-        """Whether a watch is set, so that `metadata` is up to date."""
         self._changed: asyncio.Future[None] | None = None
-        """Set while a call waits for the metadata to change, and done once the metadata has
-        changed.
-        """
+        """Done once the metadata has changed since it was last read; None before the first read."""
 
     @property
     def is_closed(self) -> bool:
         return self.metadata.state is LedgerState.CLOSED
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether a watch is set, so that `metadata` is up to date."""
+        return self._changed is not None and not self._changed.done()
 
     # LastAddConfirmed
 
@@ -116,16 +118,14 @@ class LedgerReader:
 
         If a response contains the entry after the previous LastAddConfirmed, return that entry.
         """
-        if not self.is_watching:
+        if self._changed is None or self._changed.done():
             return None
-        loop = asyncio.get_running_loop()
         lac_before = self.last_add_confirmed
-        # Also stop when the metadata changes: the ledger has been closed, or other bookies must be
-        # polled.
-        changed = self._changed = loop.create_future()
-        poll = loop.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
+        poll = asyncio.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
         try:
-            await asyncio.wait((poll, changed), return_when=asyncio.FIRST_COMPLETED)
+            # Also stop when the metadata changes: the ledger has been closed, or other bookies must
+            # be polled.
+            await asyncio.wait((poll, self._changed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             poll.cancel()
         if not poll.done():
@@ -224,17 +224,15 @@ class LedgerReader:
         return self.is_closed
 
     async def _read_metadata(self) -> None:
-        has_changed = False
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def on_change() -> None:
-            nonlocal has_changed
-            has_changed = True
-            self.is_watching = False
-            if self._changed is not None and not self._changed.done():
-                self._changed.set_result(None)
+            if not changed.done():
+                changed.set_result(None)
 
-        self.metadata, _ = await self._context.manager.read(self.ledger_id, on_change)
-        # The watch may have fired before the response arrived.
-        self.is_watching = not has_changed
+        # The watch may fire before the response arrives.
+        metadata, _ = await self._context.manager.read(self.ledger_id, on_change)
+        self.metadata = with_credentials(metadata, self.metadata)
+        self._changed = changed
         if self.is_closed:
             self._advance_to(self.metadata.last_entry_id)

@@ -17,7 +17,7 @@ from labkit.system.client.ensemble import end_of_segment
 from labkit.system.client.quorum import collect_until_covered, most_informative
 from labkit.system.client.striping import write_set
 from labkit.system.model.entry import NO_ENTRY_ID, Entry, decode_entry, make_digest
-from labkit.system.model.errors import PROVES_ABSENCE, BKException, BKUnauthorizedAccessException
+from labkit.system.model.errors import PROVES_ABSENCE, BKException
 from labkit.system.model.ledger import LedgerMetadata
 from labkit.system.model.wire import Opcode, Response, encode_read
 
@@ -80,18 +80,11 @@ class BookieReads:
         """Ask all bookies of the last ensemble for their newest entries, until the responses cover
         the ensemble. Return the entries received by then.
 
-        Raises `BKReadException` if too few bookies respond, and `BKUnauthorizedAccessException` if
-        one rejects the password.
+        Raises the errors of `collect_until_covered`.
         """
-
-        def is_response(error: BKException) -> bool:
-            if isinstance(error, BKUnauthorizedAccessException):
-                raise error
-            return self.is_denial(error)
-
         ensemble = metadata.segments[-1].ensemble
         replies = self.ask_all(ensemble, NO_ENTRY_ID, fence_key=fence_key)
-        responses = await collect_until_covered(self.ledger_id, metadata, replies, is_response)
+        responses = await collect_until_covered(self.ledger_id, metadata, replies, self.is_denial)
         return [reply for reply in responses.values() if isinstance(reply, Entry)]
 
     # Hook: overridden by `worlds/sim/variants`.
@@ -121,8 +114,10 @@ class BookieReads:
             except BKException as error:
                 reply = error
         if self.context.recorder.listening:
-            record = self._record_fence if is_fence_request else self._record_read
-            record(bookie, entry_id, reply)
+            if is_fence_request:
+                self._record_fence(bookie, reply)
+            else:
+                self._record_read(bookie, entry_id, reply)
         on_reply(bookie, entry_id, reply)
 
     def _record_read(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
@@ -134,7 +129,7 @@ class BookieReads:
             checksum = f"{zlib.crc32(reply.payload):08x}" if is_specific_entry else ""
             record("read.done", *ids, peer=bookie, checksum=checksum)
 
-    def _record_fence(self, bookie: str, _entry_id: int, reply: Entry | BKException) -> None:
+    def _record_fence(self, bookie: str, reply: Entry | BKException) -> None:
         record, ledger_id = self.context.recorder.record, self.ledger_id
         if isinstance(reply, Entry):
             record("fence.answered", ledger_id, reply.last_add_confirmed, peer=bookie)
@@ -199,6 +194,8 @@ class SequenceRead:
         self._reads.ask(self._bookies[entry_id][asked], entry_id, self._on_reply)
 
     def _on_reply(self, bookie: str, entry_id: int, reply: Entry | BKException) -> None:
+        if self._done.done():
+            return  # Another entry could not be read, or the read was cancelled.
         if isinstance(reply, BKException):
             self._on_error(entry_id, reply)
             return
@@ -206,23 +203,20 @@ class SequenceRead:
         self._responsive[bookie] = None
         if self._asked.pop(entry_id, None) is not None:
             self._entries[entry_id] = reply
-            # The read may already be over, because another entry failed.
-            if self._on_entry is not None and not self._done.done():
+            if self._on_entry is not None:
                 self._on_entry(reply)
-            if not self._asked and not self._done.done():
+            if not self._asked:
                 self._done.set_result(None)
 
     def _on_error(self, entry_id: int, error: BKException) -> None:
         asked = self._asked.get(entry_id)
-        if asked is None or self._done.cancelled():
-            return
+        if asked is None:
+            return  # Another bookie has already returned the entry.
         errors = self._errors.setdefault(entry_id, [])
         errors.append(error)
         if len(errors) == len(self._bookies[entry_id]):
-            del self._asked[entry_id]
-            if not self._done.done():
-                self.unreadable = entry_id
-                self._done.set_exception(most_informative(errors))
+            self.unreadable = entry_id
+            self._done.set_exception(most_informative(errors))
         elif len(errors) == asked:
             self._ask_next(entry_id)
 

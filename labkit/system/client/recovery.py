@@ -29,7 +29,7 @@ from typing import ClassVar
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.ensemble import with_ensemble
-from labkit.system.client.ensemble_change import EnsembleChange, WriterInterface
+from labkit.system.client.ensemble_change import EnsembleChange
 from labkit.system.client.fence_check import NoFenceCheck
 from labkit.system.client.metadata_update import compare_and_set
 from labkit.system.client.quorum import Verdict, judge, most_informative
@@ -46,7 +46,7 @@ from labkit.system.model.errors import (
     BKUnauthorizedAccessException,
 )
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
-from labkit.system.model.wire import Flag, encode_add
+from labkit.system.model.wire import MAX_FRAME_SIZE, Flag, encode_add
 
 _NOT_WRAPPED = (
     BKLedgerRecoveryException,
@@ -59,7 +59,7 @@ _NOT_WRAPPED = (
 class RecoveryEnsembleChange(EnsembleChange):
     """Lets the ensemble change any number of times, and stores the changes only on close."""
 
-    def __init__(self, writer: WriterInterface, context: ClientContext) -> None:
+    def __init__(self, writer: LedgerWriter, context: ClientContext) -> None:
         super().__init__(writer, context)
         self.stored = writer.metadata
         """The metadata in the store, which does not contain the new ensembles."""
@@ -81,6 +81,8 @@ class RecoveryWriter(LedgerWriter):
     bookies that never had the entries, and conclude from their denials that the ledger ends there.
     """
 
+    max_payload_size = MAX_FRAME_SIZE
+    """BookKeeper's clients may have stored entries larger than `MAX_PAYLOAD_SIZE`."""
     ensemble_change: RecoveryEnsembleChange
     ensemble_change_class = RecoveryEnsembleChange
     fence_check_class = NoFenceCheck
@@ -217,13 +219,13 @@ class LedgerRecovery:
         )
         try:
             await self._write_back(writer)
-        except BKException as error:
-            writer.end(error)
-            raise
-        # If no entry was written back, the writer has not computed the length.
-        if writer.last_add_confirmed == lower_bound:
-            writer.length_confirmed = await self._length_at(lower_bound, reported_length)
-        await writer.close()
+            # If no entry was written back, the writer has not computed the length.
+            if writer.last_add_confirmed == lower_bound:
+                writer.length_confirmed = await self._length_at(lower_bound, reported_length)
+            await writer.close()
+        finally:
+            # If the recovery failed or was cancelled, replace no more bookies.
+            writer.end(BKLedgerRecoveryException(f"recovery of ledger {self.ledger_id} ended"))
         self.metadata = writer.metadata
         self.recorder.record("recovery.ended", self.ledger_id, self.metadata.last_entry_id)
 

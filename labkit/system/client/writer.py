@@ -47,14 +47,7 @@ class LedgerWriter:
 
     Invariants: Entries are confirmed in the order of their ids, and only once they are on the disks
     of `ack_quorum` bookies of their write sets. An acknowledgement counts only if the bookie cannot
-    have forgotten a fence (`fence_check`). Nothing is confirmed during an ensemble change, so a new
-    segment starts after all confirmed entries.
-
-    A failed bookie is replaced immediately, with two exceptions. If the failed add already had Qa
-    acknowledgements, the next `add` starts the replacement. If `delay_ensemble_change` is set, the
-    bookie is not replaced while Qa acknowledgements are still possible. If there is no writable
-    bookie to replace it with, the writer continues while Qa acknowledgements are possible.
-    (BookKeeper's writer fails, unless `delayEnsembleChange` is set.)
+    have forgotten a fence (`fence_check`).
 
     If another client has fenced or closed the ledger, the writer ends without closing it. The
     writer notices this when a bookie responds to an add with `BKLedgerFencedException`, when the
@@ -62,6 +55,7 @@ class LedgerWriter:
     OPEN.
     """
 
+    max_payload_size: ClassVar[int] = MAX_PAYLOAD_SIZE
     ensemble_change_class: ClassVar[type[EnsembleChange]] = EnsembleChange
     fence_check_class: ClassVar[type[FenceCheck]] = FenceCheck
 
@@ -72,6 +66,8 @@ class LedgerWriter:
         self.metadata = metadata
         self.last_add_pushed = NO_ENTRY_ID
         self.last_add_confirmed = NO_ENTRY_ID
+        self.piggybacked_lac = NO_ENTRY_ID
+        """The LastAddConfirmed that the newest entry contains."""
         self.length = 0
         """The number of payload bytes pushed."""
         self.length_confirmed = 0
@@ -90,9 +86,7 @@ class LedgerWriter:
         # Look up the loop only once, because each lookup costs a system call.
         self._loop = asyncio.get_running_loop()
         self.ensemble_change = self.ensemble_change_class(self, context)
-        self.fence_check = self.fence_check_class(
-            ledger_id, context.manager, self.end, lambda: self.is_ended
-        )
+        self.fence_check = self.fence_check_class(self, context.manager)
 
     def add(self, payload: bytes) -> asyncio.Future[int]:
         """Append an entry. The returned future resolves to its id once the entry is confirmed.
@@ -108,14 +102,14 @@ class LedgerWriter:
         # With deferred sync, `start` ends the writer.
         if self.ended_by is not None:
             raise self.ended_by
-        if len(payload) > MAX_PAYLOAD_SIZE:
+        if len(payload) > self.max_payload_size:
             raise BKIncorrectParameterException(
-                f"payload is {len(payload)} bytes; it must be at most {MAX_PAYLOAD_SIZE}"
+                f"payload is {len(payload)} bytes; it must be at most {self.max_payload_size}"
             )
         self.last_add_pushed += 1
         self.length += len(payload)
         entry_id = self.last_add_pushed
-        lac = self.lac_to_piggyback()
+        lac = self.piggybacked_lac = self.lac_to_piggyback()
         entry = pack_entry(self.ledger_id, entry_id, lac, self.length, payload, self._digest)
         future = self._loop.create_future()
         pending = PendingAdd(entry_id, self.length, self.request_of(entry), future)
@@ -140,22 +134,25 @@ class LedgerWriter:
         """
         excess = len(self.pending) - self._context.config.max_pending_adds
         if excess >= 0:
-            # Shield the add: a caller that stops waiting must not cancel it.
-            await asyncio.shield(self.pending[excess].future)
+            await self._wait_for(self.pending[excess])
 
     async def all_confirmed(self) -> None:
         """Wait until all entries pushed so far are confirmed. If an add fails, raises its error."""
         if self.pending:
-            await asyncio.shield(self.pending[-1].future)
+            await self._wait_for(self.pending[-1])
         elif self.ended_by is not None and self.last_add_confirmed < self.last_add_pushed:
             raise self.ended_by
+
+    async def _wait_for(self, pending: PendingAdd) -> None:
+        # The caller of `add` may have cancelled the future, but the entry is still pending.
+        if pending.future.cancelled():
+            pending.future = self._loop.create_future()
+        # Shield the add: a caller that stops waiting must not cancel it.
+        await asyncio.shield(pending.future)
 
     @property
     def is_ended(self) -> bool:
         return self.ended_by is not None
-
-    def oldest_unacknowledged(self) -> PendingAdd | None:
-        return next((add for add in self.pending if not self.has_enough_acks(add)), None)
 
     async def force(self) -> None:
         """Make all acknowledged entries durable. Without deferred sync, they already are."""
@@ -198,7 +195,7 @@ class LedgerWriter:
         """Send an entry to the bookie at this ensemble index; `on_responses` handles the reply."""
         channel, entry_id = self.channels[index], pending.entry_id
         if channel.connection is None:
-            self.fence_check.expect(channel)
+            self.fence_check.check_when_connected(channel)
         if self.recorder.listening:
             self.recorder.record("add.sent", self.ledger_id, entry_id, peer=channel.bookie_id)
         channel.add(self.ledger_id, entry_id, pending.request, self._on_added[index], pending)

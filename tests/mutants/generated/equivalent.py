@@ -203,10 +203,6 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/client/quorum.py is_covered: arithmetic: first + i -> first - i": (
         "Of each write set it takes the last place for the first one: all of them are looked at."
     ),
-    "labkit/system/client/reads.py SequenceRead._on_error: statement:"
-    " del self._asked[entry_id] -> (dropped)": (
-        "The read ends with this error; what it still asked for counts no more."
-    ),
     "labkit/system/client/ensemble_change.py EnsembleChange.start: boundary:"
     " self._loop.time() >= self._retry_at -> self._loop.time() > self._retry_at": (
         "At the very moment or at the add after it: it looks once a second."

@@ -208,8 +208,11 @@ class Script:
         for bookie in self.bookies:
             bookie.serves = True
 
-    def writer(self) -> LedgerWriter:
-        return LedgerWriter(LEDGER, self.metadata, 0, self.client.context)
+    def writer(self, client: BookKeeper | None = None) -> LedgerWriter:
+        """Return a writer that has seen the ledger OPEN just now, as after its creation."""
+        writer = LedgerWriter(LEDGER, self.metadata, 0, (client or self.client).context)
+        writer.fence_check.saw_open(asyncio.get_running_loop().time())
+        return writer
 
     def reader(self, last_add_confirmed: int = -1) -> LedgerReader:
         reader = LedgerReader(LEDGER, self.metadata, self.client.context)

@@ -158,3 +158,18 @@ async def test_an_answer_to_a_read_that_was_cancelled_is_dropped() -> None:
     await asyncio.wait([reading])
     await say(script.bookies[0], Code.OK, script.stored(0))
     assert script.recorded("read.done", "read.failed") == []
+
+
+async def test_batch_reads_remain_unsupported_when_a_concurrent_one_fails_for_another_reason() -> (
+    None
+):
+    script = Script(2, 2, 1)
+    b1, b2 = script.bookies
+    reads = batches(script)
+    lost, denied = (asyncio.create_task(reads.ask(name, 0, 2, SIZE)) for name in ("b1", "b2"))
+    await script.until_asked(1)
+    b1.drop()
+    assert await lost == []
+    await say(b2, Code.NO_ENTRY)
+    assert await denied == []
+    assert not reads.is_supported

@@ -10,11 +10,13 @@ from labkit.system.client.deferred_sync import DeferredSyncWriter
 from labkit.system.client.writer import LedgerWriter
 from labkit.system.model.entry import DigestType
 from labkit.system.model.errors import (
+    BKClientClosedException,
     BKIncorrectParameterException,
     BKNoSuchLedgerExistsOnMetadataServerException,
     BKNotEnoughBookiesException,
     BKUnauthorizedAccessException,
 )
+from labkit.system.model.ledger import LedgerState
 from tests.system.client.scripted_bookies import LEDGER, Script
 
 
@@ -101,3 +103,13 @@ async def test_client_works_with_the_usual_settings_and_the_clock_that_it_is_giv
     assert client.context.config == ClientConfig()
     assert client.wall_clock_ms() == 1234
     assert await client.writable_bookies() == ["b1"]
+
+
+async def test_closing_the_client_ends_its_writers_and_leaves_their_ledgers_open() -> None:
+    script = Script(1, 1, 1)
+    writer = await script.client.create_ledger(1, 1, 1)
+    script.client.close()
+    with pytest.raises(BKClientClosedException, match="client was closed"):
+        writer.add(b"x")
+    metadata = await script.client.ledger_metadata(writer.ledger_id)
+    assert metadata.state is LedgerState.OPEN

@@ -72,6 +72,7 @@ class PlayedBookies:
         self.writer = DeferredSyncWriter(
             LEDGER, self.script.metadata, 0, self.script.client.context
         )
+        self.writer.fence_check.saw_open(asyncio.get_running_loop().time())
 
     async def _connect(
         self, host: str, port: int, on_bodies: OnBodies, on_close: OnClose
@@ -222,6 +223,20 @@ async def test_a_force_that_failed_forgets_no_connection_that_adds_came_by(
     played.all[0].refuses = set()
     await played.connected_again(1)
     await played.answered_add()
+    await _ends_at_force(played, "b2")
+
+
+async def test_a_force_that_was_cancelled_forgets_no_connection_that_adds_came_by(
+    played: PlayedBookies,
+) -> None:
+    await played.answered_add()
+    played.all[0].silent_to = {pb.FORCE_LEDGER}
+    force = asyncio.ensure_future(played.writer.force())
+    await until(lambda: played.all[0].asked_for(pb.FORCE_LEDGER))
+    force.cancel()
+    await asyncio.wait([force])
+    played.all[0].silent_to = set()
+    await played.connected_again(1)
     await _ends_at_force(played, "b2")
 
 

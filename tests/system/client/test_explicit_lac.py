@@ -122,3 +122,21 @@ async def test_it_is_sent_when_the_interval_has_passed(monkeypatch: pytest.Monke
     assert world.lacs == [[], [], []]
     await asyncio.sleep(0.001)
     assert sorted(world.lacs) == [[], [0], [0]]
+
+
+async def test_it_ends_when_the_client_is_closed(world: World) -> None:
+    writer = await world.writer()
+    world.script.client.close()
+    writer.last_add_confirmed = 0
+    await looks()
+    assert world.lacs == [[], [], []]
+
+
+async def test_what_a_later_entry_contains_is_not_sent(world: World) -> None:
+    writer = await world.writer()
+    writer.last_add_pushed = writer.last_add_confirmed = 0
+    writer.add(b"entry 1")
+    await looks()
+    assert world.lacs == [[], [], []]
+    writer.last_add_confirmed = 1
+    await until(lambda: world.lacs == [[], [1], [1]])

@@ -2,11 +2,14 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from labkit.system.client.writer import LedgerWriter
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import (
+    BKClientClosedException,
     BKLedgerFencedException,
     BKNoSuchLedgerExistsOnMetadataServerException,
 )
@@ -14,6 +17,7 @@ from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.model.wire import Code
 from tests.system.client.scripted_bookies import LEDGER, Script
 from tests.until import until
+from tests.virtual_time import in_virtual_time
 
 
 @pytest.fixture(autouse=True)
@@ -158,3 +162,49 @@ async def test_an_ensemble_change_shows_that_the_ledger_is_open() -> None:
     b3.ack(0)
     assert await added == 0
     assert writer.fence_check.passed(writer.channels[1])
+
+
+async def created(script: Script) -> LedgerWriter:
+    """Create the ledger that the scripted bookies serve, instead of finding it in the store."""
+    await script.manager.delete(LEDGER)
+
+    async def only_id() -> int:
+        return LEDGER
+
+    script.client.context.manager.new_ledger_id = only_id  # type: ignore[method-assign]
+    return await script.client.create_ledger(1, 1, 1)
+
+
+@in_virtual_time
+async def test_a_ledger_that_was_closed_before_its_creator_got_the_response_takes_no_add() -> None:
+    script = Script(1, 1, 1)
+    script.all_serve()
+    create = script.store.create
+
+    async def slow_create(path: str, *rest: Any, **options: Any) -> str:
+        name = await create(path, *rest, **options)
+        await store_state(script, LedgerState.CLOSED)
+        await asyncio.sleep(1.0)
+        return name
+
+    script.store.create = slow_create  # type: ignore[method-assign]
+    writer = await created(script)
+    with pytest.raises(BKLedgerFencedException):
+        await writer.add(b"x")
+
+
+async def test_an_acknowledgement_that_waits_for_the_metadata_fails_when_the_client_is_closed() -> (
+    None
+):
+    script = Script(1, 1, 1)
+    script.all_serve()
+
+    async def unavailable() -> None:
+        raise MetadataUnavailableError("the metadata store is not responding")
+
+    script.store.sync = unavailable  # type: ignore[method-assign]
+    writer = await created(script)
+    added = writer.add(b"x")
+    await until(lambda: any(row.kind == "add.acked" for row in script.rows))
+    script.client.close()
+    assert isinstance(added.exception(), BKClientClosedException)

@@ -9,7 +9,7 @@ from labkit.system.model.entry import encode_explicit_lac, make_digest
 from labkit.system.model.errors import BKNoSuchEntryException
 from tests.system.client.recovering import numbered, serving
 from tests.system.client.scripted_bookies import LEDGER, Script
-from tests.until import until
+from tests.until import DEADLINE_S, until
 from tests.virtual_time import in_virtual_time
 
 
@@ -82,12 +82,23 @@ async def test_a_reader_stops_waiting_when_the_ledger_is_closed(
     await until(lambda: len(asyncio.all_tasks()) == 1)
 
 
-@pytest.mark.parametrize(("timeout_s", "poll_count"), [(0.0, 0), (0.25, 9)])
+class Fenced(Played):
+    """A fake bookie that ends every poll early, as bookies do while the ledger is fenced."""
+
+    async def read_after(self, ledger_id: int, previous_lac: int, wait_s: float) -> LongPollResult:
+        self.poll_count += 1
+        await asyncio.sleep(0.001)
+        return self.news
+
+
+@pytest.mark.parametrize(
+    ("played", "timeout_s", "poll_count"),
+    [(Never(), 0.0, 0), (Never(), 0.25, 9), (Fenced(), 0.25, 9)],
+)
 @in_virtual_time
-async def test_a_reader_waits_no_longer_than_its_timeout(
-    monkeypatch: pytest.MonkeyPatch, timeout_s: float, poll_count: int
+async def test_a_reader_waits_no_longer_than_its_timeout_and_polls_ten_times_a_second(
+    monkeypatch: pytest.MonkeyPatch, played: Played, timeout_s: float, poll_count: int
 ) -> None:
-    played = Never()
     script = followed(monkeypatch, played)
     reader = await script.client.open_ledger_no_recovery(LEDGER)
     assert await reader.read_last_add_confirmed_and_entry(1, timeout_s) == (0, None)
@@ -116,3 +127,19 @@ async def test_an_entry_that_is_confirmed_is_read_without_waiting_for_news(
     confirmed, entry = await reader.read_last_add_confirmed_and_entry(0, 60.0)
     assert (confirmed, entry and entry.payload) == (0, numbered(1)[0])
     assert played.poll_count == 0
+
+
+@in_virtual_time
+async def test_all_who_wait_on_one_reader_stop_when_the_ledger_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    played = Played()
+    script = followed(monkeypatch, played)
+    reader = await script.client.open_ledger_no_recovery(LEDGER)
+    waiting = [
+        asyncio.create_task(reader.read_last_add_confirmed_and_entry(2, 3600.0)) for _ in range(2)
+    ]
+    await until(lambda: played.poll_count == 6)
+    await script.client.open_ledger(LEDGER)
+    async with asyncio.timeout(DEADLINE_S):
+        assert await asyncio.gather(*waiting) == [(1, None)] * 2

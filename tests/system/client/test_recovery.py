@@ -11,6 +11,7 @@ import pytest
 from labkit.system.client.ensemble import with_ensemble
 from labkit.system.client.quorum import Verdict, judge
 from labkit.system.client.recovery import LedgerRecovery
+from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.model.entry import Entry, decode_entry
 from labkit.system.model.errors import (
     BKException,
@@ -125,6 +126,15 @@ async def test_entries_written_back_carry_what_was_confirmed_before() -> None:
     assert [
         decode_entry(copies[n], script.digest, LEDGER, n).last_add_confirmed for n in range(6)
     ] == [-1] * 6
+
+
+async def test_an_entry_of_another_client_may_be_larger_than_labkit_allows() -> None:
+    script = serving()
+    payload = bytes(MAX_PAYLOAD_SIZE + 1)
+    for bookie in script.bookies:
+        bookie.entries[0] = script.stored(0, payload)
+    reader = await recovered(script)
+    assert end(reader.metadata) == (LedgerState.CLOSED, 0, len(payload))
 
 
 async def test_closed_ledger_is_opened_without_a_word_to_any_bookie() -> None:

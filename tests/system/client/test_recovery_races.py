@@ -17,6 +17,7 @@ from labkit.system.model.wire import AddBatch, ReadRequest, Request
 from tests.system.client.recovering import end, numbered, payloads, recovered, serving
 from tests.system.client.scripted_bookies import LEDGER, ScriptedBookie, ScriptedConnection
 from tests.until import until
+from tests.virtual_time import in_virtual_time
 
 
 @pytest.mark.promise(
@@ -162,6 +163,22 @@ def dies_behind_the_end(bookie: ScriptedBookie) -> Callable[[ScriptedConnection,
             bookie.die()
 
     return only_reads
+
+
+@in_virtual_time
+async def test_recovery_that_was_cancelled_replaces_no_bookie() -> None:
+    script = serving(spares=1)
+    script.put(0, -1, 0, 1, 2)
+    *ensemble, spare = script.bookies
+    for bookie in ensemble:
+        bookie.serve_as(dies_behind_the_end(bookie))
+    recovering = asyncio.create_task(script.client.open_ledger(LEDGER))
+    await until(lambda: all(bookie.adds == [0] for bookie in ensemble))
+    recovering.cancel()
+    await asyncio.wait([recovering])
+    ensemble[0].die()
+    await asyncio.sleep(1.0)
+    assert spare.connect_count == 0
 
 
 async def test_writer_learns_from_its_close_that_another_end_holds() -> None:

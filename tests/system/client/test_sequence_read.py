@@ -179,6 +179,20 @@ async def test_a_failure_while_another_bookie_is_still_asked_asks_no_third() -> 
     assert read.unreadable is None
 
 
+async def test_a_read_that_failed_asks_no_other_bookie() -> None:
+    script = Script(3, 3, 2)
+    b1, b2, b3 = script.bookies
+    _, reading = begun(script, {4: [B1], 5: [B2, B3]})
+    await script.until_asked(1, 0, 1)
+    b1.say(Opcode.READ, Code.NO_ENTRY, 4)
+    with pytest.raises(BKNoSuchEntryException):
+        await reading
+    b2.say(Opcode.READ, Code.NO_ENTRY, 5)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert b3.connect_count == 0
+
+
 # Entries in different segments
 
 

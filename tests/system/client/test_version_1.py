@@ -72,3 +72,13 @@ async def test_other_versions_know_their_password() -> None:
     script = Script(3, 3, 2)
     with pytest.raises(BKUnauthorizedAccessException):
         await script.client.open_ledger(LEDGER, password=b"guess")
+
+
+async def test_a_reader_that_reads_the_metadata_again_keeps_what_the_opener_said() -> None:
+    script = await made(LedgerState.OPEN)
+    reader = await script.client.open_ledger_no_recovery(
+        LEDGER, digest_type=DigestType.HMAC, password=b"secret"
+    )
+    assert reader.is_watching
+    credentials = reader.metadata.digest_type, reader.metadata.password
+    assert credentials == (DigestType.HMAC, b"secret")

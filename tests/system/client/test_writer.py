@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from labkit.system.client.context import ClientConfig
-from labkit.system.client.writer import MAX_PAYLOAD_SIZE, LedgerWriter
+from labkit.system.client.writer import MAX_PAYLOAD_SIZE
 from labkit.system.model.entry import (
     MAX_ENTRY_ID,
     DigestType,
@@ -306,9 +306,7 @@ async def test_closed_writer_says_of_what_it_had_confirmed_that_it_is() -> None:
 @in_virtual_time
 async def test_writer_keeps_its_rules_while_its_events_are_not_heard() -> None:
     script = Script(3, 3, 2, spares=1)
-    writer = LedgerWriter(
-        LEDGER, script.metadata, 0, script.new_client("quiet", heard=False).context
-    )
+    writer = script.writer(script.new_client("quiet", heard=False))
     adds = [writer.add(b"x") for _ in range(2)]
     await script.until_asked(2, 0, 1, 2)
     b1, b2, b3, b4 = script.bookies
@@ -321,3 +319,19 @@ async def test_writer_keeps_its_rules_while_its_events_are_not_heard() -> None:
     b3.ack(1)
     assert await asyncio.gather(*adds) == [0, 1]
     assert script.rows == []
+
+
+@in_virtual_time
+async def test_cancelling_the_future_of_an_add_does_not_cancel_those_who_wait_for_the_writer() -> (
+    None
+):
+    script = Script(1, 1, 1, config=ClientConfig(request_timeout_s=60.0, max_pending_adds=1))
+    writer = script.writer()
+    writer.add(b"x").cancel()
+    await script.until_asked(1)
+    waiting = [asyncio.create_task(writer.drain()), asyncio.create_task(writer.all_confirmed())]
+    await asyncio.sleep(0.01)
+    assert not any(each.done() for each in waiting)
+    script.bookies[0].ack(0)
+    await asyncio.gather(*waiting)
+    assert writer.last_add_confirmed == 0

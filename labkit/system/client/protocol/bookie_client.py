@@ -15,10 +15,13 @@ class BookieClient:
         self._arguments = network, find_endpoint, timeout_s
         self._v2: dict[str, PerChannelBookieClientV2] = {}
         self._v3: dict[str, PerChannelBookieClientV3] = {}
+        self._is_closed = False
 
     def get(self, bookie: str) -> PerChannelBookieClientV2:
         if bookie not in self._v2:
             self._v2[bookie] = PerChannelBookieClientV2(bookie, *self._arguments)
+            if self._is_closed:
+                self._v2[bookie].close()
         return self._v2[bookie]
 
     def get_v3(self, bookie: str) -> PerChannelBookieClientV3:
@@ -29,8 +32,12 @@ class BookieClient:
         """
         if bookie not in self._v3:
             self._v3[bookie] = PerChannelBookieClientV3(bookie, *self._arguments)
+            if self._is_closed:
+                self._v3[bookie].close()
         return self._v3[bookie]
 
     def close(self) -> None:
+        """Fail all pending and future requests."""
+        self._is_closed = True
         for channel in (*self._v2.values(), *self._v3.values()):
             channel.close()

@@ -46,8 +46,8 @@ _OK: int = Code.OK
 class _Request:
     deadline: float
     on_done: Callable[[Sequence[Any], Any], None]
-    """Called with the `caller` of each request that completes in this call, and their result."""
-    caller: Any
+    """Called with the `argument` of each request that completes in this call, and their result."""
+    argument: Any
     """The `pending` argument of `add`, or the callback of `ask`."""
     fences: bool
     timed_out: bool = False
@@ -118,20 +118,20 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         key: _Key,
         body: bytes,
         on_done: Callable[[Sequence[T], Any], None],
-        caller: T,
+        argument: T,
         *,
         fences: bool = False,
     ) -> None:
         if not self.outbox or self.connection is None:
             self._deadline = self.loop.time() + self.timeout_s
             if not self.outbox and (error := self.schedule_send()) is not None:
-                self.loop.call_soon(on_done, (caller,), error)
+                self.loop.call_soon(on_done, (argument,), error)
                 return
             if self._monitor is None:
                 # Use one timer for all requests, because a timer per request would cost more than
                 # an add.
                 self._monitor = self.loop.call_later(_MONITOR_INTERVAL_S, self._expire)
-        request = _Request(self._deadline, on_done, caller, fences)
+        request = _Request(self._deadline, on_done, argument, fences)
         oldest = self._pending.setdefault(key, request)
         if oldest is not request:
             oldest.younger = [*oldest.younger, request]
@@ -165,11 +165,11 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 on_added, added = None, []
             if is_added:
                 on_added = request.on_done
-                added.append(request.caller)
+                added.append(request.argument)
                 continue
             response = Response(opcode, code, ledger_id, entry_id, body[RESPONSE.size :])
             result = response if code == _OK else error_of(response, self.bookie_id)
-            request.on_done((request.caller,), result)
+            request.on_done((request.argument,), result)
         if on_added is not None:
             on_added(added, None)
 
@@ -190,7 +190,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
         waiting = _oldest_first(self._waiting())
         self._pending = {}
         for _, request in waiting:
-            request.on_done((request.caller,), error)
+            request.on_done((request.argument,), error)
 
     def _expire(self) -> None:
         now = self.loop.time()
@@ -209,7 +209,7 @@ class PerChannelBookieClientV2(PerChannelBookieClient):
                 f"{self.bookie_id} did not respond for entry {entry_id} of ledger {ledger_id}"
                 f" within {self.timeout_s:g} s"
             )
-            request.on_done((request.caller,), error)
+            request.on_done((request.argument,), error)
         # Timed-out reads are kept until their responses arrive, so their memory must be limited.
         overdue_count = sum(request.timed_out for _, request in self._all())
         if overdue_count > _MAX_OVERDUE_RESPONSES:

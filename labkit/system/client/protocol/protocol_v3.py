@@ -56,8 +56,8 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
     ) -> None:
         super().__init__(bookie_id, network, find_endpoint, timeout_s)
         self._last_txn_id = 0
-        self._pending: dict[int, _PendingRequest] = {}
-        """Pending requests, keyed by txnId, oldest first."""
+        self._pending: dict[tuple[int, pb.OperationType], _PendingRequest] = {}
+        """Pending requests, keyed by txnId and operation, oldest first."""
 
     # Requests: each raises the `BKException` for the error code in the response.
 
@@ -135,10 +135,10 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
             response_future.set_exception(error)
             return response_future
         self._last_txn_id += 1
-        txn_id = self._last_txn_id
-        timer = self.loop.call_later(self.timeout_s + wait_s, self._expire, txn_id, operation)
-        self._pending[txn_id] = _PendingRequest(response_future, timer)
-        self.outbox.append(encode_request(operation, txn_id, request))
+        key = self._last_txn_id, operation
+        timer = self.loop.call_later(self.timeout_s + wait_s, self._expire, key)
+        self._pending[key] = _PendingRequest(response_future, timer)
+        self.outbox.append(encode_request(operation, self._last_txn_id, request))
         return response_future
 
     def received(self, bodies: Sequence[bytes]) -> None:
@@ -148,23 +148,22 @@ class PerChannelBookieClientV3(PerChannelBookieClient):
             except ValueError as error:
                 self.disconnect(f"invalid response: {error}")
                 return
-            request = self._pending.pop(response.header.txnId, None)
+            key = response.header.txnId, response.header.operation
+            request = self._pending.pop(key, None)
             if request is None:
-                continue  # The request has timed out.
+                continue  # The request has timed out, or it was another operation.
             request.timer.cancel()
             if (failure := error_of(response, self.bookie_id)) is not None:
                 request.fail(failure)
             elif not request.response_future.done():  # The caller may have stopped waiting.
                 request.response_future.set_result(response)
 
-    def _expire(self, txn_id: int, operation: pb.OperationType) -> None:
+    def _expire(self, key: tuple[int, pb.OperationType]) -> None:
         if self.connection is None:
-            del self.outbox[list(self._pending).index(txn_id)]
-        self._pending.pop(txn_id).fail(
-            BKTimeoutException(
-                f"{self.bookie_id} did not respond to {pb.OperationType.Name(operation)} in time"
-            )
-        )
+            del self.outbox[list(self._pending).index(key)]
+        name = pb.OperationType.Name(key[1])
+        error = BKTimeoutException(f"{self.bookie_id} did not respond to {name} in time")
+        self._pending.pop(key).fail(error)
 
     def fail_pending(self, error: BKException) -> None:
         failed, self._pending = self._pending, {}

@@ -179,3 +179,12 @@ async def test_the_pool_has_one_connection_for_each_bookie_and_version(network: 
     ]
     pool.close()
     assert all(isinstance(client.schedule_send(), BKClientClosedException) for client in clients)
+
+
+async def test_a_closed_pool_makes_no_connection_to_a_bookie_that_it_has_not_used_before(
+    network: Network,
+) -> None:
+    pool = BookieClient(network, endpoint, 60.0)
+    pool.close()
+    clients: list[PerChannelBookieClient] = [pool.get("b1"), pool.get_v3("b1")]
+    assert all(isinstance(client.schedule_send(), BKClientClosedException) for client in clients)

@@ -143,6 +143,24 @@ async def test_answers_may_come_in_any_order_and_more_than_once() -> None:
         await forces[1]
 
 
+async def test_a_response_to_another_operation_completes_no_request() -> None:
+    stub = Stub()
+    async with client_of(stub.accept) as client:
+        force = asyncio.ensure_future(client.force_ledger(1))
+        await until(lambda: stub.requests)
+        other = pb.Request()
+        other.CopyFrom(stub.requests[0])
+        other.header.operation = pb.READ_LAC
+        stub.say(encode_response(other.header, pb.EOK, response_to(other, pb.EOK)))
+        reading = asyncio.ensure_future(client.read_lac(1))
+        await until(lambda: len(stub.requests) == 2)
+        stub.say(stub.done(1))
+        await reading
+        assert not force.done()
+        stub.say(stub.done(0))
+        await force
+
+
 async def test_a_bookie_that_does_not_answer_in_time_is_reported() -> None:
     stub = Stub()
     async with client_of(stub.accept, timeout_s=0.001) as client:
