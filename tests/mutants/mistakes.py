@@ -204,6 +204,20 @@ MISTAKES = (
         "tests/worlds/sim/test_lagging_metadata.py",
     ),
     Mistake(
+        "a writer knows only from the metadata store that its ledger is open",
+        "labkit/system/client/fence_check.py",
+        "self._open_at = -inf",
+        "self._open_at = self._loop.time()",
+        "tests/system/client/test_fence_check.py",
+    ),
+    Mistake(
+        "a force that was cancelled has forced nothing",
+        "labkit/system/client/deferred_sync.py",
+        "except (BKException, asyncio.CancelledError):",
+        "except BKException:",
+        "tests/system/client/test_deferred_sync_in_memory.py",
+    ),
+    Mistake(
         "an add that ends its writer is refused",
         "labkit/system/client/writer.py",
         "if self.ended_by is not None:\n            raise self.ended_by\n        if len",

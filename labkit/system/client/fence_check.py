@@ -110,8 +110,8 @@ class FenceCheck:
                 has_read = True
                 if metadata.state is not LedgerState.OPEN:
                     raise BKLedgerFencedException(
-                        f"ledger {self._writer.ledger_id} was recovered or closed by another client,"
-                        " or another client is recovering it"
+                        f"ledger {self._writer.ledger_id} was recovered or closed by another"
+                        " client, or another client is recovering it"
                     )
             except MetadataUnavailableError:
                 await asyncio.sleep(_RETRY_S)

@@ -43,8 +43,7 @@ class QuorumTimeoutMonitor:
             return
         writer = self._writer
         self._pushed.append(writer.last_add_pushed)
-        lacking = (add for add in writer.pending if not writer.has_enough_acks(add))
-        oldest = next(lacking, None)
+        oldest = next((add for add in writer.pending if not writer.has_enough_acks(add)), None)
         is_too_early = len(self._pushed) <= _CHECKS
         if is_too_early or oldest is None or oldest.entry_id > self._pushed[0]:
             self.start()

@@ -104,7 +104,8 @@ class RecoveryWriter(LedgerWriter):
         assert entry.entry_id == self.last_add_pushed + 1
         # Subtract the payload size, because `add` adds it again.
         self.length = entry.length - len(entry.payload)
-        self.add(entry.payload).add_done_callback(_retrieve_exception)
+        # Mark the exception as retrieved, so that asyncio does not log it.
+        self.add(entry.payload).add_done_callback(asyncio.Future.exception)
 
     async def close(self) -> None:
         """Close the ledger. If another client has closed it, accept that client's last entry."""
@@ -284,9 +285,3 @@ class LedgerRecovery:
         except BKException:
             return reported_length
         return entry.length
-
-
-def _retrieve_exception(added: asyncio.Future[int]) -> None:
-    """Prevent asyncio from logging the exception, because `all_confirmed` raises it."""
-    if not added.cancelled():
-        added.exception()
