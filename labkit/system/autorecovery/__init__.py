@@ -34,13 +34,13 @@ Invariants:
     list it (`overreplicated`).
 
 An instance uses one metadata session, which owns the instance's vote and locks. If the session is
-lost, or if it is unknown whether a request was carried out, the instance stops, and its owner
+lost, or if a request to the metadata store fails unexpectedly, the instance stops, and its owner
 starts a new one. Any other error stops the instance, and also the bookie in the same process.
 
 Read in this order: `audit_rules`, `paths`, `underreplication`, `election`, `metadata_silence`,
 `missing_bookies`, `periodic_check`, `auditor`, `ledger_view`, `fragments`, `checker`,
-`bookie_joins`, `worker`, `replicator`, `fragment_copy`, `daemon`, `overreplicated`; then `config`,
-`formats`, `watched_nodes`, `replicas_check`, `random_source`.
+`worker`, `replicator`, `fragment_copy`, `daemon`, `overreplicated`; then `config`, `formats`,
+`replicas_check`, `random_source`.
 
 Differences from BookKeeper:
   - After the metadata store has been silent, no bookie counts as lost for ten seconds or two

@@ -29,13 +29,10 @@ def lost_bookies_by_ledger(
     """Return the sorted lost bookies of each ledger that lists any in one of its ensembles.
     A bookie is lost if it is not in `not_lost`.
     """
-    ledgers_of: dict[str, list[int]] = {}
+    found: dict[int, list[str]] = {}
     for ledger_id, metadata in ledgers:
-        listed = dict.fromkeys(b for segment in metadata.segments for b in segment.ensemble)
-        for bookie in listed.keys() - not_lost:
-            ledgers_of.setdefault(bookie, []).append(ledger_id)
-    missed: dict[int, list[str]] = {}
-    for bookie in sorted(ledgers_of):
-        for ledger_id in ledgers_of[bookie]:
-            missed.setdefault(ledger_id, []).append(bookie)
-    return missed
+        listed = {bookie for segment in metadata.segments for bookie in segment.ensemble}
+        if lost := sorted(listed.difference(not_lost)):
+            found[ledger_id] = lost
+    # As in BookKeeper, the ledgers of one bookie are marked before those of the next one.
+    return dict(sorted(found.items(), key=lambda item: item[1][0]))

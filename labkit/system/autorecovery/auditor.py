@@ -20,7 +20,8 @@ In BookKeeper: `replication/Auditor.java`, `AuditorBookieCheckTask.java`,
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from math import inf
 
@@ -34,11 +35,11 @@ from labkit.system.autorecovery.missing_bookies import MissingBookies
 from labkit.system.autorecovery.periodic_check import PeriodicCheck
 from labkit.system.autorecovery.replicas_check import check_replicas
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
-from labkit.system.autorecovery.watched_nodes import WatchedNodes
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.metadata.bookie_watch import BookieWatch
+from labkit.system.metadata.registered_bookies import registered_bookies
 from labkit.system.metadata.registration import all_bookies
 from labkit.system.metadata.store import NoNodeError
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from labkit.system.model.errors import (
     BKException,
     BKMetadataSerializationException,
@@ -64,27 +65,26 @@ class Auditor:
         config: AutoRecoveryConfig,
         *,
         manager: LedgerUnderreplicationManager,
-        bookies: BookieWatch,
+        nodes: WatchedNodes,
         silence: MetadataSilence,
         checker: LedgerChecker,
         when_to_audit: WhenToAudit,
         own_bookie: str,
     ) -> None:
-        """`manager` and `bookies` must not be shared, because only one task can wait for changes.
-
-        `own_bookie` is the bookie in this process, which always counts as registered ("" if there
-        is none).
+        """`own_bookie` is the bookie in this process, which always counts as registered ("" if
+        there is none).
         """
         self._client = client
         self._recorder = client.recorder
         self._config = config
         self._manager = manager
-        self._bookies = bookies
         self._silence = silence
         self._checker = checker
         self._when_to_audit = when_to_audit
         self._own_bookie = own_bookie
-        self._watched = WatchedNodes(client.store)
+        self._nodes = nodes
+        self._seen = 0
+        """The `change_count` of the nodes when the auditor last looked for missing bookies."""
         self._missing = MissingBookies(silence)
         self._delay_s = self._delay_version = -1
         """The lost-bookie delay, and the version of its node; -1 until they are read."""
@@ -138,8 +138,8 @@ class Auditor:
     # Lost bookies
 
     async def _audit_if_due(self) -> None:
-        # Clear the event first, so that a change during the reads wakes the auditor again.
-        self._watched.changed.clear()
+        # Get the count first, so that a change during the reads wakes the auditor again.
+        self._seen = self._nodes.change_count
         alive = await self._alive()
         now = self._now()
         missing = self._missing
@@ -155,17 +155,18 @@ class Auditor:
 
     async def _alive(self) -> dict[str, None]:
         own = [self._own_bookie] if self._own_bookie else []
-        return dict.fromkeys([*(await self._bookies.now()).alive, *own])
+        return dict.fromkeys([*(await registered_bookies(self._nodes)).alive, *own])
 
     async def _read_delay(self) -> bool:
         """Return whether someone has requested an audit by writing the lost-bookie delay."""
+        path = self._manager.paths.lost_bookie_recovery_delay
+        delay_s = self._config.lost_bookie_recovery_delay_s
         try:
-            data, version = await self._watched.data(self._manager.paths.lost_bookie_recovery_delay)
+            data, version = await self._nodes.data(path)
         except NoNodeError:
-            delay_s = self._config.lost_bookie_recovery_delay_s
             await self._manager.init_lost_bookie_recovery_delay(delay_s)
-            data, version = await self._watched.data(self._manager.paths.lost_bookie_recovery_delay)
-        delay_s, explanation = self._config.lost_bookie_recovery_delay_s, ""
+            data, version = await self._nodes.data(path)
+        explanation = ""
         try:
             delay_s = decode_delay(data)
         except BKMetadataSerializationException as error:
@@ -193,18 +194,15 @@ class Auditor:
         missing = self._missing
         were_alive = [bookie for bookie in missing.tracked if bookie not in missing.since]
         registered = await self._alive()
-        if not missing.no_silence_since_update:
+        if missing.was_silent:
             return False  # The bookies may only seem to be missing, because of the silence.
-        missed_by_ledger = lost_bookies_by_ledger(ledgers, {*registered, *were_alive})
-        for bookie in sorted(set().union(*missed_by_ledger.values())):
+        lost_by_ledger = lost_bookies_by_ledger(ledgers, {*registered, *were_alive})
+        for bookie in sorted(set().union(*lost_by_ledger.values())):
             self._recorder.record("bookie.lost", peer=bookie)
-        for ledger_id, missed in missed_by_ledger.items():
-            await self._mark(ledger_id, missed)
+        for ledger_id, lost in lost_by_ledger.items():
+            await self._mark(ledger_id, lost)
         self._is_requested = False
-        # No watch will fire for bookies that left during the audit, so check them immediately.
-        self._audit_at = self._now()
-        left_meanwhile = [bookie for bookie in were_alive if bookie not in registered]
-        missing.forget_lost(left_meanwhile, self._audit_at)
+        missing.forget_lost(registered, self._now())
         return True
 
     async def _all_metadata(self) -> list[tuple[int, LedgerMetadata]]:
@@ -226,15 +224,9 @@ class Auditor:
             self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
             return None
 
-    async def _mark(self, ledger_id: int, missed: list[str]) -> None:
-        try:
-            is_new_mark = await self._manager.mark(ledger_id, missed)
-        except BKMetadataSerializationException as error:
-            # The ledger is marked, so a worker will repair it even though the mark is malformed.
-            self._recorder.record("ledger.unchecked", ledger_id, explanation=str(error))
-            return
-        if is_new_mark:
-            self._recorder.record("ledger.underreplicated", ledger_id, bookies=(*missed,))
+    async def _mark(self, ledger_id: int, bookies: Sequence[str]) -> None:
+        if await self._manager.mark(ledger_id, bookies):
+            self._recorder.record("ledger.underreplicated", ledger_id, bookies=(*bookies,))
 
     # Periodic checks
 
@@ -265,8 +257,8 @@ class Auditor:
 
     async def _check_ledger(self, ledger_id: int) -> None:
         found = await self._checker.check(await view_ledger(self._client, ledger_id))
-        if missed := sorted({bookie for fragment in found for bookie in fragment.bookies}):
-            await self._mark(ledger_id, missed)
+        if bookies := sorted({bookie for fragment in found for bookie in fragment.bookies}):
+            await self._mark(ledger_id, bookies)
 
     async def _check_placement(self, recorded_at: str) -> bool:
         """Report closed ledgers that violate the rack policy. Mark a ledger if its copies can be
@@ -297,16 +289,9 @@ class Auditor:
 
     async def _wait_for_changes(self) -> None:
         due = self._next_due()
-        changes = [
-            asyncio.ensure_future(self._bookies.changed()),
-            asyncio.ensure_future(self._watched.changed.wait()),
-        ]
-        timeout_s = None if due == inf else max(0.0, due - self._now())
-        try:
-            await asyncio.wait(changes, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in changes:
-                wait.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(None if due == inf else due):
+                await self._nodes.changed(self._seen)
 
     def _next_due(self) -> float:
         if self._missing.since or self._is_requested:

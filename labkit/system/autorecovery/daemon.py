@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from labkit.system.autorecovery.audit_rules import when_to_audit
 from labkit.system.autorecovery.auditor import Auditor, WhenToAudit
-from labkit.system.autorecovery.bookie_joins import BookieJoins
 from labkit.system.autorecovery.checker import LedgerChecker, UnderreplicatedIndexes
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.election import win_election
@@ -20,8 +19,8 @@ from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.autorecovery.worker import ReplicationWorker, Spawn
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.metadata.bookie_watch import BookieWatch
 from labkit.system.metadata.store import MetadataStore, MetadataUnavailableError
+from labkit.system.metadata.watched_nodes import WatchedNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +83,27 @@ class AutoRecovery:
     async def _run_for_auditor(self) -> None:
         had_another = await win_election(self._client.store, self._name)
         self._client.recorder.record("auditor.elected")
-        bookies = BookieWatch(self._client.store)
+        nodes = WatchedNodes(self._client.store)
         auditor = Auditor(
             self._client,
             self._config,
             manager=self._manager(),
-            bookies=bookies,
+            nodes=nodes,
             silence=self._silence,
-            checker=self._checker(bookies),
+            checker=self._checker(nodes),
             when_to_audit=self._rules.when_to_audit,
             own_bookie=self._own_bookie,
         )
         await auditor.run(had_another=had_another)
 
     def _worker(self, spawn: Spawn) -> ReplicationWorker:
-        bookies = BookieWatch(self._client.store)
+        nodes = WatchedNodes(self._client.store)
         return ReplicationWorker(
             self._client,
             self._manager(),
-            SettledBookies(bookies, self._silence),
-            BookieJoins(bookies),
-            self._checker(bookies),
+            nodes,
+            SettledBookies(nodes, self._silence),
+            self._checker(nodes),
             self._rules.replicator(self._client.context, self._config),
             self._config,
             spawn,
@@ -123,10 +122,10 @@ class AutoRecovery:
             self._client.store, self._name, self._draw, self._client.wall_clock_ms
         )
 
-    def _checker(self, bookies: BookieWatch) -> LedgerChecker:
+    def _checker(self, nodes: WatchedNodes) -> LedgerChecker:
         return LedgerChecker(
             self._client.context,
-            SettledBookies(bookies, self._silence),
+            SettledBookies(nodes, self._silence),
             self._config.auditor_ledger_verification_percentage,
             self._draw,
             self._rules.underreplicated_indexes,

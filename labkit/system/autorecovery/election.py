@@ -9,6 +9,7 @@ In BookKeeper: `replication/AuditorElector.java`, `meta/ZkLedgerAuditorManager.j
 """
 
 import asyncio
+import re
 from contextlib import suppress
 
 from labkit.system.autorecovery.formats import decode_vote, encode_vote
@@ -21,7 +22,9 @@ from labkit.system.metadata.store import (
     NoNodeError,
 )
 
-_VOTE = "V_"
+_PREFIX = "V_"
+_VOTE = re.compile(rf"{_PREFIX}-?\d{{9,10}}")
+"""The name of a vote; its number becomes negative after 2147483647 votes."""
 
 
 async def win_election(store: MetadataStore, bookie_id: str) -> bool:
@@ -34,7 +37,7 @@ async def win_election(store: MetadataStore, bookie_id: str) -> bool:
     with suppress(NodeExistsError):
         await store.create(election, b"")
     vote = encode_vote(bookie_id)
-    path = await store.create(f"{election}/{_VOTE}", vote, ephemeral=True, sequential=True)
+    path = await store.create(f"{election}/{_PREFIX}", vote, ephemeral=True, sequential=True)
     mine = path.rpartition("/")[2]
     # The preceding vote may be deleted before it is the oldest one, so check again.
     while (votes := await _votes(store, election))[:1] != [mine]:
@@ -49,8 +52,8 @@ async def win_election(store: MetadataStore, bookie_id: str) -> bool:
 
 async def _votes(store: MetadataStore, election: str) -> list[str]:
     """Return the names of the votes, oldest first."""
-    votes = (name for name in await store.children(election) if name.startswith(_VOTE))
-    return sorted(votes, key=lambda name: int(name.removeprefix(_VOTE)))
+    votes = filter(_VOTE.fullmatch, await store.children(election))
+    return sorted(votes, key=lambda name: int(name.removeprefix(_PREFIX)))
 
 
 async def current_auditor(store: MetadataStore) -> str | None:

@@ -24,6 +24,8 @@ M = TypeVar("M", bound=Message)
 
 _LAYOUT_TYPE = "BASIC"
 _LAYOUT_VERSION = 1
+_MAX_DIGITS = 10
+"""Large enough for any number that BookKeeper accepts (up to 2147483647)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,10 @@ def encode_delay(delay_s: int) -> bytes:
 
 
 def decode_delay(data: bytes) -> int:
-    if not data.isdigit():
+    if not data.isdigit() or len(data) > _MAX_DIGITS:
         raise BKMetadataSerializationException(
-            f"lostBookieRecoveryDelay must be a number of seconds, got {data!r}"
+            f"lostBookieRecoveryDelay must be a number of seconds with at most {_MAX_DIGITS}"
+            f" digits, got {data[:100]!r}"
         )
     return int(data)
 

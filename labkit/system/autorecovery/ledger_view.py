@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.reads import BookieReads
+from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.entry import Entry
 from labkit.system.model.errors import BKException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
@@ -40,10 +41,16 @@ async def view_ledger(client: BookKeeper, ledger_id: int) -> LedgerView:
 async def missing_copies(
     reads: BookieReads, bookie: str, entry_ids: Sequence[int]
 ) -> dict[int, BKException]:
-    """Read these entries from one bookie; return the error for each missing copy."""
+    """Read these entries from one bookie; return the error for each missing copy.
+
+    Raises `MetadataUnavailableError` if the bookie's address could not be looked up.
+    """
     errors: dict[int, BKException] = {}
     for at in range(0, len(entry_ids), _ENTRIES_AT_ONCE):
         errors |= await _read_at_once(reads, bookie, entry_ids[at : at + _ENTRIES_AT_ONCE])
+    for error in errors.values():
+        if isinstance(error.__cause__, MetadataUnavailableError):
+            raise error.__cause__
     return errors
 
 

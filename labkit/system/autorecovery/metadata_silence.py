@@ -15,8 +15,9 @@ although no copies are missing (`replication/Auditor.java`).
 
 import asyncio
 
-from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
+from labkit.system.metadata.registered_bookies import RegisteredBookies, registered_bookies
 from labkit.system.metadata.store import MetadataStore
+from labkit.system.metadata.watched_nodes import WatchedNodes
 
 _GRACE_S = 10.0
 """The minimum length of the grace period. A bookie that lost its session may need several attempts
@@ -70,8 +71,8 @@ class SettledBookies:
     Use this class wherever a missing bookie has consequences.
     """
 
-    def __init__(self, bookies: BookieWatch, silence: MetadataSilence) -> None:
-        self._bookies = bookies
+    def __init__(self, nodes: WatchedNodes, silence: MetadataSilence) -> None:
+        self._nodes = nodes
         self._silence = silence
 
     @property
@@ -83,7 +84,7 @@ class SettledBookies:
         """Wait until the list can be trusted, and return it. Raises `MetadataUnavailableError`."""
         while True:
             await self._silence.wait_until_settled()
-            bookies = await self._bookies.now()
+            bookies = await registered_bookies(self._nodes)
             if self._silence.is_settled:
                 return bookies
 

@@ -52,11 +52,11 @@ class MissingBookies:
         If a bookie re-registers during the grace period, the period starts again, but only once per
         bookie and silence.
         """
-        returned = [b for b in self.since if b in alive and b not in self._came_back]
-        if not self.no_silence_since_update:
+        if self.was_silent:
             self._silence_count = self._silence.count
             self.since = dict.fromkeys(self.since, self._silence.responding_since)
             self._came_back.clear()
+        returned = [b for b in self.since if b in alive and b not in self._came_back]
         if returned and not self._silence.is_settled:
             self._came_back.update(dict.fromkeys(returned))
             self._silence.begin_grace_period()
@@ -65,19 +65,20 @@ class MissingBookies:
         self.since = {bookie: self.since.get(bookie, now) for bookie in missing}
 
     @property
-    def no_silence_since_update(self) -> bool:
-        """Whether the metadata store has not been silent since the last `update`."""
-        return self._silence_count == self._silence.count
+    def was_silent(self) -> bool:
+        """Whether the metadata store has been silent since the last `update`."""
+        return self._silence_count != self._silence.count
 
     @property
     def settled_at(self) -> float:
         """The earliest time at which missing bookies may count as lost."""
         return max(self._earliest_loss, self._silence.settled_at)
 
-    def forget_lost(self, left_meanwhile: Iterable[str], now: float) -> None:
-        """Stop tracking the bookies that were missing. From now on, those that left during the
-        audit count as missing.
+    def forget_lost(self, registered: Collection[str], now: float) -> None:
+        """Stop tracking the bookies that were missing before the audit and did not return during
+        it. From now on, those that left during the audit count as missing.
         """
         for bookie in self.since:
-            del self.tracked[bookie]
-        self.since = dict.fromkeys(left_meanwhile, now)
+            if bookie not in registered:
+                del self.tracked[bookie]
+        self.since = {bookie: now for bookie in self.tracked if bookie not in registered}

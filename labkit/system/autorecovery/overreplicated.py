@@ -22,10 +22,7 @@ from labkit.system.autorecovery.underreplication import (
 )
 from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.metadata.store import MetadataError, MetadataSession, MetadataStore
-from labkit.system.model.errors import (
-    BKMetadataSerializationException,
-    BKNoSuchLedgerExistsOnMetadataServerException,
-)
+from labkit.system.model.errors import BKException, BKMetadataSerializationException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 
 
@@ -87,7 +84,7 @@ class OverreplicatedLedgers:
         await manager.prepare()
         for ledger_id in ledger_ids:
             if await manager.lock(ledger_id):
-                is_marked = await manager.find(ledger_id) is not None
+                is_marked = await session.exists(manager.paths.mark(ledger_id))
                 is_unneeded = await self._is_overreplicated(ledgers, ledger_id) and not is_marked
                 if is_lost.is_set():
                     return
@@ -98,6 +95,8 @@ class OverreplicatedLedgers:
     async def _is_overreplicated(self, ledgers: LedgerManager, ledger_id: int) -> bool:
         try:
             metadata, _ = await ledgers.read(ledger_id)
-        except (BKNoSuchLedgerExistsOnMetadataServerException, BKMetadataSerializationException):
-            return False  # Garbage collection handles deleted ledgers.
+        except BKException:
+            # The metadata is malformed, the layout has no path for such a large id, or the ledger
+            # was deleted, and garbage collection handles it.
+            return False
         return is_overreplicated(metadata, self._bookie)

@@ -15,7 +15,12 @@
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
 
+import re
+
 from labkit.system.metadata.location import MetadataLocation
+
+_NAME = re.compile(r"urL(\d{10,19})")
+"""The name of a mark or a lock."""
 
 
 class AutoRecoveryPaths:
@@ -35,6 +40,11 @@ class AutoRecoveryPaths:
         digits = f"{ledger_id:016x}"
         groups = (digits[at : at + 4] for at in range(0, 16, 4))
         return f"{self.ledgers}/{'/'.join(groups)}/{_name(ledger_id)}"
+
+    def ledger_of(self, mark: str) -> int | None:
+        """Return the ledger that this node marks, or None if the node is not a mark."""
+        match = _NAME.fullmatch(mark.rpartition("/")[2])
+        return int(match[1]) if match and self.mark(int(match[1])) == mark else None
 
     def lock(self, ledger_id: int) -> str:
         return f"{self.locks}/{_name(ledger_id)}"

@@ -6,7 +6,6 @@ under the lock. So if a ledger is marked again during a repair, it is checked ag
 In BookKeeper: `meta/ZkLedgerUnderreplicationManager.java`.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -24,7 +23,6 @@ from labkit.system.autorecovery.formats import (
 )
 from labkit.system.autorecovery.paths import AutoRecoveryPaths
 from labkit.system.autorecovery.random_source import Draw, shuffled
-from labkit.system.autorecovery.watched_nodes import WatchedNodes
 from labkit.system.metadata.store import (
     ANY_VERSION,
     BadVersionError,
@@ -33,6 +31,7 @@ from labkit.system.metadata.store import (
     NoNodeError,
     NotEmptyError,
 )
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from labkit.system.model.errors import BKMetadataSerializationException, LabkitError
 
 _MAX_NAMED = 1000
@@ -41,7 +40,6 @@ _LEVELS = 4
 """The number of directory levels above a mark. They keep each list of children small enough for
 a response.
 """
-_NAME = re.compile(r"urL(\d+)")
 NEVER_MS = -1
 """Stands for the time of a check that has never been completed."""
 
@@ -59,9 +57,6 @@ class LedgerUnderreplicationManager:
 
     Invariant: while a ledger is locked here, no other instance holds its lock. If a call raises
     `MetadataUnavailableError`, it is unknown who holds the lock, and the session must end.
-
-    Only one task may wait in `lock_any` or `wait_until_enabled`, so an instance's auditor and
-    worker need separate managers.
     """
 
     def __init__(
@@ -111,7 +106,10 @@ class LedgerUnderreplicationManager:
                 return True
             try:
                 data, version = await self.store.get(path)
-                before = decode_underreplicated(data, ledger_id).bookies
+                try:
+                    before = decode_underreplicated(data, ledger_id).bookies
+                except BKMetadataSerializationException:
+                    before = ()  # Replace the malformed mark.
                 added = tuple(bookie for bookie in bookies if bookie not in before)
                 if not added:
                     return False
@@ -139,12 +137,10 @@ class LedgerUnderreplicationManager:
             names = await self.store.children(path)
         except NoNodeError:
             return []
+        paths = [f"{path}/{name}" for name in names]
         if level == _LEVELS:
-            return [int(match[1]) for name in names if (match := _NAME.fullmatch(name))]
-        found: list[int] = []
-        for name in names:
-            found += await self._ledgers_below(f"{path}/{name}", level + 1)
-        return found
+            return [n for n in map(self.paths.ledger_of, paths) if n is not None]
+        return [n for each in paths for n in await self._ledgers_below(each, level + 1)]
 
     # Locks
 
@@ -156,33 +152,32 @@ class LedgerUnderreplicationManager:
         """
         while True:
             await self.wait_until_enabled()
-            # Clear the event first, because marks may be created during the search.
-            self._watched.changed.clear()
+            # Get the count first, because marks may be created during the search.
+            seen = self._watched.change_count
             ledger_id = await self._lock_any_below(self.paths.ledgers, 0)
             if ledger_id is not None:
                 return ledger_id
-            await self._watched.changed.wait()
+            await self._watched.changed(seen)
 
     async def _lock_any_below(self, path: str, level: int) -> int | None:
-        for name in shuffled(await self._watched.children(path), self._draw):
+        for name in shuffled(await self._watched.children(path) or (), self._draw):
             if level < _LEVELS:
                 ledger_id = await self._lock_any_below(f"{path}/{name}", level + 1)
             else:
-                ledger_id = await self._try_to_lock(name)
+                ledger_id = await self._try_to_lock(f"{path}/{name}")
             if ledger_id is not None:
                 return ledger_id
         return None
 
-    async def _try_to_lock(self, name: str) -> int | None:
-        match = _NAME.fullmatch(name)
-        if match is None or name in await self._watched.children(self.paths.locks):
+    async def _try_to_lock(self, mark: str) -> int | None:
+        ledger_id, name = self.paths.ledger_of(mark), mark.rpartition("/")[2]
+        if ledger_id is None or name in (await self._watched.children(self.paths.locks) or ()):
             return None
-        ledger_id = int(match[1])
         if not await self.lock(ledger_id):
             return None
         # The previous holder may have deleted the mark before releasing the lock.
         try:
-            _, version = await self.store.get(self.paths.mark(ledger_id))
+            _, version = await self.store.get(mark)
         except NoNodeError:
             await self.release(ledger_id)
             return None
@@ -252,10 +247,10 @@ class LedgerUnderreplicationManager:
 
     async def wait_until_enabled(self) -> None:
         while True:
-            self._watched.changed.clear()
+            seen = self._watched.change_count
             if not await self._watched.exists(self.paths.disable):
                 return
-            await self._watched.changed.wait()
+            await self._watched.changed(seen)
 
     async def init_lost_bookie_recovery_delay(self, delay_s: int) -> None:
         with suppress(NodeExistsError):

@@ -19,11 +19,10 @@ In BookKeeper: `replication/ReplicationWorker.java`.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import TypeVar
 
-from labkit.system.autorecovery.bookie_joins import BookieJoins
 from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.fragment_copy import EntryUnreadableException
@@ -33,10 +32,11 @@ from labkit.system.autorecovery.metadata_silence import SettledBookies
 from labkit.system.autorecovery.replicator import LedgerFragmentReplicator
 from labkit.system.autorecovery.underreplication import LedgerUnderreplicationManager
 from labkit.system.client.bookkeeper import BookKeeper
+from labkit.system.metadata.registered_bookies import registered_bookies
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from labkit.system.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
 
 K = TypeVar("K")
-V = TypeVar("V")
 
 Spawn = Callable[[Coroutine[None, None, None]], object]
 """Runs a coroutine alongside the worker; if either raises an error, the other is cancelled."""
@@ -68,20 +68,18 @@ class ReplicationWorker:
         self,
         client: BookKeeper,
         manager: LedgerUnderreplicationManager,
+        nodes: WatchedNodes,
         bookies: SettledBookies,
-        joins: BookieJoins,
         checker: LedgerChecker,
         replicator: LedgerFragmentReplicator,
         config: AutoRecoveryConfig,
         spawn: Spawn,
     ) -> None:
-        """`manager` must not be shared, because only one task can wait for a marked ledger."""
         self.client = client
         self._recorder = client.recorder
         self._manager = manager
+        self._nodes = nodes
         self._bookies = bookies
-        self._joins = joins
-        self._follows_joins = False
         self._registered: tuple[str, ...] = ()
         """The bookies that were registered when the current repair began."""
         self.checker = checker
@@ -152,15 +150,25 @@ class ReplicationWorker:
         grace_ms = self._config.lock_release_of_failed_ledger_grace_period_ms
         delay_s = lock_release_delay_ms(failures, grace_ms) / 1000
         self._record_deferral(ledger_id, "short", f"{why}; retry in {delay_s:g} s")
-        if not self._follows_joins:
-            self._follows_joins = True
-            self.spawn(self._joins.run())
         with suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
-                await self._joins.wait(self._registered)
+                await self._wait_for_join(self._registered)
         await self._manager.release(ledger_id)
 
     # Implementation
+
+    async def _wait_for_join(self, registered: Collection[str]) -> None:
+        """Wait until a bookie that is not in `registered` registers, or until one of them leaves
+        and re-registers.
+        """
+        present = set(registered)
+        while True:
+            seen = self._nodes.change_count
+            alive = (await registered_bookies(self._nodes)).alive
+            if not present.issuperset(alive):
+                return
+            present.intersection_update(alive)
+            await self._nodes.changed(seen)
 
     async def _repair(self, ledger: LedgerView, underreplicated: UnderreplicatedFragment) -> str:
         """Repair a fragment. Return "" on success, or the reason for the failure."""
@@ -243,7 +251,7 @@ class ReplicationWorker:
         self._recorder.record("replication.deferred", ledger_id, detail=detail, explanation=why)
 
 
-def _remember(memory: dict[K, V], key: K, value: V) -> None:
+def _remember(memory: dict[K, int], key: K, value: int) -> None:
     memory[key] = value
     if len(memory) > _MAX_REMEMBERED:
         del memory[next(iter(memory))]

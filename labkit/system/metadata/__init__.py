@@ -29,5 +29,5 @@ Invariants:
 `/ledgers` is the default root. Not supported: etcd as a metadata store, access control lists.
 
 Read in this order: `location`, `store`, `ledger_layout`, `cluster`, `ledger_ids`, `ledger_manager`,
-`registration`, `bookie_watch`, `cookie`, `json_node`, `racks`.
+`registration`, `watched_nodes`, `registered_bookies`, `cookie`, `json_node`, `racks`.
 """

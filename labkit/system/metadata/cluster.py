@@ -93,7 +93,7 @@ async def read_instance_id(store: MetadataStore) -> str:
             f"no BookKeeper cluster at {store.location}: INSTANCEID is missing; start a"
             " bookie first"
         ) from None
-    return data.decode()
+    return data.decode(errors="replace")
 
 
 async def check_instance_id(store: MetadataStore, instance_id: str) -> None:

@@ -10,7 +10,7 @@ def decode_json_object(data: bytes, description: str) -> dict[str, Any]:
     """Raise `BKMetadataSerializationException` if the data is not a JSON object."""
     try:
         fields = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         fields = error
     if not isinstance(fields, dict):
         raise BKMetadataSerializationException(f"{description} is not a JSON object: {fields}")

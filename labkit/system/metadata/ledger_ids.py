@@ -10,6 +10,7 @@ all ids are long.
 In BookKeeper: `meta/ZkLedgerIdGenerator.java`, `meta/LongZkLedgerIdGenerator.java`.
 """
 
+import re
 from contextlib import suppress
 from functools import partial
 
@@ -24,6 +25,7 @@ from labkit.system.metadata.store import (
 from labkit.system.model.errors import BKLedgerIdOverflowException
 
 _HIGH_BITS = "HOB-"
+_HIGH_BITS_NAME = re.compile(rf"{_HIGH_BITS}(\d{{10}})")
 _FIRST_HIGH = 1
 
 
@@ -58,7 +60,8 @@ class LedgerIdGenerator:
     async def _next_long_id(self) -> int:
         names = await self._store.children(self._long_folder)
         # All of these nodes except the highest one are exhausted.
-        high = max((int(name.removeprefix(_HIGH_BITS)) for name in names), default=_FIRST_HIGH)
+        found = (int(match[1]) for name in names if (match := _HIGH_BITS_NAME.fullmatch(name)))
+        high = max(found, default=_FIRST_HIGH)
         while True:
             low = await self._draw(f"{self._long_folder}/{_HIGH_BITS}{high:010d}/ID-")
             if low is not None:

@@ -34,7 +34,7 @@ def decode_racks(data: bytes) -> dict[str, str]:
                 rack = where.get("rack") or ""
                 if name := rack.strip("/ "):
                     racks[bookie] = f"/{name}"
-    except (ValueError, AttributeError) as error:
+    except (ValueError, RecursionError, AttributeError) as error:
         raise BKMetadataSerializationException(
             f'{RACKS} must be JSON, {{"group": {{"bookie id": {{"rack": "/name"}}}}}}: {error}'
         ) from None

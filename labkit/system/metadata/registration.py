@@ -24,6 +24,8 @@ TRACE = "labkit-trace"
 READ_ONLY_NAME = "readonly"
 # As in BookKeeper, `:-_` is a range of characters, which also allows `@`, `[` and some others.
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
+_ADDRESS = re.compile(r"(.*):(\d{1,5})")
+_MAX_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +61,26 @@ def decode_service_info(bookie_id: str, data: bytes) -> list[Endpoint]:
 
     Raises `BKMetadataSerializationException`.
     """
-    if not data:
-        host, _, port = bookie_id.rpartition(":")
-        if not port.isdecimal():
+    if data:
+        try:
+            info = BookieServiceInfoFormat.FromString(data)
+        except DecodeError as error:
             raise BKMetadataSerializationException(
-                f"the registration of {bookie_id} is empty, and its id is not host:port"
-            )
-        return [Endpoint(BOOKIE_RPC, host, int(port))]
-    try:
-        info = BookieServiceInfoFormat.FromString(data)
-    except DecodeError as error:
+                f"the registration of {bookie_id} is corrupt: {error}"
+            ) from None
+        endpoints = [Endpoint(e.protocol, e.host, e.port) for e in info.endpoints]
+    elif address := _ADDRESS.fullmatch(bookie_id):
+        endpoints = [Endpoint(BOOKIE_RPC, address[1], int(address[2]))]
+    else:
         raise BKMetadataSerializationException(
-            f"the registration of {bookie_id} is corrupt: {error}"
-        ) from None
-    return [Endpoint(e.protocol, e.host, e.port) for e in info.endpoints]
+            f"the registration of {bookie_id} is empty, and its id is not host:port"
+        )
+    for endpoint in endpoints:
+        if not 0 <= endpoint.port <= _MAX_PORT:
+            raise BKMetadataSerializationException(
+                f"the registration of {bookie_id} is invalid: there is no port {endpoint.port}"
+            )
+    return endpoints
 
 
 async def register_bookie(

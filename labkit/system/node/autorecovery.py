@@ -1,4 +1,4 @@
-"""Runs autorecovery so that it survives the loss of its session, by restarting it in a new one.
+"""Runs autorecovery, and restarts it in a new session if the metadata store reports an error.
 
 In BookKeeper: `replication/AutoRecoveryMain.java`, which exits instead.
 """
@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.daemon import AutoRecovery, Rules
-from labkit.system.metadata.store import MetadataUnavailableError
+from labkit.system.metadata.store import MetadataError
 from labkit.system.node.ports import ServerPorts
 
 _BETWEEN_SESSIONS_S = 1.0
@@ -20,11 +20,13 @@ async def run_autorecovery_forever(
     rules: Rules | None = None,
     own_bookie: str = "",
 ) -> NoReturn:
-    """Raise `LabkitError` if a component fails for a reason other than a lost session.
+    """Raise the error of a component that fails, unless it is a `MetadataError`: a lost session, or
+    for example a node that another client has deleted in the meantime.
 
     `own_bookie` is the id of the bookie that runs in the same process, if any.
     """
-    loop, follows_lost_session = asyncio.get_running_loop(), False
+    loop = asyncio.get_running_loop()
+    follows_lost_session = False
     while True:
         begun_at = loop.time()
         try:
@@ -46,7 +48,7 @@ async def run_autorecovery_forever(
             finally:
                 client.close()
                 await session.stop()
-        except MetadataUnavailableError as error:
+        except MetadataError as error:
             ports.recorder.record("autorecovery.restarted", explanation=str(error))
         # Whatever ended autorecovery's session may also have ended the sessions of bookies.
         follows_lost_session = True

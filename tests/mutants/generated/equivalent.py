@@ -6,16 +6,6 @@ EQUIVALENT: dict[str, str] = {
     "labkit/system/metadata/cookie.py _expand: constant: True -> False": (
         "A check of what cannot be: the disks end with one for each ledger directory."
     ),
-    "labkit/system/metadata/bookie_watch.py _Children.__init__: constant: False -> True": (
-        "The first `now` reads the children before it tests whether the node exists."
-    ),
-    "labkit/system/metadata/bookie_watch.py _Children.__init__: statement:"
-    " self.exists = False -> (dropped)": (
-        "The first `now` reads the children before it tests whether the node exists."
-    ),
-    "labkit/system/metadata/bookie_watch.py _Children.__init__: constant: 1 -> 2": (
-        "The number of changes is only compared with an earlier one: it differs from 0 either way."
-    ),
     "labkit/system/metadata/store.py MetadataStore.create: constant: False -> True #1": (
         "The default of a port's method: each store that has the port states it again."
     ),
@@ -219,10 +209,6 @@ EQUIVALENT: dict[str, str] = {
     ),
     "labkit/system/autorecovery/underreplication.py (module): constant: 1 -> 2": (
         "The time of a check that was never made is only compared with itself."
-    ),
-    "labkit/system/autorecovery/underreplication.py LedgerUnderreplicationManager.lock_any: statement:"
-    " self._watched.changed.clear() -> (dropped)": (
-        "`wait_until_enabled` has cleared it just before: at most one search is made twice."
     ),
     **dict.fromkeys(
         (

@@ -46,9 +46,9 @@ from labkit.system.autorecovery.overreplicated import OverreplicatedLedgers
 from labkit.system.autorecovery.replicas_check import check_replicas
 from labkit.system.autorecovery.underreplication import NEVER_MS
 from labkit.system.client.writer import LedgerWriter
-from labkit.system.metadata.bookie_watch import BookieWatch
 from labkit.system.metadata.racks import RACKS
 from labkit.system.metadata.store import ANY_VERSION, NodeExistsError
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from labkit.system.model.ledger import LedgerState
 from tests.scripts import Commands, ranges
 from tests.system.autorecovery.world import PATHS, World, payload
@@ -236,7 +236,7 @@ class AutoRecoveryCommands(Commands):
     async def check(self, ledger_id: int, percentage: int = 0) -> None:
         """Print those fragments with missing copies that the ledger checker finds."""
         store, context = self._world.store, self._world.client.context
-        bookies = SettledBookies(BookieWatch(store), MetadataSilence(store))
+        bookies = SettledBookies(WatchedNodes(store), MetadataSilence(store))
         checker = LedgerChecker(context, bookies, percentage, lambda n: 0, underreplicated_indexes)
         found = await checker.check(await view_ledger(self._world.client, ledger_id))
         if not found:

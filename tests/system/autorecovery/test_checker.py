@@ -10,6 +10,7 @@ from labkit.system.autorecovery.checker import LedgerChecker
 from labkit.system.autorecovery.fragments import underreplicated_indexes
 from labkit.system.autorecovery.ledger_view import view_ledger
 from labkit.system.autorecovery.metadata_silence import SettledBookies
+from labkit.system.metadata.store import MetadataUnavailableError, OnChange
 from tests.system.autorecovery.world import World, simulated
 
 
@@ -69,3 +70,27 @@ async def test_at_most_a_hundred_entries_are_requested_from_one_bookie_at_once(
     for row in world.events("read.sent", "read.done", "read.failed"):
         under_way.append(under_way[-1] + (1 if row.kind == "read.sent" else -1))
     assert (max(under_way), len(under_way)) == (100, 1 + 2 * 250)
+
+
+@simulated
+async def test_a_bookie_whose_address_cannot_be_read_is_not_missing_its_copies(
+    world: World,
+) -> None:
+    """The metadata store may have lost the connection only briefly, so there was no silence."""
+    ledger_id = await world.closed_ledger(3)
+    store = await world.metadata.session("other")
+    world.client = world.new_client("other", store)
+    ledger = await view_ledger(world.client, ledger_id)
+    get = store.get
+
+    async def lost(path: str, on_change: OnChange | None = None) -> tuple[bytes, int]:
+        if path.endswith("/b2"):
+            raise MetadataUnavailableError("the connection was lost")
+        return await get(path, on_change)
+
+    store.get = lost  # type: ignore[method-assign]
+    with pytest.raises(MetadataUnavailableError, match="the connection was lost"):
+        await checker(world).check(ledger)
+    store.get = get  # type: ignore[method-assign]
+    await asyncio.sleep(1)
+    assert await checker(world).check(ledger) == []

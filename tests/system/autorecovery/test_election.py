@@ -41,3 +41,10 @@ async def test_the_election_says_whether_there_was_another_auditor(world: World)
     [vote] = await world.store.children(PATHS.election)
     await world.store.delete(f"{PATHS.election}/{vote}")
     assert await win_election(await world.metadata.session("b"), "b")
+
+
+@simulated
+async def test_nodes_other_than_votes_are_ignored(world: World) -> None:
+    for name in ("V_", "V_other", "V_1", "other"):
+        await world.store.create(f"{PATHS.election}/{name}", b"")
+    assert not await win_election(world.store, "a")

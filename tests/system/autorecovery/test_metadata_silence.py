@@ -7,8 +7,9 @@ from typing import cast
 import pytest
 
 from labkit.system.autorecovery.metadata_silence import MetadataSilence, SettledBookies
-from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
+from labkit.system.metadata.location import MetadataLocation
 from labkit.system.metadata.store import MetadataStore
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from tests.virtual_time import in_virtual_time
 
 
@@ -23,17 +24,21 @@ class Store:
         self.falls_silent = action
 
 
-class Watch:
-    """A registration watch whose reads take `lasts_s`; records the time of each read."""
+class Nodes:
+    """The lists of bookies. A read takes `lasts_s`; the time of each read is recorded."""
 
     def __init__(self, lasts_s: float = 0.0) -> None:
+        self.location = MetadataLocation("any")
+        self.change_count = 0
         self.lasts_s = lasts_s
         self.times: list[float] = []
 
-    async def now(self) -> RegisteredBookies:
+    async def children(self, path: str) -> list[str]:
+        if path == self.location.read_only:
+            return []
         self.times.append(round(now_s(), 6))
         await asyncio.sleep(self.lasts_s)
-        return RegisteredBookies((f"b{len(self.times)}",), ())
+        return [f"b{len(self.times)}"]
 
 
 def now_s() -> float:
@@ -51,8 +56,8 @@ async def begun(session_timeout_s: float = 4.0) -> tuple[Store, MetadataSilence]
     return store, MetadataSilence(cast(MetadataStore, store))
 
 
-def settled(silence: MetadataSilence, watch: Watch) -> SettledBookies:
-    return SettledBookies(cast(BookieWatch, watch), silence)
+def settled(silence: MetadataSilence, nodes: Nodes) -> SettledBookies:
+    return SettledBookies(cast(WatchedNodes, nodes), silence)
 
 
 @pytest.mark.parametrize(
@@ -126,22 +131,22 @@ async def test_a_wait_lasts_until_the_end_of_the_grace_period() -> None:
 @in_virtual_time
 async def test_the_bookies_are_listed_after_the_grace_period() -> None:
     store, silence = await begun()
-    watch = Watch()
-    bookies = settled(silence, watch)
+    nodes = Nodes()
+    bookies = settled(silence, nodes)
     store.falls_silent()
     assert (await bookies.now()).writable == ("b1",)
-    assert watch.times == [15]
+    assert nodes.times == [15]
     assert bookies.silence_count == 1
 
 
 @in_virtual_time
 async def test_a_list_that_was_read_during_a_silence_is_read_again() -> None:
     store, silence = await begun()
-    watch = Watch(lasts_s=3)
-    bookies = settled(silence, watch)
+    nodes = Nodes(lasts_s=3)
+    bookies = settled(silence, nodes)
     asking = asyncio.ensure_future(bookies.now())
     await until_s(6)
     store.falls_silent()
     assert (await asking).writable == ("b2",)
-    assert watch.times == [5, 16]
+    assert nodes.times == [5, 16]
     assert now_s() == 19

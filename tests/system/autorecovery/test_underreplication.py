@@ -71,9 +71,23 @@ async def test_an_error_about_a_malformed_mark_names_the_ledger(world: World) ->
     one, other = await two_managers(world)
     await one.mark(7, ["b1"])
     await world.store.set(PATHS.mark(7), b"replica: 7", ANY_VERSION)
-    for use in (one.mark(7, ["b2"]), other.find(7)):
-        with pytest.raises(BKMetadataSerializationException, match="the mark of ledger 7: "):
-            await use
+    with pytest.raises(BKMetadataSerializationException, match="the mark of ledger 7: "):
+        await other.find(7)
+
+
+@simulated
+async def test_a_ledger_with_a_malformed_mark_can_be_marked_again_during_its_repair(
+    world: World,
+) -> None:
+    one, other = await two_managers(world)
+    await one.mark(7, ["b1"])
+    await world.store.set(PATHS.mark(7), b"replica: 7", ANY_VERSION)
+    assert await one.lock_any() == 7
+    assert await other.mark(7, ["b2"])
+    assert not await one.unmark_and_release(7)
+    mark = await other.find(7)
+    assert mark is not None
+    assert mark.bookies == ("b2",)
 
 
 @simulated
@@ -288,6 +302,35 @@ async def test_nodes_other_than_marks_are_ignored(world: World) -> None:
     waiting = asyncio.ensure_future(one.lock_any())
     assert await is_waiting(waiting)
     waiting.cancel()
+
+
+@simulated
+async def test_marks_in_the_wrong_place_are_ignored(world: World) -> None:
+    one, _ = await two_managers(world)
+    folder = PATHS.mark(7).rpartition("/")[0]
+    for name in ("urL7", "urL0000000009", f"urL{'7' * 5000}"):
+        await world.store.create(f"{folder}/{name}", b"")
+    assert await one.ledgers() == []
+    waiting = asyncio.ensure_future(one.lock_any())
+    await asyncio.sleep(5)
+    asked = world.metadata.asked()
+    await asyncio.sleep(300)
+    assert set(asked) == {"ping"}
+    waiting.cancel()
+
+
+@simulated
+async def test_a_worker_finds_marks_after_its_nodes_were_deleted(world: World) -> None:
+    """`metaformat` deletes the nodes while workers wait for marks."""
+    one, other = await two_managers(world)
+    waiting = asyncio.ensure_future(one.lock_any())
+    assert await is_waiting(waiting)
+    for path in (PATHS.layout, PATHS.ledgers, PATHS.locks, PATHS.root):
+        await world.store.delete(path)
+    assert await is_waiting(waiting)
+    await other.mark(7, ["b1"])
+    assert not await is_waiting(waiting)
+    assert await waiting == 7
 
 
 @simulated

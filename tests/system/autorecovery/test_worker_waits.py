@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
-from labkit.system.autorecovery.bookie_joins import BookieJoins
 from labkit.system.autorecovery.config import AutoRecoveryConfig
 from labkit.system.autorecovery.worker import ReplicationWorker
-from labkit.system.metadata.bookie_watch import RegisteredBookies
+from labkit.system.metadata.registered_bookies import RegisteredBookies, registered_bookies
+from labkit.system.metadata.store import ANY_VERSION
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from labkit.system.trace.events import Event
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.sim.machine.loop import SimLoop
+from tests.system.client.memory_store import MemoryStore
 from tests.virtual_time import in_world
 
+AVAILABLE = "/ledgers/available"
 CONFIG = AutoRecoveryConfig(lock_release_of_failed_ledger_grace_period_ms=32_000)
 
 
@@ -35,13 +38,15 @@ class Alone:
         unused: Any = None
         manager: Any = self
         bookies: Any = self
-        self.registered: tuple[str, ...] = ()
-        self.has_changed, self.has_released = asyncio.Event(), asyncio.Event()
+        store = MemoryStore()
+        store.tree.create(AVAILABLE, b"", 0, False)
+        self.tree, self.nodes = store.tree, WatchedNodes(store)
+        self.has_released = asyncio.Event()
         self.worker = ReplicationWorker(
             client,
             manager,
+            self.nodes,
             bookies,
-            BookieJoins(bookies),
             unused,
             unused,
             CONFIG,
@@ -49,16 +54,15 @@ class Alone:
         )
 
     async def now(self) -> RegisteredBookies:
-        return RegisteredBookies(self.registered, ())
-
-    async def changed(self) -> None:
-        self.has_changed.clear()
-        await self.has_changed.wait()
+        return await registered_bookies(self.nodes)
 
     def register(self, *bookies: str) -> None:
         """Make these the registered bookies."""
-        self.registered = bookies
-        self.has_changed.set()
+        before = self.tree.children(AVAILABLE, None)
+        for bookie in {*before} - {*bookies}:
+            self.tree.delete(f"{AVAILABLE}/{bookie}", ANY_VERSION)
+        for bookie in {*bookies} - {*before}:
+            self.tree.create(f"{AVAILABLE}/{bookie}", b"", 0, False)
 
     async def repair(self, ledger_id: int, lasts_s: float = 0.0) -> None:
         """Let the worker try to repair one ledger, fail, and release its lock."""
@@ -140,8 +144,8 @@ async def test_a_bookie_that_registers_ends_the_pause(
         await asyncio.sleep(at_s)
         for bookies in registered:
             alone.register(*bookies)
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            for _ in range(10):  # until the worker has read the new list
+                await asyncio.sleep(0)
 
     for _ in range(2):  # so that the next pause is 4 s
         await alone.worker.release_later(5, "why")

@@ -56,6 +56,13 @@ async def test_a_cluster_keeps_its_instance_id_and_its_layout() -> None:
         await check_instance_id(store, OTHER_ID)
 
 
+async def test_a_cluster_whose_instance_id_is_malformed_is_another_cluster() -> None:
+    store = MemoryStore()
+    await store.create("/ledgers/INSTANCEID", b"\xff")
+    with pytest.raises(NoClusterError, match="was replaced"):
+        await check_instance_id(store, ID)
+
+
 async def test_a_new_cluster_is_created_only_where_none_exists() -> None:
     store = MemoryStore()
     await init_new_cluster(store, ID)

@@ -12,7 +12,7 @@ from labkit.system.topic.partitions import read_partitioned_topic
 from tests.system.client.memory_store import MemoryStore
 
 TOPIC = "persistent://public/default/t"
-DAMAGED = [b"{", b"[]", b"\xff", b"1"]
+DAMAGED = [b"{", b"[]", b"\xff", b"1", pytest.param(b"[" * 500_000, id="nested")]
 
 
 @pytest.mark.parametrize("data", [*DAMAGED, b""])

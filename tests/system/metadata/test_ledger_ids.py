@@ -58,6 +58,14 @@ async def test_long_ids_follow_when_the_short_ones_are_used_up(
     assert await drawn(other, layout, 1) == [(1 << 32) + 2]
 
 
+@in_metadata_world()
+async def test_nodes_that_are_no_high_bits_are_ignored(world: MetadataWorld) -> None:
+    store = await world.session("a")
+    for name in ("HOB-other", "HOB-7", "other"):
+        await store.create(f"/ledgers/idgen-long/{name}", b"")
+    assert await drawn(store, HIERARCHICAL, 1) == [1 << 32]
+
+
 @pytest.mark.parametrize("layout", [FLAT, LEGACY_HIERARCHICAL])
 @in_metadata_world()
 async def test_layout_without_long_ids_draws_none_whatever_nodes_there_are(

@@ -24,7 +24,17 @@ def test_every_group_says_where_its_bookies_stand() -> None:
     }
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", b'{"group": 1}', b'{"g": {"b": "/rack"}}', b"\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{",
+        b"[]",
+        b'{"group": 1}',
+        b'{"g": {"b": "/rack"}}',
+        b"\xff",
+        pytest.param(b"[" * 500_000, id="nested"),
+    ],
+)
 def test_what_makes_no_sense_is_refused_with_what_it_should_be(data: bytes) -> None:
     with pytest.raises(BKMetadataSerializationException, match=r"/bookies must be JSON"):
         decode_racks(data)

@@ -163,7 +163,16 @@ def test_empty_registration_is_read_from_the_id(bookie_id: str, endpoint: Endpoi
 
 
 @pytest.mark.parametrize(
-    ("bookie_id", "data"), [("h", b""), ("h:", b""), ("h:x", b""), ("h", b"\xff")]
+    ("bookie_id", "data"),
+    [
+        ("h", b""),
+        ("h:", b""),
+        ("h:x", b""),
+        ("h:65536", b""),
+        ("h", b"\xff"),
+        ("h", encode_service_info([Endpoint(BOOKIE_RPC, "192.0.2.1", 65_536)])),
+        ("h", encode_service_info([Endpoint(BOOKIE_RPC, "192.0.2.1", -1)])),
+    ],
 )
 def test_registration_that_names_no_address_is_damaged(bookie_id: str, data: bytes) -> None:
     with pytest.raises(

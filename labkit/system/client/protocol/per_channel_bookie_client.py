@@ -116,7 +116,7 @@ class PerChannelBookieClient(ABC):
             )
         except (OSError, LabkitError) as error:
             self._connecting = None
-            self._lost(str(error) or type(error).__name__)
+            self._lost(str(error) or type(error).__name__, error)
         else:
             self.connection_count += 1
             self.connected_at = self.loop.time()
@@ -131,10 +131,13 @@ class PerChannelBookieClient(ABC):
             self.connection.send(self.outbox)
             self.outbox = []  # Do not clear the old list, because the connection may still use it.
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, why: str, cause: Exception | None = None) -> None:
         if not self._closed:
-            why = f"{self.bookie_id} cannot be reached: {why}"
-            self._end(BKBookieHandleNotAvailableException(why))
+            error = BKBookieHandleNotAvailableException(
+                f"{self.bookie_id} cannot be reached: {why}"
+            )
+            error.__cause__ = cause
+            self._end(error)
 
     def _end(self, error: BKException) -> None:
         # Clear the state before reporting the error, because the caller that receives the error may

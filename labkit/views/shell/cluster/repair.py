@@ -18,10 +18,11 @@ from labkit.system.autorecovery.underreplication import (
     UnavailableException,
 )
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.metadata.bookie_watch import BookieWatch
 from labkit.system.metadata.cluster import ClusterInUseError
 from labkit.system.metadata.cookie import delete_cookie
+from labkit.system.metadata.registered_bookies import registered_bookies
 from labkit.system.metadata.registration import all_bookies
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from labkit.system.model.errors import BKException, BKNoSuchLedgerExistsOnMetadataServerException
 from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.views.shell.cluster.records import (
@@ -221,7 +222,7 @@ async def _require_members(client: BookKeeper, bookies: Collection[str]) -> None
 
 
 async def _require_stopped(client: BookKeeper, bookies: Collection[str]) -> None:
-    registered = (await BookieWatch(client.store).now()).alive
+    registered = (await registered_bookies(WatchedNodes(client.store))).alive
     running = sorted(bookie for bookie in bookies if bookie in registered)
     if running:
         raise ClusterInUseError(

@@ -7,11 +7,12 @@ In BookKeeper: `tools/cli/commands/bookies/*.java`, `tools/cli/commands/bookie/*
 from collections.abc import AsyncIterator, Iterable
 
 from labkit.system.client.bookkeeper import BookKeeper
-from labkit.system.metadata.bookie_watch import BookieWatch
 from labkit.system.metadata.cluster import format_cluster, init_new_cluster, read_instance_id
 from labkit.system.metadata.ledger_layout import HIERARCHICAL, LAYOUTS
+from labkit.system.metadata.registered_bookies import registered_bookies
 from labkit.system.metadata.registration import BOOKIE_RPC, all_bookies, find_endpoint
 from labkit.system.metadata.store import MetadataStore
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from labkit.system.model.errors import (
     BKBookieHandleNotAvailableException,
     BKNoSuchLedgerExistsOnMetadataServerException,
@@ -63,7 +64,7 @@ async def listbookies(
     store: MetadataStore, states: Iterable[BookieStatus] = tuple(BookieStatus)
 ) -> list[BookieOfCluster]:
     """Return the bookies in these states, sorted by id. A bookie that is down has only a cookie."""
-    registered = await BookieWatch(store).now()
+    registered = await registered_bookies(WatchedNodes(store))
     found = dict.fromkeys(await all_bookies(store), BookieStatus.DOWN)
     found |= dict.fromkeys(registered.read_only, BookieStatus.READ_ONLY)
     found |= dict.fromkeys(registered.writable, BookieStatus.READ_WRITE)

@@ -3,10 +3,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from labkit.system.metadata.bookie_watch import BookieWatch, RegisteredBookies
 from labkit.system.metadata.cluster import NoClusterError
+from labkit.system.metadata.registered_bookies import RegisteredBookies, registered_bookies
 from labkit.system.metadata.registration import BOOKIE_RPC, Endpoint, register_bookie
 from labkit.system.metadata.store import MetadataStore, OnChange
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from tests.worlds.sim.metadata_world import MetadataWorld, in_metadata_world
 
 RPC = Endpoint(BOOKIE_RPC, "192.0.2.1", 3181)
@@ -20,8 +21,11 @@ class Counting:
         self.count = 0
 
     def __getattr__(self, name: str) -> object:
-        self.count += name == "children"
         return getattr(self._store, name)
+
+    async def children(self, path: str, on_change: OnChange | None = None) -> list[str]:
+        self.count += 1
+        return await self._store.children(path, on_change)
 
 
 class Interrupted:
@@ -43,27 +47,27 @@ class Interrupted:
 @in_metadata_world()
 async def test_registered_bookies_are_known_by_kind(world: MetadataWorld) -> None:
     store = await world.session("a")
-    watch = BookieWatch(store)
+    nodes = WatchedNodes(store)
     await store.create("/ledgers/available", b"")
-    assert await watch.now() == RegisteredBookies((), ())
+    assert await registered_bookies(nodes) == RegisteredBookies((), ())
     await register_bookie(store, "b-2", [RPC])
     await register_bookie(store, "b-1", [RPC])
     await register_bookie(store, "b-3", [RPC], read_only=True)
-    bookies = await watch.now()
+    bookies = await registered_bookies(nodes)
     assert bookies == RegisteredBookies(("b-1", "b-2"), ("b-3",))
     assert bookies.alive == ("b-1", "b-2", "b-3")
 
 
 @in_metadata_world()
 async def test_without_a_list_of_bookies_none_counts_as_lost(world: MetadataWorld) -> None:
-    watch = BookieWatch(await world.session("a"))
+    nodes = WatchedNodes(await world.session("a"))
     for _ in range(2):
         with pytest.raises(NoClusterError, match="/ledgers/available is missing"):
-            await watch.now()
-    waiting = asyncio.ensure_future(watch.changed())
+            await registered_bookies(nodes)
+    seen = nodes.change_count
     await register_bookie(await world.session("b"), "b-1", [RPC])
-    await waiting
-    assert (await watch.now()).alive == ("b-1",)
+    await nodes.changed(seen)
+    assert (await registered_bookies(nodes)).alive == ("b-1",)
 
 
 @in_metadata_world()
@@ -71,13 +75,13 @@ async def test_store_is_asked_only_after_a_change(world: MetadataWorld) -> None:
     store = Counting(await world.session("a"))
     await register_bookie(store, "b-1", [RPC])  # type: ignore[arg-type]
     await register_bookie(store, "b-2", [RPC], read_only=True)  # type: ignore[arg-type]
-    watch = BookieWatch(store)  # type: ignore[arg-type]
+    nodes = WatchedNodes(store)  # type: ignore[arg-type]
     for _ in range(5):
-        await watch.now()
+        await registered_bookies(nodes)
     assert store.count == 2
     await register_bookie(await world.session("b"), "b-3", [RPC])
-    await watch.changed()
-    assert await watch.now() == RegisteredBookies(("b-1", "b-3"), ("b-2",))
+    await nodes.changed(0)
+    assert await registered_bookies(nodes) == RegisteredBookies(("b-1", "b-3"), ("b-2",))
     assert store.count == 3
 
 
@@ -85,26 +89,27 @@ async def test_store_is_asked_only_after_a_change(world: MetadataWorld) -> None:
 async def test_each_change_is_reported(world: MetadataWorld) -> None:
     store = await world.session("a")
     await store.create("/ledgers/available", b"")
-    watch = BookieWatch(store)
-    await watch.changed()
+    nodes = WatchedNodes(store)
     for number in range(3):
-        await watch.now()
+        await registered_bookies(nodes)
+        seen = nodes.change_count
         bookie = await world.session(f"b-{number}")
         await register_bookie(bookie, f"b-{number}", [RPC], read_only=number == 1)
-        await watch.changed()
-    assert (await watch.now()).alive == ("b-0", "b-1", "b-2")
+        await nodes.changed(seen)
+    assert (await registered_bookies(nodes)).alive == ("b-0", "b-1", "b-2")
+    seen = nodes.change_count
     world.crash("b-1")
-    await watch.changed()
-    assert (await watch.now()).alive == ("b-0", "b-2")
+    await nodes.changed(seen)
+    assert (await registered_bookies(nodes)).alive == ("b-0", "b-2")
 
 
 @in_metadata_world()
 async def test_without_a_change_no_waiter_is_woken(world: MetadataWorld) -> None:
     store = await world.session("a")
     await store.create("/ledgers/available", b"")
-    watch = BookieWatch(store)
-    await watch.now()
-    waiting = asyncio.ensure_future(watch.changed())
+    nodes = WatchedNodes(store)
+    await registered_bookies(nodes)
+    waiting = asyncio.ensure_future(nodes.changed(nodes.change_count))
     await asyncio.sleep(60)
     assert not waiting.done()
 
@@ -120,34 +125,35 @@ async def test_change_that_was_read_with_another_one_is_not_reported_again(
     await register_bookie(other, "b-1", [RPC])
     await register_bookie(other, "b-2", [RPC], read_only=True)
     store = Interrupted(await world.session("a"))
-    watch = BookieWatch(store)  # type: ignore[arg-type]
-    await watch.now()
+    nodes = WatchedNodes(store)  # type: ignore[arg-type]
+    await registered_bookies(nodes)
 
     async def one_more() -> None:
         await register_bookie(other, "b-4", [RPC], read_only=True)
         await asyncio.sleep(1)  # virtual time, long enough for the change to be reported
 
+    seen = nodes.change_count
     await register_bookie(other, "b-3", [RPC])
-    await watch.changed()
+    await nodes.changed(seen)
     store.meanwhile = one_more
-    assert (await watch.now()).alive == ("b-1", "b-2", "b-3", "b-4")
-    waiting = asyncio.ensure_future(watch.changed())
+    assert (await registered_bookies(nodes)).alive == ("b-1", "b-2", "b-3", "b-4")
+    waiting = asyncio.ensure_future(nodes.changed(nodes.change_count))
     await asyncio.sleep(60)
     assert not waiting.done()
 
 
 @in_metadata_world()
 async def test_after_a_lost_session_the_bookies_are_asked_for_again(world: MetadataWorld) -> None:
-    watch = BookieWatch(await world.session("a"))
+    nodes = WatchedNodes(await world.session("a"))
     other = await world.session("b")
     await other.create("/ledgers/available", b"")
-    await watch.now()
+    await registered_bookies(nodes)
     world.cut("a")
     await asyncio.sleep(10)
     await register_bookie(other, "b-1", [RPC])
     world.heal()
-    await watch.changed()
-    assert await watch.now() == RegisteredBookies(("b-1",), ())
+    await nodes.changed(0)
+    assert await registered_bookies(nodes) == RegisteredBookies(("b-1",), ())
 
 
 @pytest.mark.promise(
@@ -155,7 +161,7 @@ async def test_after_a_lost_session_the_bookies_are_asked_for_again(world: Metad
 )
 @in_metadata_world()
 async def test_bookie_that_changes_over_is_never_missing(world: MetadataWorld) -> None:
-    watch = BookieWatch(await world.session("a"))
+    nodes = WatchedNodes(await world.session("a"))
     bookie = await world.session("b")
     await register_bookie(bookie, "b-1", [RPC])
 
@@ -165,5 +171,6 @@ async def test_bookie_that_changes_over_is_never_missing(world: MetadataWorld) -
 
     changing = asyncio.ensure_future(change_over())
     while not changing.done():
-        assert (await watch.now()).alive == ("b-1",)
-        await asyncio.wait([changing, asyncio.ensure_future(watch.changed())], timeout=1)
+        assert (await registered_bookies(nodes)).alive == ("b-1",)
+        waiting = asyncio.ensure_future(nodes.changed(nodes.change_count))
+        await asyncio.wait([changing, waiting], timeout=1)

@@ -7,13 +7,13 @@ from typing import TypeVar
 
 import pytest
 
-from labkit.system.autorecovery.watched_nodes import WatchedNodes
 from labkit.system.metadata.store import (
     ANY_VERSION,
     MetadataUnavailableError,
     NoNodeError,
     OnChange,
 )
+from labkit.system.metadata.watched_nodes import WatchedNodes
 from tests.system.client.memory_store import MemoryStore
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ async def test_a_node_is_read_once_until_it_changes(store: Store) -> None:
         assert await nodes.exists("/a")
         assert not await nodes.exists("/b")
     assert store.asked == {"children": 1, "get": 1, "exists": 2}
-    assert not nodes.changed.is_set()
+    assert nodes.change_count == 0
 
 
 @pytest.mark.parametrize("question", ["children", "data", "exists"])
@@ -77,7 +77,10 @@ async def test_a_change_is_reported_and_the_node_is_read_again(store: Store, que
     path = "/b" if question == "exists" else "/a"
     for number in range(3):
         before = await ask(path)
-        nodes.changed.clear()
+        seen = nodes.change_count
+        waiting = [asyncio.ensure_future(nodes.changed(seen)) for _ in range(2)]
+        await turn()
+        assert not any(each.done() for each in waiting)
         if question == "children":
             store.tree.create(f"/a/{number}", b"", 0, False)
         elif question == "data":
@@ -87,7 +90,8 @@ async def test_a_change_is_reported_and_the_node_is_read_again(store: Store, que
         else:
             store.tree.create("/b", b"", 0, False)
         await turn()
-        assert nodes.changed.is_set()
+        assert nodes.change_count == seen + 1
+        await asyncio.gather(*waiting)
         assert await ask(path) != before
     assert sum(store.asked.values()) == 4
 
@@ -107,19 +111,32 @@ async def test_a_value_that_changed_during_the_read_is_not_cached(store: Store) 
     nodes = WatchedNodes(store)
     store.change_before_answer = True
     assert await nodes.data("/a") == (b"1", 0)
-    assert nodes.changed.is_set()
+    await nodes.changed(0)  # returns immediately, although another task may have read since
     assert await nodes.data("/a") == (b"changed", 1)
 
 
-async def test_a_missing_node_is_not_cached(
-    store: Store,
-) -> None:
+async def test_a_missing_node_has_no_data(store: Store) -> None:
     nodes = WatchedNodes(store)
     for _ in range(2):
-        assert await nodes.children("/b") == []
         with pytest.raises(NoNodeError):
             await nodes.data("/b")
-    assert store.asked == {"children": 2, "get": 2}
+    assert store.asked == {"get": 2}
+
+
+async def test_the_creation_of_a_missing_parent_is_reported(store: Store) -> None:
+    nodes = WatchedNodes(store)
+    for _ in range(3):
+        assert await nodes.children("/b") is None
+    assert store.asked == {"children": 1, "exists": 1}
+    store.tree.create("/b/1", b"", 0, False)
+    await nodes.changed(0)
+    assert await nodes.children("/b") == ["1"]
+
+
+async def test_tasks_that_read_the_same_node_at_once_share_a_request(store: Store) -> None:
+    nodes = WatchedNodes(store)
+    assert await asyncio.gather(*(nodes.data("/a") for _ in range(5))) == [(b"1", 0)] * 5
+    assert store.asked == {"get": 1}
 
 
 async def test_a_failed_read_is_not_cached(store: Store) -> None:
