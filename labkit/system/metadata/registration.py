@@ -25,6 +25,7 @@ READ_ONLY_NAME = "readonly"
 # As in BookKeeper, `:-_` is a range of characters, which also allows `@`, `[` and some others.
 _BOOKIE_ID = re.compile(r"[a-zA-Z0-9:-_.\-]+")
 _ADDRESS = re.compile(r"(.*):(\d{1,5})")
+"""A bookie id that is also the bookie's address."""
 _MAX_PORT = 65535
 
 
