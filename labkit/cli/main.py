@@ -197,9 +197,18 @@ def _add_local(verbs: Verbs) -> None:
 
 
 def _local(arguments: Arguments) -> int:
+    from labkit.worlds.live.processes.cluster import LocalCluster
     from labkit.worlds.live.processes.local_process import run_local
 
-    asyncio.run(run_local(arguments, print_line, _warn))
+    cluster = LocalCluster(
+        arguments.bookies,
+        zookeeper=arguments.zookeeper,
+        folder=arguments.data,
+        traced=False,
+        autorecovery={},
+        brokers=arguments.brokers,
+    )
+    asyncio.run(run_local(cluster, print_line, _warn))
     return EXIT_OK
 
 
@@ -265,9 +274,8 @@ def _bookie(arguments: Arguments) -> int:
             from labkit.course.workshop.bookie.process import store_from
 
             open_store = store_from(arguments.store)
-        config = read_server_config(arguments.conf) if arguments.conf else None
-        if config is not None:
-            _warn_of_unused(arguments.conf, config.unused_keys)
+        config = read_server_config(arguments.conf)
+        _warn_of_unused(arguments.conf, config.unused_keys)
         settings = bookie_settings(arguments, config)
         asyncio.run(run_bookie(settings, print_line, _warn, open_store))
     except OSError as error:
@@ -297,9 +305,8 @@ def _autorecovery(arguments: Arguments) -> int:
     from labkit.worlds.live.processes.autorecovery_process import run_autorecovery
     from labkit.worlds.live.processes.server_config import autorecovery_settings, read_server_config
 
-    config = read_server_config(arguments.conf, bookie=False) if arguments.conf else None
-    if config is not None:
-        _warn_of_unused(arguments.conf, config.unused_keys)
+    config = read_server_config(arguments.conf, bookie=False)
+    _warn_of_unused(arguments.conf, config.unused_keys)
     asyncio.run(run_autorecovery(autorecovery_settings(arguments, config), print_line))
     return EXIT_OK
 

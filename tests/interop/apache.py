@@ -54,7 +54,7 @@ class Apache:
 
     def known_to(self, zookeeper: EmbeddedZooKeeper) -> Self:
         """Return a copy of this installation with the login for the given server."""
-        return replace(self, login=zookeeper.login_configuration)
+        return replace(self, login=zookeeper.login_file)
 
     def command(self, main_class: str, *arguments: str) -> list[str]:
         """Return the command line of a JVM that runs this class."""

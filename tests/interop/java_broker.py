@@ -67,7 +67,7 @@ async def java_broker(cluster: LocalCluster, jars: Path) -> AsyncIterator[JavaBr
     port, web_port = free_port(), free_port()
     conf = cluster.folder / "java-broker.conf"
     conf.write_text(_configuration(cluster, port, web_port))
-    login = cluster.embedded_zookeeper.login_configuration
+    login = cluster.embedded_zookeeper.login_file
     command = [
         "java",
         *JVM_OPTIONS,

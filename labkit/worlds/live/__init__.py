@@ -2,7 +2,6 @@
 
     disk, disk_thread   the `Disk` port on real files, and a thread for blocking disk calls
     net, peers          the `Network` port on TCP, and limits on connections and the memory they use
-    open_files          keeps the number of connections below the open-file limit
     clock               wall clock and trace clock
     new_client          builds a BookKeeper client from these modules
     trace_stream        streams a node's events to every listener

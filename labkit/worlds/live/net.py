@@ -19,22 +19,21 @@ from labkit.system.model.length_prefixed import LENGTH_SIZE, join_with_lengths
 from labkit.system.model.net import Connection, OnBodies, OnClose, OnWritable
 from labkit.system.model.wire import MAX_FRAME_SIZE
 from labkit.worlds.live.host.ports import LOOPBACK
-from labkit.worlds.live.peers import PeerLimits, PeerProgress, Peers
+from labkit.worlds.live.peers import Peer, PeerLimits, Peers, now_s
 
 FRAMES_AT_ONCE = 256
 HIGH_WATER_BYTES = 512 * 1024
-"""A connection with at least this many unsent bytes is not writable
+"""A connection with at least this many unread bytes is not writable
 (`serverWriteBufferHighWaterMark`).
 """
 _LENGTH = struct.Struct(">I")
+_CHANGE_ADDRESS = "set advertisedAddress to a host name or an address of this machine"
+_NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, None)
+"""Newer versions of asyncio raise an error without a number in this case."""
 
 
-class PortInUseError(LabkitError):
-    """Another program is listening on the port."""
-
-
-class UnknownHostError(LabkitError):
-    """The host name of a server cannot be resolved."""
+class CannotListenError(LabkitError):
+    """The port or the address of a server is not available. The message says what to change."""
 
 
 def split_frames(
@@ -61,7 +60,7 @@ def split_frames(
     return bodies, at
 
 
-class FrameConnection(asyncio.BufferedProtocol):
+class FrameConnection(Peer, asyncio.BufferedProtocol):
     """One end of a TCP connection that carries frames.
 
     The bytes of an incomplete frame count against the memory limit of `Peers`.
@@ -70,15 +69,13 @@ class FrameConnection(asyncio.BufferedProtocol):
     def __init__(
         self, on_open: Callable[[Connection], OnBodies], on_close: OnClose, peers: Peers
     ) -> None:
+        super().__init__()
         self._on_open = on_open
         self._when_closed = [on_close]
         self._when_writable: list[OnWritable] = []
         self._on_bodies: OnBodies | None = None
         self._transport: asyncio.Transport | None = None
         self._peers = peers
-        self.progress = PeerProgress()
-        """How far the other end lags behind. `Peers` uses this to enforce its limits."""
-        self._loop = asyncio.get_running_loop()
         self._is_paused = False
         self._rest = bytearray()
         """Received bytes not yet passed on: an incomplete frame and, while paused, whole frames."""
@@ -100,17 +97,17 @@ class FrameConnection(asyncio.BufferedProtocol):
     def send(self, bodies: Sequence[bytes]) -> None:
         if self._transport is not None and not self._transport.is_closing():
             data = join_with_lengths(bodies)
-            self.progress.moved_bytes += len(data)
+            self.moved_bytes += len(data)
             # Write all frames together, because a system call per frame would cost more than the
             # frame itself.
             self._transport.write(data)
-            if self.progress.has_unread:
+            if self.unread_since_s is not None:
                 self._report_held_bytes()
 
     @property
     def is_writable(self) -> bool:
-        """False while this connection, or the whole process, has too many unsent bytes."""
-        return not self._peers.is_full and self.unsent_bytes < HIGH_WATER_BYTES
+        """False while this connection, or the whole process, has too many unread bytes."""
+        return not self._peers.is_full and self.unread_bytes < HIGH_WATER_BYTES
 
     def when_writable(self, on_writable: OnWritable) -> None:
         """Call `on_writable` whenever this connection or the process becomes writable again."""
@@ -121,17 +118,17 @@ class FrameConnection(asyncio.BufferedProtocol):
             on_writable()
 
     def pause_writing(self) -> None:
-        self.progress.mark_unread()
+        self.unread_since_s = now_s()
         self._report_held_bytes()
 
     def resume_writing(self) -> None:
-        self.progress.mark_read()
+        self.unread_since_s = None
         self._report_held_bytes()
         self.notify_writable()
 
     @property
-    def unsent_bytes(self) -> int:
-        if not self.progress.has_unread or self._transport is None:
+    def unread_bytes(self) -> int:
+        if self.unread_since_s is None or self._transport is None:
             return 0
         return self._transport.get_write_buffer_size()
 
@@ -148,7 +145,7 @@ class FrameConnection(asyncio.BufferedProtocol):
         return buffer[self._front_size :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.progress.moved_bytes += nbytes
+        self.moved_bytes += nbytes
         data = self._peers.receive_buffer()[: self._front_size + nbytes]
         if self._rest:
             lacks_more = len(self._rest) + nbytes < self._needed
@@ -168,13 +165,13 @@ class FrameConnection(asyncio.BufferedProtocol):
         if self._is_paused:
             self._is_paused = False
             # Continue in a later call, because the caller may still be processing earlier frames.
-            self._loop.call_soon(self._continue_receiving)
+            asyncio.get_running_loop().call_soon(self._continue_receiving)
 
     def update_receiving(self) -> None:
         """Receive from TCP, unless the receiver has paused or the memory limit prevents it."""
         if self._transport is None:
             return
-        if self._is_paused or self.progress.is_stopped:
+        if self._is_paused or self.stopped_since_s is not None:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -220,25 +217,25 @@ class FrameConnection(asyncio.BufferedProtocol):
         self._needed = LENGTH_SIZE
         if len(self._rest) >= LENGTH_SIZE:
             self._needed += _LENGTH.unpack_from(data, at)[0]
-        self.progress.begin_frame()
+        self.frame_since_s = now_s()
         self._report_held_bytes()
 
     def _report_held_bytes(self) -> None:
-        self._peers.set_held_bytes(self, len(self._rest) + self.unsent_bytes)
+        self._peers.set_held_bytes(self, len(self._rest) + self.unread_bytes)
 
     # Opening and closing
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        # Make asyncio call `pause_writing` at the first unsent byte, because every unsent byte
+        # Make asyncio call `pause_writing` at the first unread byte, because every unread byte
         # counts against the process's limit.
         transport.set_write_buffer_limits(high=0)
         self._on_bodies = self._on_open(self)
         self._peers.opened(self)
 
     def close(self) -> None:
-        """Close the connection after sending the unsent bytes."""
+        """Close the connection after sending the unread bytes."""
         if self._transport is not None:
             self._transport.close()
 
@@ -295,7 +292,7 @@ async def listen(
 
     `peers` limits the memory of the connections, and can be shared with other ports. With
     `serving=False`, the port is bound, but the server does not accept clients until `start_serving`
-    is called. Raises `PortInUseError`, or `UnknownHostError` if `host` cannot be resolved.
+    is called. Raises `CannotListenError`.
     """
     shared_peers = peers or Peers()
     with explain_port_errors(port, host):
@@ -310,21 +307,24 @@ async def listen(
 
 @contextmanager
 def explain_port_errors(port: int, host: str) -> Iterator[None]:
-    """Turn `EADDRINUSE` into `PortInUseError` and a failed name lookup into `UnknownHostError`."""
+    """Raise `CannotListenError` for errors that another port or address would avoid."""
     try:
         yield
-    except socket.gaierror as error:
-        raise UnknownHostError(
-            f"cannot resolve {host}: {error.strerror}; set advertisedAddress to a host name or an"
-            " address of this machine"
-        ) from None
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
+        reason = error.strerror or str(error)
+        if isinstance(error, socket.gaierror):
+            problem, remedy = f"cannot resolve {host}: {reason}", _CHANGE_ADDRESS
+        elif error.errno == errno.EADDRINUSE:
+            problem = f"port {port} of {host} is in use by another program"
+            remedy = "choose another port, or 0 for any free port"
+        elif error.errno == errno.EACCES:
+            problem = f"this user may not listen on port {port} of {host}"
+            remedy = "choose a port above 1023"
+        elif error.errno in _NO_SUCH_ADDRESS:
+            problem, remedy = f"cannot listen on {host}: {reason}", _CHANGE_ADDRESS
+        else:
             raise
-        raise PortInUseError(
-            f"port {port} of {host} is in use by another program; choose another port, or 0 for any"
-            " free port"
-        ) from None
+        raise CannotListenError(f"{problem}; {remedy}") from None
 
 
 def authority(host: str, port: int) -> str:

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from labkit.worlds.live.host.printable import printable
 from labkit.worlds.live.host.safe_output import print_error
 
 LINES = 20
@@ -61,13 +62,14 @@ class PeerLog(logging.Handler):
         """Log a record on one line, with only the last frame of a traceback."""
         message = record.getMessage()
         if record.exc_info and (error := record.exc_info[1]) is not None:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            message = f"{error!r} at {frame.filename}:{frame.lineno}: {message}"
+            # An error that was passed on without being raised has no frames.
+            for frame in traceback.extract_tb(error.__traceback__)[-1:]:
+                message = f"at {frame.filename}:{frame.lineno}: {message}"
+            message = f"{error!r} {message}"
         self(message)
 
     def _print(self, line: str) -> None:
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[:_MAX_LINE_LENGTH])
-        self._write(f"labkit: {self._name}: {text}")
+        self._write(f"labkit: {self._name}: {printable(line[:_MAX_LINE_LENGTH])}")
 
 
 def report_failed_accepts(log: Callable[[str], None]) -> None:

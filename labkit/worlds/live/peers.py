@@ -25,15 +25,17 @@ much is buffered per connection and per thread. There is no limit on all connect
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Protocol
 
+from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.length_prefixed import LENGTH_SIZE
 from labkit.system.model.settings import check_ranges, setting
 from labkit.system.model.wire import MAX_FRAME_SIZE
-from labkit.worlds.live.host.heap import release_freed_memory
+from labkit.worlds.live.host.memory import release_freed_memory
+from labkit.worlds.live.host.posix import open_file_limit
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ FRAME_TIMEOUT_S = 30.0
 """How long a peer may take to complete a frame."""
 PROGRESS_BYTES = 64 * 1024
 """A peer that transfers this many bytes between two checks does not count as slow."""
+_MIN_CONNECTIONS = 10
 _RECEIVE_BYTES = 256 * 1024
 _RECEIVE_BYTES_WHEN_FULL = 4 * 1024
 _CHECK_INTERVAL_S = 1.0
@@ -74,99 +77,104 @@ class PeerLimits:
     def __post_init__(self) -> None:
         check_ranges(self)
 
+    def within_open_files(self, others: int) -> "PeerLimits":
+        """Return these limits, with fewer connections if the open-file limit requires it.
 
-class PeerProgress:
-    """Tracks how long a peer has taken to complete a frame or to read the bytes sent to it."""
+        `others` is the number of file descriptors needed for everything else. A process that runs
+        out of descriptors cannot open index files either, and a bookie would mistake this for a
+        failing disk. Raises `BKIncorrectParameterException` if fewer than 10 connections would be
+        left.
+        """
+        files = open_file_limit()
+        connections = min(self.max_connections, files - others)
+        if connections < _MIN_CONNECTIONS:
+            raise BKIncorrectParameterException(
+                f"the operating system allows this process {files} open files, but it needs"
+                f" {others} in addition to those for its connections; raise the limit (ulimit -n),"
+                " or lower openFileLimit"
+            )
+        return replace(self, max_connections=connections)
+
+
+class Peer(ABC):
+    """A connection, and how far its other end lags behind."""
 
     def __init__(self) -> None:
         self.moved_bytes = 0
         """Total number of bytes received and written."""
+        self.frame_since_s = 0.0
+        """When the other end began the incomplete frame, if there is one."""
+        self.unread_since_s: float | None = None
+        """When the other end began to have unread bytes, or None if it has none."""
+        self.stopped_since_s: float | None = None
+        """When `Peers` stopped receiving, or None if it did not. Until it resumes, the other end
+        need not complete its frame.
+        """
         self._moved_before = 0
         """`moved_bytes` minus the unread bytes, at the last check."""
-        self._loop = asyncio.get_running_loop()
-        self._frame_since = 0.0
-        """When the peer began the incomplete frame, if there is one."""
-        self._unread_since: float | None = None
-        """When the peer began to have unread bytes, or None if it has none."""
-        self._stopped_since: float | None = None
-        """When receiving was stopped, or None if it has not been."""
-
-    def begin_frame(self) -> None:
-        self._frame_since = self._loop.time()
-
-    def stop_receiving(self) -> None:
-        """Stop receiving. Until `resume_receiving`, the peer need not complete its frame."""
-        self._stopped_since = self._loop.time()
-
-    def resume_receiving(self) -> None:
-        if self._stopped_since is not None:
-            self._frame_since += self._loop.time() - self._stopped_since
-            self._stopped_since = None
 
     @property
-    def is_stopped(self) -> bool:
-        return self._stopped_since is not None
-
-    def mark_unread(self) -> None:
-        self._unread_since = self._loop.time()
-
-    def mark_read(self) -> None:
-        self._unread_since = None
-
-    @property
-    def has_unread(self) -> bool:
-        return self._unread_since is not None
-
-    def behind_since(
-        self, now: float, *, has_incomplete_frame: bool, unread_bytes: int
-    ) -> float | None:
-        """Return the time at which the peer fell behind, or None if it is not behind.
-
-        Restarts its timers if it has moved `PROGRESS_BYTES` since the last call.
-        """
-        moved = self.moved_bytes - unread_bytes
-        if moved - self._moved_before >= PROGRESS_BYTES:
-            self._frame_since = now
-            if self._unread_since is not None:
-                self._unread_since = now
-        self._moved_before = moved
-        since = [self._frame_since] if has_incomplete_frame and not self.is_stopped else []
-        if self._unread_since is not None:
-            since.append(self._unread_since)
-        return min(since, default=None)
-
-    def is_overdue(self, now: float, *, has_incomplete_frame: bool, is_ending: bool) -> bool:
-        """Return whether the peer took too long to complete a frame or to read its last bytes."""
-        since = [self._frame_since] if has_incomplete_frame else []
-        if is_ending and self._unread_since is not None:
-            since.append(self._unread_since)
-        return any(now - each >= FRAME_TIMEOUT_S for each in since)
-
-
-class Peer(Protocol):
-    @property
-    def progress(self) -> PeerProgress:
-        """How long the other end has taken to complete a frame or to read the bytes sent to it."""
-
-    @property
+    @abstractmethod
     def has_incomplete_frame(self) -> bool: ...
 
     @property
-    def unsent_bytes(self) -> int:
+    @abstractmethod
+    def unread_bytes(self) -> int:
         """The number of sent bytes that the other end has not read yet."""
 
     @property
+    @abstractmethod
     def is_ending(self) -> bool:
-        """Whether the connection was closed. Unsent bytes may still be sent."""
+        """Whether the connection was closed. Unread bytes may still be sent."""
 
+    @abstractmethod
     def update_receiving(self) -> None:
-        """Called after `progress.is_stopped` has changed."""
+        """Called after `stopped_since_s` has changed."""
 
+    @abstractmethod
     def notify_writable(self) -> None:
         """Called when the total memory drops below the limit again."""
 
+    @abstractmethod
     def drop(self) -> None:
         """Close the connection immediately and discard everything held for it."""
+
+    def stop_receiving(self) -> None:
+        if self.stopped_since_s is None:
+            self.stopped_since_s = now_s()
+            self.update_receiving()
+
+    def resume_receiving(self) -> None:
+        if self.stopped_since_s is not None:
+            self.frame_since_s += now_s() - self.stopped_since_s
+            self.stopped_since_s = None
+            self.update_receiving()
+
+    def behind_since_s(self) -> float | None:
+        """Return when the other end fell behind, or None if it is not behind.
+
+        Restarts the timers if the connection has moved `PROGRESS_BYTES` since the last call.
+        """
+        moved = self.moved_bytes - self.unread_bytes
+        if moved - self._moved_before >= PROGRESS_BYTES:
+            self.frame_since_s = now_s()
+            if self.unread_since_s is not None:
+                self.unread_since_s = now_s()
+        self._moved_before = moved
+        must_complete = self.has_incomplete_frame and self.stopped_since_s is None
+        since = [self.frame_since_s] if must_complete else []
+        if self.unread_since_s is not None:
+            since.append(self.unread_since_s)
+        return min(since, default=None)
+
+    def is_overdue(self) -> bool:
+        """Return whether the other end took too long to complete a frame or to read its last
+        bytes.
+        """
+        since = [self.frame_since_s] if self.has_incomplete_frame else []
+        if self.is_ending and self.unread_since_s is not None:
+            since.append(self.unread_since_s)
+        return any(now_s() - each >= FRAME_TIMEOUT_S for each in since)
 
 
 class Peers:
@@ -239,14 +247,13 @@ class Peers:
             front = next((peer for peer in self._held if peer.has_incomplete_frame), None)
             for peer in self._held:
                 if peer is front:
-                    _resume(peer)
-                elif peer.has_incomplete_frame and not peer.progress.is_stopped:
-                    peer.progress.stop_receiving()
-                    peer.update_receiving()
+                    peer.resume_receiving()
+                elif peer.has_incomplete_frame:
+                    peer.stop_receiving()
         elif was_full:
             # Iterate over a copy, because a callback may close its connection.
             for peer in list(self._all):
-                _resume(peer)
+                peer.resume_receiving()
                 peer.notify_writable()
 
     # Peers that are behind
@@ -255,24 +262,17 @@ class Peers:
         self._checking = asyncio.get_running_loop().call_later(_CHECK_INTERVAL_S, self._check)
 
     def _check(self) -> None:
-        now = asyncio.get_running_loop().time()
         behind: list[tuple[float, Peer]] = []
         # Iterate over a copy, because dropping a peer removes it from the dictionary.
         for peer in list(self._held):
-            incomplete = peer.has_incomplete_frame
-            unread_bytes = peer.unsent_bytes
-            since = peer.progress.behind_since(
-                now, has_incomplete_frame=incomplete, unread_bytes=unread_bytes
-            )
-            if peer.progress.is_overdue(
-                now, has_incomplete_frame=incomplete, is_ending=peer.is_ending
-            ):
+            since_s = peer.behind_since_s()
+            if peer.is_overdue():
                 self._drop(peer, "a frame was not completed or read in time")
-            elif since is not None:
-                behind.append((since, peer))
+            elif since_s is not None:
+                behind.append((since_s, peer))
         too_much = self._held_bytes - self._max_bytes
-        for since, peer in sorted(behind, key=itemgetter(0)):
-            if too_much > 0 and now - since >= PATIENCE_S:
+        for since_s, peer in sorted(behind, key=itemgetter(0)):
+            if too_much > 0 and now_s() - since_s >= PATIENCE_S:
                 too_much -= self._held[peer]
                 self._drop(peer, "all connections together use too much memory")
         if self._peak_held_bytes - self._held_bytes >= _WORTH_RELEASING:
@@ -288,12 +288,14 @@ class Peers:
     def _drop(self, peer: Peer, why: str) -> None:
         """Close a connection. The next check logs how many were closed for each reason."""
         self._dropped[why] += 1
+        # Forget the connection now. Its end is reported only later, and until then, other new
+        # connections would drop it again instead of another one.
+        self._all.pop(peer, None)
+        self._silent.pop(peer, None)
         peer.drop()
         if self._checking is None:
             self._check_later()
 
 
-def _resume(peer: Peer) -> None:
-    if peer.progress.is_stopped:
-        peer.progress.resume_receiving()
-        peer.update_receiving()
+def now_s() -> float:
+    return asyncio.get_running_loop().time()

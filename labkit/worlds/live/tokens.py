@@ -10,7 +10,7 @@ In Pulsar: `broker/authentication/AuthenticationProviderToken.java`.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -21,7 +21,7 @@ from labkit.system.broker.protocol.authentication import Identity
 from labkit.system.model.proto.pulsar_pb2 import ServerError
 from labkit.system.model.settings import setting
 
-METHOD = "token"
+VerificationKey: TypeAlias = bytes | RSAPublicKey | EllipticCurvePublicKey
 _CHECKED_HERE: Any = dict.fromkeys(
     ("verify_aud", "verify_iat", "verify_iss", "verify_sub", "verify_jti"), False
 )
@@ -39,7 +39,7 @@ class TokenSettings:
     between the clocks of issuer and broker.
     """
 
-    key: bytes | RSAPublicKey | EllipticCurvePublicKey
+    key: VerificationKey
     algorithms: tuple[str, ...]
     auth_claim: str = setting("sub", "tokenAuthClaim")
     audience_claim: str = setting("", "tokenAudienceClaim")
@@ -53,7 +53,7 @@ class TokenAuthentication:
 
     def __call__(self, method: str, data: bytes) -> Identity:
         """Return the token's role and expiry time. Raises `BrokerError` if the token is invalid."""
-        if method != METHOD:
+        if method != "token":
             raise _invalid_token(
                 f"this broker requires a token, got auth method {method or 'none'!r}"
             )

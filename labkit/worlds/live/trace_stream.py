@@ -28,7 +28,7 @@ MAX_LISTENERS = 50
 """Limit on the number of connections, each of which uses a file descriptor."""
 _BACKLOG = 16
 _MAX_ROWS_PER_LINE = 1000
-"""Maximum number of rows per line. All rows of a long replay would not fit in one line."""
+"""Maximum number of rows per line. All rows of a long replay would exceed `LINE_LIMIT`."""
 _MAX_UNREAD_BYTES = 64 * 1024
 """If a listener has this many unread bytes, further rows are queued for it."""
 _DROPPED = "too many rows are queued: the listener is too slow; further rows are not sent"
@@ -48,15 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class TraceStreamError(LabkitError):
-    """The received data is not a trace, because it was sent by another program or another version
-    of labkit.
-    """
-
-
-class TraceEndedError(TraceStreamError):
-    """The node stopped sending rows, because this listener is too slow or the node has too many
-    listeners.
-    """
+    """The node has stopped sending rows, or it is another program or another version of labkit."""
 
 
 class TraceServer:
@@ -90,23 +82,19 @@ class TraceServer:
             writer.close()
             return
         self._connections += 1
+        listener = self._early or self._add(_Listener(f"{writer.get_extra_info('peername')}"))
+        self._early = None
+        sending = asyncio.create_task(listener.send_to(writer))
         try:
-            await self._send_all(reader, writer)
+            with suppress(ConnectionError):
+                while await reader.read(_MAX_UNREAD_BYTES):
+                    """Ignore everything that the listener sends, and wait for end-of-file."""
         finally:
+            sending.cancel()
+            self._remove(listener)
             self._connections -= 1
             # Do not use `close`, which would wait until the listener has read everything.
             writer.transport.abort()
-
-    async def _send_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        name = f"{writer.get_extra_info('peername')}"
-        listener = self._early or self._add(_Listener(name))
-        self._early = None
-        sending = asyncio.create_task(listener.send_to(writer))
-        with suppress(ConnectionError):
-            while await reader.read(_MAX_UNREAD_BYTES):
-                """Ignore everything that the listener sends, and wait for end-of-file."""
-        sending.cancel()
-        self._remove(listener)
 
     def _add(self, listener: "_Listener") -> "_Listener":
         listener.stop = self._recorder.listen(lambda rows: self._pass_on(listener, rows))
@@ -172,7 +160,8 @@ class _Listener:
         if self._writer is not None and self._writer.transport.is_closing():
             return  # The connection is closed. `TraceServer` is about to remove this listener.
         if self._writer is not None and not self.waiting and _is_read(self._writer):
-            self._writer.write(_line(rows))
+            for at in range(0, len(rows), _MAX_ROWS_PER_LINE):
+                self._writer.write(_line(rows[at : at + _MAX_ROWS_PER_LINE]))
         elif not self._is_dropped:
             self.waiting += rows
             self._wake.set()
@@ -230,7 +219,7 @@ class TraceStream:
     async def start(self) -> None:
         """Connect, and wait until the node has begun to record events.
 
-        Raises `OSError` or `TraceEndedError`.
+        Raises `OSError` or `TraceStreamError`.
         """
         reader, writer = await self.connect()
         self._sink(decode_rows(await self._next_line(reader)))
@@ -247,9 +236,10 @@ class TraceStream:
         try:
             while line := await self._next_line(reader):
                 self._sink(decode_rows(line))
-        except TraceEndedError as error:
+        except TraceStreamError as error:
             _log.warning("labkit: the trace of %s:%d ends here: %s", self._host, self._port, error)
-        writer.close()
+        finally:
+            writer.close()
 
     async def _next_line(self, reader: asyncio.StreamReader) -> bytes:
         """Return the next complete line, or b"" once the connection is closed."""
@@ -263,13 +253,13 @@ class TraceStream:
 def decode_rows(line: bytes) -> list[Event]:
     """Decode the rows in one line. An empty line contains no rows.
 
-    Raises `TraceEndedError` if the line says that the node drops or refuses this listener. Raises
-    `TraceStreamError` if the line is not a list of rows or contains an unknown kind of event.
+    Raises `TraceStreamError` if the line says that the node drops or refuses this listener, is not
+    a list of rows, or contains an unknown kind of event.
     """
     try:
         content = json.loads(line or b"[]")
         if content in (_DROPPED, _REFUSED):
-            raise TraceEndedError(content)
+            raise TraceStreamError(content)
         rows = [_event(values) for values in content]
     except (ValueError, TypeError, RecursionError) as error:
         raise TraceStreamError(f"not a line of trace rows: {error}") from None

@@ -27,7 +27,7 @@ LARGE = bytes(MIB)
 def waiting_bytes(broker: Broker) -> int:
     """Return the number of bytes that the broker buffers for clients."""
     wires = [connection.wire for connection in broker.connections]
-    return sum(wire.unsent_bytes for wire in wires if isinstance(wire, FrameConnection))
+    return sum(wire.unread_bytes for wire in wires if isinstance(wire, FrameConnection))
 
 
 @pytest.mark.promise(

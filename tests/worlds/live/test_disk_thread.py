@@ -1,6 +1,7 @@
 """Tests the thread that does a bookie's disk work."""
 
 import asyncio
+import errno
 import threading
 from functools import partial
 
@@ -40,3 +41,19 @@ async def test_join_waits_for_all_calls_even_cancelled_ones() -> None:
     thread.join()
     assert asked.cancelled()
     assert ended == [True]
+
+
+async def test_join_raises_the_error_of_a_call_whose_caller_was_cancelled() -> None:
+    thread, may_end = DiskThread("disk"), threading.Event()
+
+    def fail() -> None:
+        may_end.wait()
+        raise OSError(errno.EIO, "the sync has failed")
+
+    asked = asyncio.create_task(thread.run(fail))
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    may_end.set()
+    with pytest.raises(OSError, match="the sync has failed"):
+        thread.join()

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.model.wire import MAX_FRAME_SIZE
 from labkit.worlds.live.net import (
-    UnknownHostError,
+    CannotListenError,
     authority,
     listen,
     split_frames,
@@ -42,5 +42,10 @@ def test_an_ipv6_address_stands_in_brackets_before_its_port(host: str, url: str)
 
 
 async def test_a_name_without_an_address_is_named_in_the_error() -> None:
-    with pytest.raises(UnknownHostError, match=r"cannot resolve no-such-host.invalid"):
+    with pytest.raises(CannotListenError, match=r"cannot resolve no-such-host.invalid"):
         await listen(lambda _: lambda _: None, host="no-such-host.invalid")
+
+
+async def test_an_address_of_another_machine_is_named_in_the_error() -> None:
+    with pytest.raises(CannotListenError, match=r"192\.0\.2\.1.*; set advertisedAddress"):
+        await listen(lambda _: lambda _: None, host="192.0.2.1")

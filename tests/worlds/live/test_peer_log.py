@@ -1,6 +1,7 @@
 """A server logs its peers' errors concisely."""
 
 import asyncio
+import logging
 import socket
 import sys
 from asyncio.subprocess import PIPE
@@ -52,7 +53,7 @@ def test_a_mistake_is_one_short_line_whatever_it_quotes() -> None:
     lines = list[str]()
     PeerLog("b", lambda: 0.0, lines.append)("name\nlabkit: b: forged \x1b[2J" + "x" * 10_000)
     [line] = lines
-    assert line.startswith("labkit: b: name\\nlabkit: b: forged \\x1b[2Jxxx")
+    assert line.startswith("labkit: b: name\\u000alabkit: b: forged \\u001b[2Jxxx")
     assert "\n" not in line
     assert len(line) < 1000
 
@@ -101,3 +102,12 @@ async def test_any_other_error_of_the_loop_keeps_its_traceback(
     )
     assert lines == []
     assert "Exception in callback save" in caplog.text
+
+
+def test_an_error_that_was_never_raised_is_logged_without_a_place() -> None:
+    lines = list[str]()
+    error = ValueError("wrong")
+    logger = logging.Logger("tornado.application")
+    logger.addHandler(PeerLog("b", lambda: 0.0, lines.append))
+    logger.error("Exception after Future was cancelled", exc_info=error)
+    assert lines == ["labkit: b: ValueError('wrong') Exception after Future was cancelled"]

@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import resource
 import socket
 import struct
+import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -281,3 +283,28 @@ async def test_a_smaller_frame_size_is_obeyed() -> None:
 def test_limits_out_of_range_are_refused(values: Sequence[int]) -> None:
     with pytest.raises(BKIncorrectParameterException, match="must be at least"):
         PeerLimits(*values)
+
+
+async def test_connections_that_arrive_at_the_same_time_do_not_exceed_the_limit() -> None:
+    async with serving(PeerLimits(max_connections=3)) as server, AsyncExitStack() as clients:
+        for _ in range(20):
+            clients.enter_context(socket.create_connection((LOOPBACK, server.port)))
+        await until(lambda: len(server.connections) == 20)
+        await until(lambda: server.closed_count == 17)
+
+
+@pytest.mark.parametrize(
+    ("limit", "connections"),
+    [(5000, 1000), (1200, 1000), (700, 500), (resource.RLIM_INFINITY, 1000)],
+)
+def test_a_server_has_as_many_connections_as_open_files_are_left_for(
+    monkeypatch: pytest.MonkeyPatch, limit: int, connections: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, sys.maxsize))
+    assert PeerLimits().within_open_files(others=200).max_connections == connections
+
+
+def test_a_server_without_open_files_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (300, 300))
+    with pytest.raises(BKIncorrectParameterException, match=r"300 open files.* 295 .*ulimit -n"):
+        PeerLimits().within_open_files(others=295)

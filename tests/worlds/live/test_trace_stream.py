@@ -14,7 +14,6 @@ from labkit.system.trace.events import Event, unnumbered_event
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.trace_stream import (
-    TraceEndedError,
     TraceServer,
     TraceStream,
     TraceStreamError,
@@ -207,12 +206,12 @@ async def test_listeners_above_the_limit_are_refused_with_the_reason(
     first = [await asyncio.open_connection(LOOPBACK, port) for _ in range(3)]
     for reader, _ in first:
         await reader.readline()
-    with pytest.raises(TraceEndedError, match="listeners, the maximum"):
+    with pytest.raises(TraceStreamError, match="listeners, the maximum"):
         await TraceStream(LOOPBACK, port, rows.extend).start()
     first[0][1].close()
 
     async def is_free() -> bool:
-        with suppress(TraceEndedError):
+        with suppress(TraceStreamError):
             await TraceStream(LOOPBACK, port, rows.extend).start()
             return True
         return False
@@ -287,3 +286,24 @@ def test_a_line_without_rows_is_refused(line: bytes) -> None:
 
 def test_no_line_has_no_rows() -> None:
     assert decode_rows(b"") == []
+
+
+async def test_rows_that_are_recorded_at_once_may_fill_many_lines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("labkit.worlds.live.trace_stream.LINE_LIMIT", 64 * 1024)
+    node, rows, count = recorder(), list[Event](), 20_000
+    await TraceStream(LOOPBACK, await TraceServer(node).start(), rows.extend).start()
+    node.record_entries("memtable.put", [(7, number) for number in range(count)])
+    await until(lambda: len(rows) == count)
+
+
+async def test_a_trace_that_cannot_be_decoded_ends_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.write(b"[]\n{\n"), LOOPBACK)
+    async with server:
+        stream = TraceStream(LOOPBACK, server.sockets[0].getsockname()[1], list[Event]().extend)
+        await stream.start()
+        await stream.drain()
+    assert "ends here: not a line of trace rows" in caplog.text

@@ -33,6 +33,7 @@ from labkit.worlds.live.admin.call import (
     Call,
     PlainText,
     RedirectError,
+    Routes,
     StatusError,
     decode_body,
     not_supported,
@@ -62,6 +63,8 @@ _OTHERS: Mapping[type[LabkitError], int] = {
     NodeTooLargeError: 413,
 }
 
+_UNKNOWN_ROUTES: Routes = {".*": {}}
+
 MAX_BODY_BYTES = 1024 * 1024
 MAX_URI_BYTES = 8 * 1024
 _MAX_REASON_LENGTH = 1000
@@ -84,7 +87,8 @@ class _WithExactNames(HTTPHeaders):
 
 @stream_request_body
 class _Handler(RequestHandler):
-    """The base class of all request handlers. Methods without a docstring are called by tornado.
+    """Handles one path of the admin API, with one action per HTTP method. Methods without a
+    docstring are called by tornado.
 
     A body larger than `MAX_BODY_BYTES` is read to its end but discarded.
     """
@@ -92,46 +96,110 @@ class _Handler(RequestHandler):
     reason = ""
     """Why the request was rejected."""
 
-    def initialize(self, broker: Broker) -> None:
-        self.broker = broker
+    def initialize(self, broker: Broker, path: str, table: Routes) -> None:
+        self._broker = broker
+        self._pattern = path
+        self._actions = table[path]
+        self._is_for_super_users = table is CLUSTER_ROUTES
 
     def prepare(self) -> None:
         self._body = bytearray()
         self._is_too_large = False
-        self._foreign = cross_site_reason(self.request, self.broker.address.web_url)
+        self._foreign = cross_site_reason(self.request, self._broker.address.web_url)
 
     def data_received(self, chunk: bytes) -> None:
         self._is_too_large |= len(self._body) + len(chunk) > MAX_BODY_BYTES
         self._body = bytearray() if self._is_too_large else self._body + chunk
 
-    def refuse_if_invalid(self) -> bool:
-        """Reject an invalid or cross-site request and return whether it was rejected."""
-        if self._foreign:
-            self.refuse(403, self._foreign)
-        elif len(self.request.uri or "") > MAX_URI_BYTES:
-            self.refuse(414, f"the path is longer than {MAX_URI_BYTES} bytes")
-        elif self._is_too_large:
-            self.refuse(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
-        elif self._body and not is_json(self.request):
-            self.refuse(415, "the body must be JSON, sent with Content-Type: application/json")
+    async def _serve(self, *_: str) -> None:
+        method = self.request.method or ""
+        try:
+            self._check_request()
+            role = self._authenticate()
+            if (action := self._actions.get(method)) is None:
+                # Do not use status 404, because clients would conclude that a topic or a namespace
+                # does not exist.
+                raise not_supported(f"{method} {shorten(self.request.path)}")
+            call = self._call()
+            await self._check_may(role, action, call)
+            body = await action(call)
+        except RedirectError as elsewhere:
+            # Tell the target broker to acquire the topic instead of redirecting again.
+            uri = self.request.uri or ""
+            if "authoritative=true" not in uri:
+                uri = f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
+            self.redirect(f"{elsewhere}{uri}", status=307)
+        except LabkitError as error:
+            self._refuse(_status(error), str(error))
         else:
-            return False
-        return True
+            self._respond(204 if body is None else 200, body)
 
-    def refuse(self, status: int, reason: str) -> None:
-        self.reason = reason[:_MAX_REASON_LENGTH]
-        self.respond(status, {"reason": self.reason})
+    get = head = put = post = delete = patch = options = _serve
+
+    def _check_request(self) -> None:
+        """Raise `StatusError` if the request is invalid or cross-site."""
+        if self._foreign:
+            raise StatusError(403, self._foreign)
+        if len(self.request.uri or "") > MAX_URI_BYTES:
+            raise StatusError(414, f"the path is longer than {MAX_URI_BYTES} bytes")
+        if self._is_too_large:
+            raise StatusError(413, f"the body is larger than {MAX_BODY_BYTES} bytes")
+        if self._body and not is_json(self.request):
+            raise StatusError(415, "the body must be JSON, sent as Content-Type: application/json")
+
+    def _authenticate(self) -> str:
+        """Return the client's role. Raises `BrokerError`."""
+        token = self.request.headers.get("Authorization", "")
+        method = "token" if token.startswith(_BEARER) else ""
+        return self._broker.identify(method, token.removeprefix(_BEARER).encode()).role
+
+    async def _check_may(self, role: str, action: Action, call: Call) -> None:
+        """Raise `BrokerError` if the client's role is not allowed to perform the action.
+
+        For requests that ordinary clients send, the role must have been granted access to the topic
+        or the namespace. All other requests require an administrator or a superuser.
+        """
+        authorization = self._broker.authorization
+        if authorization is None:
+            return
+        if action in CLIENT_TOPIC_REQUESTS:
+            await authorization.check_topic(role, call.topic, (PRODUCE, CONSUME))
+        elif action in CLIENT_NAMESPACE_REQUESTS:
+            await authorization.check_namespace(role, call.namespace, CONSUME)
+        elif self._is_for_super_users:
+            authorization.check_super_user(role)
+        else:
+            await authorization.check_admin(role, call.names[0])
+
+    def _call(self) -> Call:
+        match = re.fullmatch(self._pattern, self.request.path)
+        assert match is not None
+        # Java encodes a space as "+", which tornado would not decode.
+        names = tuple(unquote_plus(name) for name in match.groups())
+        body = decode_body(bytes(self._body))
+        options = {
+            key: values[-1].decode(errors="replace")
+            for key, values in self.request.arguments.items()
+        }
+        request = self.request
+        authorization = request.headers.get("Authorization", "")
+        method, path = request.method or "", request.path
+        return Call(self._broker, names, options, body, method, path, authorization)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         error = kwargs.get("exc_info", (None, None))[1]
         message = error.get_message() if isinstance(error, HTTPError) else ""
-        self.refuse(status_code, message or HTTPStatus(status_code).phrase)
+        self._refuse(status_code, message or HTTPStatus(status_code).phrase)
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         if not isinstance(value, HTTPError):
             super().log_exception(typ, value, tb)
 
-    def respond(self, status: int, body: object) -> None:
+    def _refuse(self, status: int, reason: str) -> None:
+        self.reason = reason[:_MAX_REASON_LENGTH]
+        self._respond(status, {"reason": self.reason})
+
+    def _respond(self, status: int, body: object) -> None:
         """Send text, bytes or JSON, depending on the type of `body`. Status 204 has no body."""
         self.set_status(status)
         if isinstance(body, PlainText):
@@ -146,104 +214,13 @@ class _Handler(RequestHandler):
             self.finish(json.dumps(body))
 
 
-class _RouteHandler(_Handler):
-    """Handles one path of the admin API, with one action per HTTP method."""
-
-    def initialize(  # type: ignore[override]
-        self,
-        broker: Broker,
-        pattern: re.Pattern[str],
-        actions: Mapping[str, Action],
-        for_super_users: bool,
-    ) -> None:
-        super().initialize(broker)
-        self.pattern = pattern
-        self.actions = actions
-        self.for_super_users = for_super_users
-
-    async def _serve(self, *_: str) -> None:
-        method = self.request.method or ""
-        if self.refuse_if_invalid():
-            return
-        try:
-            role = self._authenticate()
-            if (action := self.actions.get(method)) is None:
-                raise not_supported(f"{method} {shorten(self.request.path)}")
-            call = self._call()
-            await self._check_may(role, action, call)
-            body = await action(call)
-        except RedirectError as elsewhere:
-            # Tell the target broker to acquire the topic instead of redirecting again.
-            uri = self.request.uri or ""
-            if "authoritative=true" not in uri:
-                uri = f"{uri}{'&' if '?' in uri else '?'}authoritative=true"
-            self.redirect(f"{elsewhere}{uri}", status=307)
-        except LabkitError as error:
-            self.refuse(_status(error), str(error))
-        else:
-            self.respond(204 if body is None else 200, body)
-
-    get = head = put = post = delete = patch = options = _serve
-
-    def _authenticate(self) -> str:
-        """Return the client's role. Raises `BrokerError`."""
-        token = self.request.headers.get("Authorization", "")
-        method = "token" if token.startswith(_BEARER) else ""
-        return self.broker.identify(method, token.removeprefix(_BEARER).encode()).role
-
-    async def _check_may(self, role: str, action: Action, call: Call) -> None:
-        """Raise `BrokerError` if the client's role is not allowed to perform the action.
-
-        For requests that ordinary clients send, the role must have been granted access to the topic
-        or the namespace. All other requests require an administrator or a superuser.
-        """
-        authorization = self.broker.authorization
-        if authorization is None:
-            return
-        if action in CLIENT_TOPIC_REQUESTS:
-            await authorization.check_topic(role, call.topic, (PRODUCE, CONSUME))
-        elif action in CLIENT_NAMESPACE_REQUESTS:
-            await authorization.check_namespace(role, call.namespace, CONSUME)
-        elif self.for_super_users:
-            authorization.check_super_user(role)
-        else:
-            await authorization.check_admin(role, call.names[0])
-
-    def _call(self) -> Call:
-        match = self.pattern.fullmatch(self.request.path)
-        assert match is not None
-        # Java encodes a space as "+", which tornado would not decode.
-        names = tuple(unquote_plus(name) for name in match.groups())
-        body = decode_body(bytes(self._body))
-        options = {
-            key: values[-1].decode(errors="replace")
-            for key, values in self.request.arguments.items()
-        }
-        request = self.request
-        authorization = request.headers.get("Authorization", "")
-        method, path = request.method or "", request.path
-        return Call(self.broker, names, options, body, method, path, authorization)
-
-
-class _UnknownPathHandler(_Handler):
-    """Handles all other paths, whether they exist in Pulsar or not."""
-
-    def _refuse(self) -> None:
-        if not self.refuse_if_invalid():
-            # Do not use status 404, because clients would conclude that a topic or a namespace does
-            # not exist.
-            refusal = not_supported(f"{self.request.method} {shorten(self.request.path)}")
-            self.refuse(refusal.status, str(refusal))
-
-    get = head = put = post = delete = patch = options = _refuse
-
-
 def _status(error: LabkitError) -> int:
     if isinstance(error, StatusError):
         return error.status
-    code = error.code if isinstance(error, BrokerError) else None
-    otherwise = _STATUS.get(code, 503) if code is not None else 503
-    return next((status for kind, status in _OTHERS.items() if isinstance(error, kind)), otherwise)
+    for kind, status in _OTHERS.items():
+        if isinstance(error, kind):
+            return status
+    return _STATUS.get(error.code, 503) if isinstance(error, BrokerError) else 503
 
 
 def admin_application(broker: Broker, log: Callable[[str], None]) -> Application:
@@ -259,24 +236,9 @@ def admin_application(broker: Broker, log: Callable[[str], None]) -> Application
             what = f"{request.method} {shorten(request.path)} of {request.remote_ip}"
             log(f"{what}: {status}, {reason}")
 
-    def route(
-        path: str, actions: Mapping[str, Action], *, for_super_users: bool = False
-    ) -> tuple[str, type[_RouteHandler], dict[str, object]]:
-        arguments = {
-            "broker": broker,
-            "pattern": re.compile(path),
-            "actions": actions,
-            "for_super_users": for_super_users,
-        }
-        return path, _RouteHandler, arguments
-
     routes = [
-        *(route(path, actions) for path, actions in {**NAMESPACE_ROUTES, **TOPIC_ROUTES}.items()),
-        *(route(*each, for_super_users=True) for each in CLUSTER_ROUTES.items()),
+        (path, _Handler, {"broker": broker, "path": path, "table": table})
+        for table in (NAMESPACE_ROUTES, TOPIC_ROUTES, CLUSTER_ROUTES, _UNKNOWN_ROUTES)
+        for path in table
     ]
-    return Application(
-        routes,
-        default_handler_class=_UnknownPathHandler,
-        default_handler_args={"broker": broker},
-        log_function=log_refusal,
-    )
+    return Application(routes, log_function=log_refusal)

@@ -56,12 +56,17 @@ async def check_not_partitioned(call: Call, what: str) -> None:
 
 
 async def forward_to_partitions(
-    call: Call, partitions: Sequence[int], rest: str | None = None, method: str = ""
+    call: Call,
+    partitions: Sequence[int],
+    *but: int,
+    rest: str | None = None,
+    method: str | None = None,
 ) -> dict[int, Any]:
     """Forward the request once for each of these partitions and return the responses by partition.
 
     `rest`, if given, replaces the part of the path after the topic, and `method` replaces the HTTP
-    method. An error response is returned as a `StatusError`.
+    method. Raises the first error, but ignores an error whose status is in `but` if another
+    partition accepted the request.
     """
     limit = asyncio.Semaphore(_AT_ONCE)
     tenant, namespace, topic = call.names[:3]
@@ -74,15 +79,21 @@ async def forward_to_partitions(
         async with limit:
             return await forward(call, path.rstrip("/"), method or call.method)
 
-    answers = await asyncio.gather(*map(forward_one, partitions))
-    return dict(zip(partitions, answers, strict=True))
+    answers = await asyncio.gather(*map(forward_one, partitions), return_exceptions=True)
+    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    for error in errors:
+        is_ignored = isinstance(error, StatusError) and error.status in but
+        if not is_ignored or len(errors) == len(answers):
+            raise error
+    pairs = zip(partitions, answers, strict=True)
+    return {at: answer for at, answer in pairs if not isinstance(answer, BaseException)}
 
 
 async def forward(call: Call, path: str, method: str) -> Any:
     """Send this broker a request for another path, with the call's body, options and credentials.
 
     If necessary, the broker redirects the request to the topic's owner. Returns the response's
-    JSON, or a `StatusError` for an error response.
+    JSON, and raises `StatusError` for an error response.
     """
     options = {name: value for name, value in call.options.items() if name != "authoritative"}
     headers = {"Content-Type": "application/json"}
@@ -98,19 +109,15 @@ async def forward(call: Call, path: str, method: str) -> Any:
             request_timeout=_TIMEOUT_S,
             allow_nonstandard_methods=True,
         )
-    except HTTPClientError as error:
-        if error.response is None:  # The request timed out, or the connection was closed.
-            return _unavailable_error(path, error)
-        return StatusError(error.code, _reason(error.response.body) or f"{path}: {error}")
-    except OSError as error:
-        return _unavailable_error(path, error)
+    except (HTTPClientError, OSError) as error:
+        if isinstance(error, HTTPClientError) and error.response is not None:
+            reason = _reason(error.response.body) or f"{path}: {error}"
+            raise StatusError(error.code, reason) from None
+        # The request timed out, or the connection was closed.
+        raise StatusError(
+            HTTPStatus.SERVICE_UNAVAILABLE, f"{path}: its broker is not responding: {error}"
+        ) from None
     return json.loads(response.body) if response.body else None
-
-
-def _unavailable_error(path: str, error: Exception) -> StatusError:
-    return StatusError(
-        HTTPStatus.SERVICE_UNAVAILABLE, f"{path}: its broker is not responding: {error}"
-    )
 
 
 def _reason(body: bytes) -> str:
@@ -121,22 +128,10 @@ def _reason(body: bytes) -> str:
         return ""
 
 
-def accepted_responses(answers: dict[int, Any], *but: int) -> dict[int, Any]:
-    """Return the successful responses, or raise the first error response.
-
-    An error is ignored if its status is in `but` and another partition accepted the request.
-    """
-    refusals = [answer for answer in answers.values() if isinstance(answer, StatusError)]
-    for refusal in refusals:
-        if refusal.status not in but or len(refusals) == len(answers):
-            raise refusal
-    return {at: each for at, each in answers.items() if not isinstance(each, StatusError)}
-
-
 def on_each_partition(action: Action, *but: int) -> Action:
     """Extend an action for a single topic to partitioned topics.
 
-    The request is forwarded for each existing partition. `but` is passed to `accepted_responses`.
+    The request is forwarded for each existing partition (see `forward_to_partitions` for `but`).
     """
 
     async def act(call: Call) -> object:
@@ -147,7 +142,7 @@ def on_each_partition(action: Action, *but: int) -> Action:
             raise StatusError(
                 HTTPStatus.NOT_FOUND, f"no partition of {call.topic} has been used yet"
             )
-        accepted_responses(await forward_to_partitions(call, used), *but)
+        await forward_to_partitions(call, used, *but)
         return None
 
     return act

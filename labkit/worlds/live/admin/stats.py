@@ -15,7 +15,6 @@ from labkit.system.topic.names import partition_name
 from labkit.worlds.live.admin.call import TOPIC, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import message_id_json
 from labkit.worlds.live.admin.partitions import (
-    accepted_responses,
     all_partitions,
     check_not_partitioned,
     existing_partitions,
@@ -45,9 +44,8 @@ async def _of_partitions(call: Call, rest: str) -> dict[str, Any]:
     partitions = await all_partitions(call)
     if not partitions:
         raise StatusError(HTTPStatus.NOT_FOUND, f"partitioned topic {call.topic} does not exist")
-    answers = accepted_responses(
-        await forward_to_partitions(call, await existing_partitions(call, partitions), rest)
-    )
+    used = await existing_partitions(call, partitions)
+    answers = await forward_to_partitions(call, used, rest=rest)
     return {
         "metadata": {"partitions": len(partitions), "deleted": False},
         "partitions": {partition_name(call.topic, at): each for at, each in answers.items()},
@@ -70,9 +68,8 @@ async def _terminate_partitions(call: Call) -> object:
     # Partitions that do not exist yet must also be terminated, so create them first.
     used = await existing_partitions(call, partitions)
     unused = [each for each in partitions if each not in used]
-    # If this fails, the next request also fails.
-    await forward_to_partitions(call, unused, "", "PUT")
-    return accepted_responses(await forward_to_partitions(call, partitions, "terminate", "POST"))
+    await forward_to_partitions(call, unused, rest="", method="PUT")
+    return await forward_to_partitions(call, partitions, rest="terminate", method="POST")
 
 
 async def _unload(call: Call) -> None:

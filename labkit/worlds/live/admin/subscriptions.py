@@ -17,7 +17,6 @@ from labkit.system.topic.names import check_name
 from labkit.worlds.live.admin.call import TOPIC, BadRequestError, Call, Routes, StatusError
 from labkit.worlds.live.admin.messages import parse_position
 from labkit.worlds.live.admin.partitions import (
-    accepted_responses,
     all_partitions,
     check_not_partitioned,
     existing_partitions,
@@ -37,7 +36,7 @@ async def _find(call: Call) -> tuple[BrokerTopic, Subscription]:
 async def _subscriptions(call: Call) -> object:
     if partitions := await all_partitions(call):
         answers = await forward_to_partitions(call, await existing_partitions(call, partitions))
-        return sorted({name for names in accepted_responses(answers).values() for name in names})
+        return sorted({name for names in answers.values() for name in names})
     return [each.name for each in (await call.open_topic()).subscriptions.all]
 
 
@@ -54,7 +53,7 @@ async def _create(call: Call) -> None:
     check_name(call.subscription, "subscription")
     # This creates a missing topic if the configuration allows it.
     if count := await call.broker.partition_count(call.topic, create=True):
-        accepted_responses(await forward_to_partitions(call, range(count)), HTTPStatus.CONFLICT)
+        await forward_to_partitions(call, range(count), HTTPStatus.CONFLICT)
         return
     await call.require_owner(call.topic)
     topic = await call.broker.topic(call.topic)
@@ -71,9 +70,10 @@ async def _delete(call: Call) -> None:
 
 async def _properties(call: Call) -> object:
     if partitions := await all_partitions(call):
-        answers = await forward_to_partitions(call, await existing_partitions(call, partitions))
+        used = await existing_partitions(call, partitions)
+        answers = await forward_to_partitions(call, used, HTTPStatus.NOT_FOUND)
         properties: dict[str, str] = {}
-        for each in accepted_responses(answers, HTTPStatus.NOT_FOUND).values():
+        for each in answers.values():
             properties.update(each)
         return properties
     _, subscription = await _find(call)

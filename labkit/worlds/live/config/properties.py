@@ -13,14 +13,10 @@ _LINE = re.compile(r"([^=:\s]+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
 """As in Java's properties files, `=`, `:` or whitespace separates a key from its value."""
 
 
-_NO_LIMIT = -1
-"""If a key has a unit, any negative number is converted to this value."""
-
-
 def _boolean(text: str) -> bool:
-    if text not in ("true", "false"):
+    if text.lower() not in ("true", "false"):
         raise ValueError(text)
-    return text == "true"
+    return text.lower() == "true"
 
 
 def _items(text: str) -> tuple[str, ...]:
@@ -97,7 +93,7 @@ def fields_in(properties: Mapping[str, str], kind: type) -> dict[str, Any]:
                     f" expected {'true or false' if field.type is bool else 'a number'}"
                 ) from None
             if spec.unit > 1:
-                value = value * spec.unit if value >= 0 else _NO_LIMIT
+                value = value * spec.unit if value >= 0 else -1  # -1 means "no limit".
             found[field.name] = value
     return found
 

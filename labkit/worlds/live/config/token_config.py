@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.model.settings import setting
 from labkit.worlds.live.config.properties import fields_in
-from labkit.worlds.live.tokens import TokenSettings
+from labkit.worlds.live.tokens import TokenSettings, VerificationKey
 
 _MIN_SECRET_BYTES = {"HS256": 32, "HS384": 48, "HS512": 64}
 """The smallest size of a secret in bytes, by algorithm (RFC 7518, 3.2)."""
@@ -48,9 +48,7 @@ class TokenKeys:
     public_key: str = setting("", "tokenPublicKey")
     public_alg: str = setting("RS256", "tokenPublicAlg")
 
-    def verifier(
-        self,
-    ) -> tuple[bytes | RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
+    def verifier(self) -> tuple[VerificationKey, tuple[str, ...]]:
         """Return the key and the signature algorithms it may be used with.
 
         Raises `BKIncorrectParameterException`, whose message names the invalid key.
@@ -89,9 +87,7 @@ def _secret(key: bytes) -> tuple[bytes, tuple[str, ...]]:
     return key, algorithms
 
 
-def _public_key(
-    data: bytes, wanted: str
-) -> tuple[RSAPublicKey | EllipticCurvePublicKey, tuple[str, ...]]:
+def _public_key(data: bytes, wanted: str) -> tuple[VerificationKey, tuple[str, ...]]:
     try:
         key = load_der_public_key(data)
     except (ValueError, UnsupportedAlgorithm):

@@ -5,11 +5,11 @@
     stop_signal          the signals that stop a server
     exit_codes           exit codes of the labkit command
     ports                free ports that are likely to stay free
-    posix                file locks, syncs and user ids, which Windows lacks
+    posix                file locks, syncs and signals, which Windows lacks
     file_system          syncs a whole file system with one call
     regular_files        opens only regular files
     private              files and directories that only their owner can access
-    heap, gc_tuning      returns freed memory; tunes Python's garbage collector
+    memory               returns freed memory; tunes Python's garbage collector
     safe_output          prints log lines even if the disk is full
     printable            escapes control characters in untrusted text
     os_error_advice      advice about operating system errors

@@ -11,6 +11,7 @@ EXIT_INTERRUPTED = 130  # The exit code that a shell reports for a command inter
 def describe_exit(code: int) -> str:
     """Describe how a process exited. A negative code is the number of the signal that ended it."""
     if code < 0:
-        return f"was terminated by {signal.Signals(-code).name}"
+        names = {number.value: number.name for number in signal.Signals}
+        return f"was terminated by {names.get(-code, f'signal {-code}')}"
     why = " (its disk or network failed)" if code == EXIT_DISK_FAILED else ""
     return f"exited with code {code}{why}"

@@ -15,11 +15,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labkit.system.model.missing_part import MissingPart
+from labkit.worlds.live.host.private import write_private
 
 OLDEST_VERSION = 17
 NEWEST_VERSION = 25
@@ -159,12 +159,7 @@ def _wrap(executable: Path, version: int) -> Path:
         return home
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Write to a temporary file first, so that other processes never see an incomplete script.
-        descriptor, unfinished = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(script)
-        os.chmod(unfinished, 0o755)
-        os.replace(unfinished, path)
+        write_private(path, script, mode=0o700)
     except OSError as problem:
         reason = f"{home} cannot be written, {problem.strerror}: set XDG_CACHE_HOME"
         raise _Unsuitable(reason) from problem

@@ -6,6 +6,7 @@ checked. Directories that the user has created keep their modes.
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +16,9 @@ FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 UMASK = 0o077
 """The umask for child processes."""
+
+UNFINISHED = "unfinished-"
+"""The prefix of a file's name until the file is complete."""
 
 _OTHERS = 0o077
 
@@ -64,15 +68,20 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(fd, "ab")
 
 
-def write_private(path: Path, text: str) -> None:
-    """Create or overwrite a file that only its owner can read. Raises an `OSError` that contains
-    the path.
+def write_private(path: Path, text: str, mode: int = FILE_MODE) -> None:
+    """Create or replace a file, which only its owner can read unless `mode` allows more.
+
+    Other processes never see an incomplete file. Raises an `OSError` that contains the path.
     """
-    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, FILE_MODE)
     try:
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            path.chmod(FILE_MODE)
-            file.write(text)
+        fd, unfinished = tempfile.mkstemp(prefix=UNFINISHED, dir=path.parent)
+        try:
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(unfinished, mode)
+            os.replace(unfinished, path)
+        except BaseException:
+            os.unlink(unfinished)
+            raise
     except OSError as error:
-        error.filename = error.filename or str(path)  # A failed write does not set the file name.
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from error

@@ -70,13 +70,7 @@ def is_regular(path: Path | str) -> bool:
 
 def list_names(folder: Path) -> list[str]:
     """Return the sorted names in a directory, if it exists. Raises `StorageDamagedException`."""
-    try:
-        return sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
-    except NotADirectoryError:
-        require_directory(folder)
-        raise
+    return [item.name for item in _list(folder)]
 
 
 def list_files(folder: Path, suffix: str) -> list[str]:
@@ -84,19 +78,22 @@ def list_files(folder: Path, suffix: str) -> list[str]:
 
     Raises `StorageDamagedException` if one of them is not a regular file.
     """
+    items = [item for item in _list(folder) if item.name.endswith(suffix)]
+    for item in items:
+        if not item.is_file(follow_symlinks=False):
+            is_regular(Path(item.path))
+    return [item.name for item in items]
+
+
+def _list(folder: Path) -> list["os.DirEntry[str]"]:
     try:
         with os.scandir(folder) as found:
-            items = [item for item in found if item.name.endswith(suffix)]
-            items.sort(key=lambda item: item.name)
+            return sorted(found, key=lambda item: item.name)
     except FileNotFoundError:
         return []
     except NotADirectoryError:
         require_directory(folder)
         raise
-    for item in items:
-        if not item.is_file(follow_symlinks=False):
-            is_regular(Path(item.path))
-    return [item.name for item in items]
 
 
 def require_directory(path: Path) -> None:

@@ -16,7 +16,6 @@ from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal
 from labkit.worlds.live.processes.server_config import AutoRecoverySettings
 from labkit.worlds.live.processes.server_ports import server_ports
 from labkit.worlds.live.trace_stream import TraceServer
-from labkit.worlds.live.zookeeper.store import ZooKeeperStore
 
 
 async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[str], None]) -> None:
@@ -28,12 +27,10 @@ async def run_autorecovery(settings: AutoRecoverySettings, announce: Callable[[s
     `run_autorecovery_forever`.
     """
     cancel_on_stop_signal()
-    probe = ZooKeeperStore(settings.metadata)
-    await probe.start()
-    await probe.stop()
     recorder = Recorder(settings.node, trace_clock_us)
+    ports = server_ports(settings.node, settings.metadata, recorder)
+    await (await ports.begin_session()).stop()
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
     trace_port = await trace_server.start()
     announce(json.dumps({"pid": os.getpid(), "trace_port": trace_port}))
-    ports = server_ports(settings.node, settings.metadata, recorder)
     await run_autorecovery_forever(ports, settings.config)

@@ -14,6 +14,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from labkit.system.metadata.cluster import init_cluster
@@ -33,7 +34,6 @@ from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.host.posix import raise_open_file_limit
 from labkit.worlds.live.host.stop_signal import cancel_on_stop_signal, on_stop_signal
 from labkit.worlds.live.net import explain_port_errors, listen, port_of
-from labkit.worlds.live.open_files import limit_connections
 from labkit.worlds.live.peer_log import PeerLog, report_failed_accepts
 from labkit.worlds.live.peers import Peers
 from labkit.worlds.live.processes.server_config import BookieSettings
@@ -85,18 +85,28 @@ async def _serve(
     def accept(connection: Connection) -> OnBodies:
         return service.accept(connection)
 
-    limits = limit_connections(
-        settings.peers, settings.storage.open_file_limit + _OTHER_DESCRIPTORS
-    )
+    others = settings.storage.open_file_limit + _OTHER_DESCRIPTORS
+    limits = settings.peers.within_open_files(others)
     server = await listen(accept, settings.port, settings.host, peers=Peers(limits), serving=False)
     directories = map(Path, (*settings.journal_dirs, *settings.ledger_dirs))
     for directory in dict.fromkeys(each.resolve() for each in directories):
         lock_directory(directory)
     recorder = Recorder(settings.bookie_id, trace_clock_us)
     trace_server = TraceServer(recorder, from_start=settings.trace_from_start)
+    journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
     ledger_disks = [RealDisk(Path(directory)) for directory in settings.ledger_dirs]
     instance_id = await init_cluster(metadata, str(uuid.uuid4()))
-    journal_disks = await _journal_disks(settings, metadata, instance_id, ledger_disks)
+    await check_cookie(
+        metadata,
+        Cookie(
+            settings.bookie_id,
+            ",".join(settings.journal_dirs),
+            settings.ledger_dirs,
+            instance_id,
+        ),
+        (*journal_disks, *ledger_disks),
+        allow_expansion=settings.allow_storage_expansion,
+    )
     # The first journal file in an empty directory is named after the current time.
     journal_id = wall_clock_ms() + 1
     store = open_store(journal_disks, ledger_disks, settings.storage, recorder, journal_id)
@@ -124,44 +134,13 @@ async def _serve(
     await service.start(
         [Endpoint(BOOKIE_RPC, settings.host, port), Endpoint(TRACE, LOOPBACK, trace_port)]
     )
-    stopped = asyncio.Event()
-    on_stop_signal(stopped.set)
+    serving = asyncio.create_task(service.run())
+    on_stop_signal(serving.cancel)
     announce(json.dumps({"pid": os.getpid(), "port": port, "trace_port": trace_port}))
-    await _serve_until(stopped, service, server)
+    with suppress(asyncio.CancelledError):
+        await serving
+    server.close()
     # The threads must finish their work before the store is closed.
     for thread in (*journal_threads, flush_thread):
         thread.join()
     store.close()
-
-
-async def _serve_until(
-    stopped: asyncio.Event, service: BookieService, server: asyncio.Server
-) -> None:
-    """Serve until stopped, then flush. Re-raises any error of the service."""
-    serving = asyncio.create_task(service.run())
-    stopping = asyncio.create_task(stopped.wait())
-    await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-    server.close()
-    if serving.done():
-        serving.result()
-    serving.cancel()
-    await asyncio.gather(serving, return_exceptions=True)
-
-
-async def _journal_disks(
-    settings: BookieSettings,
-    metadata: ZooKeeperStore,
-    instance_id: str,
-    ledger_disks: list[RealDisk],
-) -> list[RealDisk]:
-    """Check the cookies of all directories, then return the journal disks."""
-    journal_disks = [RealDisk(Path(directory)) for directory in settings.journal_dirs]
-    cookie = Cookie(
-        settings.bookie_id,
-        ",".join(settings.journal_dirs),
-        settings.ledger_dirs,
-        instance_id,
-    )
-    disks = (*journal_disks, *ledger_disks)
-    await check_cookie(metadata, cookie, disks, allow_expansion=settings.allow_storage_expansion)
-    return journal_disks

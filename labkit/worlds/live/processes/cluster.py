@@ -11,7 +11,8 @@ In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`
 import asyncio
 import atexit
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
 
@@ -29,7 +30,12 @@ from labkit.worlds.live.host.posix import require_posix
 from labkit.worlds.live.host.private import make_private, write_private
 from labkit.worlds.live.net import authority
 from labkit.worlds.live.new_client import new_client, random_bookies
-from labkit.worlds.live.processes.node_process import NodeProcess, NodeStateError, kill_and_wait
+from labkit.worlds.live.processes.node_process import (
+    NodeNotStartedError,
+    NodeProcess,
+    NodeStateError,
+    kill_and_wait,
+)
 from labkit.worlds.live.processes.server_config import BOOKKEEPER_KEYS
 from labkit.worlds.live.trace_stream import TraceStream
 from labkit.worlds.live.zookeeper.secret import SECRET_VARIABLE, known_secret
@@ -100,7 +106,8 @@ class LocalCluster:
         self._zookeeper = zookeeper
         self._location = parse_location(zookeeper) if zookeeper else None
         self._temporary = tempfile.TemporaryDirectory(prefix="labkit-") if folder is None else None
-        self.folder = Path(self._temporary.name) if self._temporary else Path(folder or "")
+        # Restarted nodes must find their files even if the working directory has changed.
+        self.folder = Path(self._temporary.name if self._temporary else folder or "").absolute()
         self.embedded_zookeeper = EmbeddedZooKeeper(self.folder / "zookeeper")
         """The cluster's own server, which is not started if the argument `zookeeper` selects
         another.
@@ -190,25 +197,29 @@ class LocalCluster:
             # The first bookie creates the cluster's znodes, so start it before the others.
             first, *others = self._bookies.values()
             await self._start(first)
-            await self._start_all(others)
-            await self._start_all(self._brokers.values())
+            await _run_all(map(self._start, others))
+            await _run_all(map(self._start, self._brokers.values()))
         except BaseException:
             await self.stop()
             raise
         return self
 
     async def stop(self) -> None:
-        """Stop everything: first the brokers close their topics, and then the bookies flush."""
-        await self.disconnect()
-        for nodes in (self._brokers, self._bookies):
-            await asyncio.gather(*(node.stop() for node in nodes.values()))
-        await self.embedded_zookeeper.stop()
-        atexit.unregister(self._kill_at_exit)
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        """Stop everything: first the brokers close their topics, and then the bookies flush.
+
+        If a step fails, still takes all other steps, and then raises the error.
+        """
         self._is_started, self.is_stopped = False, True
-        if self._settler is not None:
-            self._settler.stop()  # Do this last, because a listener may raise an exception.
+        async with AsyncExitStack() as steps:  # An exit stack takes its last step first.
+            if self._settler is not None:
+                steps.callback(self._settler.stop)
+            if self._temporary is not None:
+                steps.callback(self._temporary.cleanup)
+            steps.callback(atexit.unregister, self._kill_at_exit)
+            steps.push_async_callback(self.embedded_zookeeper.stop)
+            for nodes in (self._bookies, self._brokers):
+                steps.push_async_callback(_run_all, (node.stop() for node in nodes.values()))
+            steps.push_async_callback(self.disconnect)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -236,7 +247,7 @@ class LocalCluster:
         clients, self._clients = self._clients, []
         for client, _ in clients:
             client.close()
-        await asyncio.gather(*(session.stop() for _, session in clients))
+        await _run_all(session.stop() for _, session in clients)
 
     async def settled(self) -> None:
         """Wait until `trace` contains all events that the nodes have recorded so far."""
@@ -248,14 +259,23 @@ class LocalCluster:
         """Let `trace` receive the events of a running cluster that was created without `traced`.
 
         `trace` receives all events that nodes record from now on, and the events of clients that
-        connect from now on.
+        connect from now on. Raises `NodeStateError` if the cluster is already traced, or a node is
+        paused.
         """
         self._require_start()
+        nodes = self._all().values()
+        if self._settler is not None:
+            raise NodeStateError("this cluster is already traced")
+        if paused := [node.name for node in nodes if node.is_paused]:
+            raise NodeStateError(
+                f"{paused[0]} is paused and cannot send its events; resume it first"
+            )
         self._settler = _TraceSettler(self.trace)
         self._settler.start()
-        for node in self._all().values():
+        for node in nodes:
             node.recorder.listen(self.trace.add)
-            await self._connect_trace(node)
+            if node.is_up:
+                await self._connect_trace(node)
 
     async def kill(self, name: str) -> None:
         """Kill the node with SIGKILL. The node's memory is lost, but its files are kept.
@@ -284,7 +304,6 @@ class LocalCluster:
 
         A bookie keeps its files, and a broker keeps its ports.
         """
-        self._require_start()
         if self.is_up(name):
             await self.kill(name)
         await self._start(self._find(name))
@@ -292,7 +311,7 @@ class LocalCluster:
     def _kill_at_exit(self) -> None:
         """Kill all nodes if `stop` was never called, before their temporary folder is deleted."""
         for node in self._all().values():
-            if node.process is not None and node.process.returncode is None:
+            if node.process is not None and node.is_up:
                 kill_and_wait(node.process.pid)
         if self.embedded_zookeeper.is_up:
             kill_and_wait(self.embedded_zookeeper.pid)
@@ -332,13 +351,8 @@ class LocalCluster:
             )
         return nodes[name]
 
-    async def _start_all(self, nodes: Iterable[NodeProcess]) -> None:
-        results = await asyncio.gather(*map(self._start, nodes), return_exceptions=True)
-        for problem in filter(None, results):
-            raise problem
-
     async def _start(self, node: NodeProcess) -> None:
-        await node.record_exit()
+        self._require_start()
         make_private(node.folder)
         conf = node.folder / _CONF[node.kind]
         keys = self.configuration_of(node.name)
@@ -346,12 +360,13 @@ class LocalCluster:
         await node.start(self.command_of(node.name, self._command(node, conf)))
         if self._settler is not None:
             await self._connect_trace(node)
-        node.recorder.record("node.started")
-        node.watch_exit()
 
     async def _connect_trace(self, node: NodeProcess) -> None:
         node.stream = self.trace_stream_of(node.name, node.ports["trace_port"])
-        await node.stream.start()
+        try:
+            await node.stream.start()
+        except OSError as error:
+            raise NodeNotStartedError(f"the trace of {node.name} cannot be read: {error}") from None
 
     # A subclass may override these methods to run each node in a separate network.
 
@@ -359,8 +374,15 @@ class LocalCluster:
         location = self.metadata
         if name in self._bookies:
             return {"metadataServiceUri": location, **self._bookie_keys}
-        topics = {"metadataStoreUrl": f"zk:{location.servers}{location.chroot}"}
-        return {**topics, "bookkeeperMetadataServiceUri": location, **self._broker_keys}
+        ports = self._brokers[name].ports
+        return {
+            "metadataStoreUrl": f"zk:{location.servers}{location.chroot}",
+            "bookkeeperMetadataServiceUri": location,
+            # A broker keeps its ports when it restarts, because clients identify it by its ports.
+            "brokerServicePort": ports.get("port") or free_port(),
+            "webServicePort": ports.get("web_port") or free_port(),
+            **self._broker_keys,
+        }
 
     def command_of(self, name: str, command: list[str]) -> list[str]:
         """Return the command that starts a node's process, by default `command` itself."""
@@ -374,13 +396,15 @@ class LocalCluster:
         options = ["--id", node.name, "--conf", str(conf)]
         if node.kind == _BOOKIE:
             options += ["--data", str(node.folder)]
-        else:
-            # A broker keeps its ports when it restarts, because clients identify it by its ports.
-            for option, name in (("--port", "port"), ("--web-port", "web_port")):
-                options += [option, str(node.ports.get(name) or free_port())]
         if self._settler is not None:
             options.append("--trace-from-start")
         return own_command("labkit", node.kind, *options)
+
+
+async def _run_all(calls: Iterable[Awaitable[None]]) -> None:
+    """Wait for all calls, which run at the same time, and raise the first error."""
+    for problem in filter(None, await asyncio.gather(*calls, return_exceptions=True)):
+        raise problem
 
 
 class _TraceSettler:

@@ -7,8 +7,6 @@ In BookKeeper: `util/LocalBookKeeper.java`, the command `bookkeeper localbookie`
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
 
 from labkit.worlds.live.host.exit_codes import describe_exit
 from labkit.worlds.live.host.ports import LOOPBACK
@@ -18,29 +16,14 @@ from labkit.worlds.live.processes.cluster import LocalCluster
 _CHECK_INTERVAL_S = 0.5
 
 
-class LocalOptions(Protocol):
-    bookies: int
-    brokers: int
-    data: Path | None
-    zookeeper: str
-
-
 async def run_local(
-    options: LocalOptions, say: Callable[[str], None], warn: Callable[[str], None]
+    cluster: LocalCluster, say: Callable[[str], None], warn: Callable[[str], None]
 ) -> None:
-    """Run a cluster until a stop signal, which cancels the calling task.
+    """Run the cluster until a stop signal, which cancels the calling task.
 
     Calls `say` with the addresses of all servers once they accept clients. Calls `warn` with a line
-    whenever one of them exits. Raises the same errors as `LocalCluster`.
+    whenever one of them exits. Raises the same errors as `cluster.start`.
     """
-    cluster = LocalCluster(
-        options.bookies,
-        zookeeper=options.zookeeper,
-        folder=options.data,
-        traced=False,
-        autorecovery={},
-        brokers=options.brokers,
-    )
     cancel_on_stop_signal()
     async with cluster:
         say(_addresses(cluster))

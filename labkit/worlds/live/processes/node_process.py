@@ -19,7 +19,7 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.host.exit_codes import describe_exit
 from labkit.worlds.live.host.guard import guarded
-from labkit.worlds.live.host.posix import continue_process, stop_process
+from labkit.worlds.live.host.posix import stop_process
 from labkit.worlds.live.host.private import UMASK, open_log
 from labkit.worlds.live.trace_stream import TraceStream
 
@@ -28,6 +28,7 @@ _STOP_TIMEOUT_S = 10.0
 _KILL_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.01
 _MAX_QUOTED = 200
+_READ_SIZE = 64 * 1024
 
 
 class NodeNotStartedError(LabkitError):
@@ -40,7 +41,7 @@ class NodeStateError(LabkitError):
 
 @dataclass(slots=True)
 class NodeProcess:
-    """A server, together with its process while one is running.
+    """A server, together with its current or last process.
 
     kind: the labkit command that runs it, such as "bookie".
     environment: variables added to this process's environment.
@@ -55,36 +56,29 @@ class NodeProcess:
     environment: Mapping[str, str] = field(default_factory=dict)
     is_temporary: bool = False
     process: Process | None = None
-    paused: bool = False
+    is_paused: bool = False
     ports: dict[str, int] = field(default_factory=dict)
     stream: TraceStream | None = None
-    watch: asyncio.Task[None] | None = None
-    exit_code: int | None = None
-    """The exit code of the last process. It is None while a process is up, and before the first
-    start.
-    """
+    _watching: asyncio.Task[None] | None = None
+    _is_stopping: bool = False
 
     @property
     def is_up(self) -> bool:
         """Whether the process is alive, even if paused."""
         return self.process is not None and self.process.returncode is None
 
-    def _running(self, verb: str) -> Process:
-        """Return the process.
-
-        Raises `NodeStateError`, whose message contains `verb`, if the node is down.
-        """
-        process = self.process
-        if process is None or process.returncode is not None:
-            raise NodeStateError(f"{self.name} is down and cannot be {verb}; restart it first")
-        return process
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code of the last process, or None while one is up and before the first start."""
+        return None if self.process is None else self.process.returncode
 
     async def start(self, command: Sequence[str]) -> None:
         """Run the command, and wait until the server announces its ports.
 
-        Raises `NodeNotStartedError`.
+        If the server fails to start, raises `NodeNotStartedError`.
         """
-        self.exit_code = None
+        await self._finish_watching()
+        self._is_stopping = False
         log_path = self.folder / f"{self.kind}.log"
         with open_log(log_path) as log:
             log_start = log.tell()
@@ -96,39 +90,36 @@ class NodeProcess:
                 umask=UMASK,
                 env={**os.environ, **self.environment},
             )
-        assert self.process.stdout is not None
+        try:
+            self.ports = await self._read_announcement(self.process, log_path, log_start)
+        except BaseException:
+            await self.stop()
+            raise
+        self.recorder.record("node.started")
+        self._watching = asyncio.create_task(self._watch(self.process))
+
+    async def _read_announcement(
+        self, process: Process, log_path: Path, log_start: int
+    ) -> dict[str, int]:
+        assert process.stdout is not None
         line = b""
         with suppress(TimeoutError):
             async with asyncio.timeout(_START_TIMEOUT_S):
-                line = await self.process.stdout.readline()
+                line = await process.stdout.readline()
                 if not line:
                     # The process is about to exit, but may still be writing the reason to its log.
-                    await self.process.wait()
-        if not line:
-            default = "it printed nothing"
-            if self.is_up:
-                self.process.kill()
-                await self.process.wait()
-            else:
-                default = f"it {describe_exit(await self.process.wait())} and printed nothing"
-            raise NodeNotStartedError(
-                f"{self.name} did not start: {self._failure_reason(log_path, log_start) or default}"
-            )
-        self.ports = await self._parse_announcement(line)
-
-    async def _parse_announcement(self, line: bytes) -> dict[str, int]:
-        """Parse the first line of output, and stop the process if the line is not an
-        announcement.
-        """
-        ports = None
-        with suppress(ValueError):
-            ports = json.loads(line)
-        if not isinstance(ports, dict) or "port" not in ports:
-            await self.stop()
-            raise NodeNotStartedError(
-                f"{self.name} did not start: it printed {line[:_MAX_QUOTED]!r} instead of its ports"
-            )
-        return ports
+                    await process.wait()
+        if line:
+            with suppress(ValueError):
+                ports = json.loads(line)
+                if isinstance(ports, dict) and "port" in ports:
+                    return ports
+            problem = f"it printed {line[:_MAX_QUOTED]!r} instead of its ports"
+        else:
+            code = process.returncode
+            ended = "" if code is None else f"{describe_exit(code)} and "
+            problem = self._failure_reason(log_path, log_start) or f"it {ended}printed nothing"
+        raise NodeNotStartedError(f"{self.name} did not start: {problem}")
 
     def _failure_reason(self, log_path: Path, log_start: int) -> str:
         """Return the error that the process printed before exiting, or "" if it printed none.
@@ -143,19 +134,28 @@ class NodeProcess:
         where = "deleted with its temporary folder; choose a folder to keep it"
         return f"{last} (its log is {where if self.is_temporary else log_path})"
 
-    def watch_exit(self) -> None:
-        self.watch = asyncio.create_task(self._record_end())
+    async def _watch(self, process: Process) -> None:
+        """Wait until the process exits, and record its end unless `stop` has caused it."""
+        assert process.stdout is not None
+        # A process that prints more, such as a learner's bookie, would wait if nobody read it.
+        while await process.stdout.read(_READ_SIZE):
+            """Discard it."""
+        await process.wait()
+        self.is_paused = False
+        if self.stream is not None:
+            stream, self.stream = self.stream, None
+            await stream.drain()
+        if not self._is_stopping:
+            self.recorder.record("node.killed")
 
-    async def _record_end(self) -> None:
-        assert self.process is not None
-        await self.process.wait()
-        await self.record_exit()
-        self.recorder.record("node.killed")
+    async def _finish_watching(self) -> None:
+        if self._watching is not None:
+            await self._watching
 
     async def kill(self) -> None:
         """Kill the process with SIGKILL. Raises `NodeStateError` if the node is down."""
         self._running("killed").kill()
-        await self._ended()
+        await self._finish_watching()
 
     async def shut_down(self) -> None:
         """Send SIGTERM and wait for the process to exit. A paused node is resumed first.
@@ -163,37 +163,35 @@ class NodeProcess:
         Raises `NodeStateError` if the node is down.
         """
         process = self._running("shut down")
-        if self.paused:
+        if self.is_paused:
             self.resume()
         process.terminate()
-        await self._ended()
-
-    async def _ended(self) -> None:
-        assert self.watch is not None
-        await self.watch
+        await self._finish_watching()
 
     async def pause(self) -> None:
         """Suspend the process with SIGSTOP. Raises `NodeStateError` if the node is down."""
-        await stop_process(self._running("paused").pid)
-        self.paused = True
+        try:
+            await stop_process(self._running("paused").pid)
+        except ProcessLookupError:
+            raise self._is_down("paused") from None
+        self.is_paused = True
         self.recorder.record("node.paused")
 
     def resume(self) -> None:
         """Send SIGCONT. Raises `NodeStateError` if the process is not paused."""
-        if not self.paused:
+        if not self.is_paused:
             raise NodeStateError(f"{self.name} is not paused")
-        continue_process(self._running("resumed").pid)
-        self.paused = False
+        self._running("resumed").send_signal(signal.SIGCONT)
+        self.is_paused = False
         self.recorder.record("node.resumed")
 
     async def stop(self) -> None:
         """Send SIGTERM, and kill the process if it does not exit in time."""
         process = self.process
-        if self.watch is not None:
-            self.watch.cancel()
         if process is not None and process.returncode is None:
-            if self.paused:
-                continue_process(process.pid)
+            self._is_stopping = True
+            if self.is_paused:
+                process.send_signal(signal.SIGCONT)
             process.terminate()
             try:
                 async with asyncio.timeout(_STOP_TIMEOUT_S):
@@ -201,17 +199,16 @@ class NodeProcess:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-        await self.record_exit()
+        await self._finish_watching()
 
-    async def record_exit(self) -> None:
-        """Record that the process has exited, and receive the last rows of its trace."""
-        if self.process is not None:
-            self.exit_code = self.process.returncode
-        self.process = None
-        self.paused = False
-        if self.stream is not None:
-            stream, self.stream = self.stream, None
-            await stream.drain()
+    def _running(self, verb: str) -> Process:
+        """Return the process. Raises `NodeStateError` if the node is down."""
+        if self.process is None or self.process.returncode is not None:
+            raise self._is_down(verb)
+        return self.process
+
+    def _is_down(self, verb: str) -> NodeStateError:
+        return NodeStateError(f"{self.name} is down and cannot be {verb}; restart it first")
 
 
 def kill_and_wait(pid: int) -> None:
@@ -220,7 +217,7 @@ def kill_and_wait(pid: int) -> None:
     If possible, let asyncio reap the child. On macOS, this requires Python 3.13.
     """
     deadline = time.monotonic() + _KILL_TIMEOUT_S
-    with suppress(ChildProcessError):  # The child has exited and been reaped.
+    with suppress(ChildProcessError, ProcessLookupError):  # The child has exited and been reaped.
         if not _has_ended(pid):
             os.kill(pid, signal.SIGKILL)
         while not _has_ended(pid):

@@ -178,9 +178,12 @@ BOOKKEEPER_KEYS = KnownKeys(
 """The keys of `bk_server.conf`."""
 
 
-def read_server_config(path: Path, *, bookie: bool = True) -> ServerConfig:
-    """Read a `bk_server.conf`. Raises `BKIncorrectParameterException`."""
-    return parse_server_config(read_configuration(path), str(path), bookie=bookie)
+def read_server_config(path: Path | None, *, bookie: bool = True) -> ServerConfig:
+    """Read a `bk_server.conf`, or use defaults without one. Raises the errors of
+    `parse_server_config`.
+    """
+    data = b"" if path is None else read_configuration(path)
+    return parse_server_config(data, str(path), bookie=bookie)
 
 
 def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> ServerConfig:
@@ -203,13 +206,12 @@ def parse_server_config(data: bytes, name: str, *, bookie: bool = True) -> Serve
         )
 
 
-def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> BookieSettings:
+def bookie_settings(options: BookieOptions, config: ServerConfig) -> BookieSettings:
     """Return a bookie's settings from the command line, the file and the defaults.
 
     The command line takes precedence over the file. Raises `BKIncorrectParameterException` if a
     required setting is missing.
     """
-    config = config or parse_server_config(b"", "no file")
     process = fields_in(config.properties, BookieSettings)
     process.setdefault("journal_dirs", config.journal_directory)
     process.setdefault("ledger_dirs", ())
@@ -239,12 +241,11 @@ def bookie_settings(options: BookieOptions, config: ServerConfig | None) -> Book
 
 
 def autorecovery_settings(
-    options: AutoRecoveryOptions, config: ServerConfig | None
+    options: AutoRecoveryOptions, config: ServerConfig
 ) -> AutoRecoverySettings:
     """Combine the command-line options with the settings in the file. Raises
     `BKIncorrectParameterException`.
     """
-    config = config or parse_server_config(b"", "no file")
     return AutoRecoverySettings(
         _id_and_port(options.id, None, config)[0] or socket.gethostname(),
         _metadata(options.zookeeper, config),

@@ -16,7 +16,6 @@ In ZooKeeper: `server/auth/DigestLoginModule.java`, `server/AuthenticationHelper
 """
 
 import os
-import secrets
 import stat
 import sys
 import tempfile
@@ -25,19 +24,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from labkit.system.model.missing_part import MissingPart
-from labkit.worlds.live.host.posix import own_user
-from labkit.worlds.live.host.private import FOLDER_MODE, make_private
+from labkit.worlds.live.host.private import FOLDER_MODE, UNFINISHED, make_private, write_private
 
 SECRET_VARIABLE = "LABKIT_ZOOKEEPER_SECRET"
 _USER = "labkit"
 _MAX_NAME_LENGTH = 200
-_UNFINISHED = "unfinished-"
 _MAX_WRITE_S = 60.0
 _LOGIN_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
-
-
-def new_secret() -> str:
-    return secrets.token_hex(32)
 
 
 def login_configuration(secret: str) -> str:
@@ -50,7 +43,10 @@ def login_configuration(secret: str) -> str:
 
 def known_secret(servers: str) -> str:
     """Return the secret of these servers, or "" if this process does not know it."""
-    return _find(servers) or os.environ.get(SECRET_VARIABLE, "")
+    # labkit's servers, which publish secrets, do not run on Windows.
+    may_be_published = sys.platform != "win32" and _is_private(_folder())
+    published = _live_secret(_path(servers)) if may_be_published else None
+    return published or os.environ.get(SECRET_VARIABLE, "")
 
 
 def sasl_options(servers: str) -> dict[str, str] | None:
@@ -71,11 +67,15 @@ def check_secrets_folder() -> Path:
         status = folder.lstat()
     except FileNotFoundError:
         return folder
-    if status.st_uid != own_user():
-        raise _unusable(folder, "it belongs to another user")
-    if not stat.S_ISDIR(status.st_mode):
-        raise _unusable(folder, "it is not a folder")
-    return folder
+    if status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
+        return folder
+    is_own = status.st_uid == os.geteuid()
+    why = "it is not a folder" if is_own else "it belongs to another user"
+    raise MissingPart(
+        "ZooKeeper",
+        f"its secret cannot be kept in {folder}: {why}",
+        f"remove {folder}, or set TMPDIR",
+    )
 
 
 def publish(address: str, secret: str, pid: int) -> None:
@@ -84,22 +84,17 @@ def publish(address: str, secret: str, pid: int) -> None:
     `pid` is the server's process id. Raises `MissingPart` if the directory cannot be made private,
     or an `OSError`.
     """
-    folder = check_secrets_folder()
-    make_private(folder)
-    if not _is_private(folder):
-        raise _unusable(folder, "another user has created it")
+    make_private(check_secrets_folder())
+    folder = check_secrets_folder()  # Another user may have created it in the meantime.
     for path in folder.iterdir():
         if _live_secret(path) is None and not _is_being_written(path):
             path.unlink(missing_ok=True)
-    fd, unfinished = tempfile.mkstemp(prefix=_UNFINISHED, dir=folder)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(f"{pid} {secret}")
-    os.replace(unfinished, _path(address))
+    write_private(_path(address), f"{pid} {secret}")
 
 
 def _is_being_written(path: Path) -> bool:
     """Return whether another process may be about to publish this file."""
-    if not path.name.startswith(_UNFINISHED):
+    if not path.name.startswith(UNFINISHED):
         return False
     try:
         return time.time() - path.stat().st_mtime < _MAX_WRITE_S
@@ -107,27 +102,14 @@ def _is_being_written(path: Path) -> bool:
         return False
 
 
-def withdraw(address: str) -> None:
-    _path(address).unlink(missing_ok=True)
-
-
-def _find(servers: str) -> str | None:
-    """Return the secret that this user's server has published, if that server is alive."""
-    if sys.platform == "win32":
-        return None  # labkit's servers do not run on Windows.
-    return _live_secret(_path(servers)) if _is_private(_folder()) else None
-
-
-def _unusable(folder: Path, why: str) -> MissingPart:
-    return MissingPart(
-        "ZooKeeper",
-        f"its secret cannot be kept in {folder}: {why}",
-        f"remove {folder}, or set TMPDIR",
-    )
+def withdraw(address: str, secret: str) -> None:
+    """Delete a server's secret, unless another server has published its own at this address."""
+    if _live_secret(_path(address)) in (secret, None):
+        _path(address).unlink(missing_ok=True)
 
 
 def _folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"labkit-{own_user()}"
+    return Path(tempfile.gettempdir()) / f"labkit-{os.geteuid()}"
 
 
 def _path(address: str) -> Path:
@@ -142,7 +124,7 @@ def _is_private(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     mode = (stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode))
-    return status.st_uid == own_user() and mode == (stat.S_IFDIR, FOLDER_MODE)
+    return status.st_uid == os.geteuid() and mode == (stat.S_IFDIR, FOLDER_MODE)
 
 
 def _live_secret(path: Path) -> str | None:

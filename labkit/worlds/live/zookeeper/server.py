@@ -11,6 +11,8 @@ In BookKeeper: `util/LocalBookKeeper.java`, which runs the server in its own JVM
 import asyncio
 import importlib.util
 import os
+import re
+import secrets
 import tempfile
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -23,7 +25,7 @@ from labkit.worlds.live.host.java import find_java
 from labkit.worlds.live.host.ports import LOOPBACK, PortTaken, free_port
 from labkit.worlds.live.host.posix import require_posix, try_lock
 from labkit.worlds.live.host.private import UMASK, make_private, open_log, write_private
-from labkit.worlds.live.zookeeper.secret import login_configuration, new_secret, publish, withdraw
+from labkit.worlds.live.zookeeper.secret import login_configuration, publish, withdraw
 
 TICK_MS = 500
 MAX_SESSION_MS = 60_000
@@ -143,8 +145,8 @@ class EmbeddedZooKeeper:
     port, which is reused by later starts.
 
     The server accepts only this user's clients. `labkit.worlds.live.zookeeper.secret` explains how
-    clients authenticate. Java clients need `-Djava.security.auth.login.config=` with the path in
-    `login_configuration`.
+    clients authenticate. Java clients need `-Djava.security.auth.login.config=` with the path
+    `login_file`.
 
     Session timeouts can be between 1 and 60 s. An expired session is detected within 0.5 s.
     """
@@ -152,7 +154,7 @@ class EmbeddedZooKeeper:
     def __init__(self, folder: Path | None = None, port: int = 0) -> None:
         self.folder = folder
         self.port = port
-        self.secret = new_secret()
+        self.secret = secrets.token_hex(32)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._process: asyncio.subprocess.Process | None = None
 
@@ -167,7 +169,7 @@ class EmbeddedZooKeeper:
         return MetadataLocation(self.address)
 
     @property
-    def login_configuration(self) -> Path:
+    def login_file(self) -> Path:
         """The file from which Java clients read the secret while the server is running."""
         return self._running_folder / LOGIN_NAME
 
@@ -208,7 +210,7 @@ class EmbeddedZooKeeper:
     async def stop(self) -> None:
         """Stop the server and wait for it to exit. Also delete its directory if it is temporary."""
         if self._process is not None and self._process.stdin is not None:
-            withdraw(self.address)
+            withdraw(self.address, self.secret)
             self._process.stdin.close()
             if self.is_up:
                 self._process.terminate()  # The guard does the same, unless it has been killed.
@@ -243,8 +245,8 @@ class EmbeddedZooKeeper:
             self._temporary = tempfile.TemporaryDirectory(prefix="zookeeper-")
         folder = self._running_folder.resolve()
         try:
-            command, output = await _prepare_in_thread(folder, port, self.secret)
             log_start = await asyncio.to_thread(_log_size, folder)
+            command, output = await _prepare_in_thread(folder, port, self.secret)
             with output:
                 self._process = await asyncio.create_subprocess_exec(
                     *guarded(command),
@@ -282,16 +284,19 @@ def _prepare(folder: Path, port: int, secret: str) -> tuple[list[str], BinaryIO]
     make_private(folder)
     make_private(folder / "data")
     output = open_log(folder / OUTPUT_NAME)
-    # The server inherits the open file with its lock, so two servers never share a directory.
-    if not try_lock(output):
+    try:
+        # The server inherits the open file with its lock, so two servers never share a directory.
+        if not try_lock(output):
+            raise ZooKeeperNotStarted(
+                f"another ZooKeeper is running in {folder}: stop it, or choose another folder"
+            )
+        output.truncate(0)
+        write_private(folder / "zoo.cfg", CONFIGURATION.format(port=port))
+        write_private(folder / LOGGING_NAME, LOGGING)
+        write_private(folder / LOGIN_NAME, login_configuration(secret))
+    except BaseException:
         output.close()
-        raise ZooKeeperNotStarted(
-            f"another ZooKeeper is running in {folder}: stop it, or choose another folder"
-        )
-    write_private(folder / "zoo.cfg", CONFIGURATION.format(port=port))
-    output.truncate(0)
-    write_private(folder / LOGGING_NAME, LOGGING)
-    write_private(folder / LOGIN_NAME, login_configuration(secret))
+        raise
     command = [str(java.executable), *JVM_OPTIONS, "-cp", class_path, MAIN_CLASS, "./zoo.cfg"]
     return command, output
 
@@ -334,11 +339,8 @@ async def _folder_served_on(port: int) -> Path | None:
                 writer.close()
     except OSError:  # No server is listening yet, or (TimeoutError) it is not responding.
         return None
-    for line in response.decode(errors="replace").splitlines():
-        name, _, value = line.partition("=")
-        if name == "dataDir":
-            return Path(value).parent.parent
-    return None
+    found = re.search(r"^dataDir=(.+)$", response.decode(errors="replace"), re.MULTILINE)
+    return Path(found[1]).parent.parent if found else None
 
 
 def _log_size(folder: Path) -> int:
@@ -349,8 +351,7 @@ def _log_size(folder: Path) -> int:
 def _output_since(folder: Path, log_start: int) -> list[str]:
     """Return the JVM's output, and the log from `log_start` on (all of it if it was rotated)."""
     output = (folder / OUTPUT_NAME).read_bytes()
-    if (size := _log_size(folder)) > 0:
-        with (folder / LOG_NAME).open("rb") as log:
-            log.seek(log_start if log_start <= size else 0)
-            output += log.read()
+    if (folder / LOG_NAME).exists():
+        log = (folder / LOG_NAME).read_bytes()
+        output += log[log_start if log_start <= len(log) else 0 :]
     return output.decode(errors="replace").splitlines()

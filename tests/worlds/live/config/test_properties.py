@@ -3,7 +3,8 @@
 import pytest
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.worlds.live.config.properties import parse_properties
+from labkit.worlds.live.config.properties import fields_in, parse_properties
+from labkit.worlds.live.processes.server_config import BookieSettings
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,8 @@ def test_a_line_that_is_refused_is_not_printed(line: bytes) -> None:
     with pytest.raises(BKIncorrectParameterException) as refused:
         parse_properties(line, "the.conf")
     assert "c2VjcmV0" not in str(refused.value)
+
+
+def test_a_boolean_of_python_is_understood() -> None:
+    properties = {"allowStorageExpansion": "True"}
+    assert fields_in(properties, BookieSettings) == {"allow_storage_expansion": True}

@@ -87,3 +87,15 @@ def test_a_folder_in_which_every_user_may_rename_files_is_refused(
         return
     with pytest.raises(NotPrivateError, match=r"mode 777.*chmod o-w"):
         check_others_cannot_replace(tmp_path)
+
+
+def test_a_file_that_cannot_be_written_keeps_its_old_contents(tmp_path: Path) -> None:
+    write_private(tmp_path / "conf", "old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_private(tmp_path / "conf", "key=value")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]

@@ -1,6 +1,7 @@
 """A cluster's processes can be started, killed, paused and restarted, and leave nothing behind."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -13,8 +14,10 @@ from labkit.system.client.placement.placement import in_name_order
 from labkit.system.model.errors import BKException, BKIncorrectParameterException
 from labkit.system.trace.events import Event, lineage
 from labkit.worlds.live.host.exit_codes import EXIT_OK
+from labkit.worlds.live.host.ports import LOOPBACK, free_port
 from labkit.worlds.live.processes.cluster import LocalCluster
 from labkit.worlds.live.processes.node_process import NodeNotStartedError, NodeStateError
+from labkit.worlds.live.trace_stream import TraceStream
 from labkit.worlds.live.zookeeper.server import EmbeddedZooKeeper
 from tests.until import DEADLINE_S, until, until_true
 
@@ -415,3 +418,83 @@ async def test_a_listener_that_fails_is_not_waited_for_in_vain() -> None:
         with pytest.raises(ValueError, match="own mistake"):
             await cluster.settled()
         stop_listening()
+
+
+class UndrainableTrace(TraceStream):
+    async def drain(self) -> None:
+        raise ValueError("the trace is damaged")
+
+
+class ClusterWithDamagedTraces(LocalCluster):
+    def trace_stream_of(self, name: str, port: int) -> TraceStream:
+        return UndrainableTrace(LOOPBACK, port, self.trace.add)
+
+
+async def test_a_stop_that_fails_still_ends_every_process() -> None:
+    cluster = await ClusterWithDamagedTraces(2).start()
+    with pytest.raises(ValueError, match="the trace is damaged"):
+        await cluster.stop()
+    assert not any(map(cluster.is_up, cluster.bookie_names))
+    assert not cluster.embedded_zookeeper.is_up
+    assert not cluster.folder.exists()
+
+
+class ClusterThatDiesAtOnce(LocalCluster):
+    def command_of(self, name: str, command: list[str]) -> list[str]:
+        ports = json.dumps({"port": 1, "trace_port": free_port()})
+        return [sys.executable, "-c", f"print({ports!r})"]
+
+
+async def test_a_bookie_that_dies_right_after_its_announcement_has_not_started(
+    zookeeper: EmbeddedZooKeeper,
+) -> None:
+    cluster = ClusterThatDiesAtOnce(1, zookeeper=f"{zookeeper.address}/dies-at-once")
+    with pytest.raises(NodeNotStartedError, match="the trace of b0 cannot be read"):
+        await cluster.start()
+    assert cluster.exit_code_of("b0") == EXIT_OK
+
+
+async def test_a_restart_does_not_outlive_the_stop_of_its_cluster() -> None:
+    cluster = await LocalCluster(1, traced=False).start()
+    restarting = asyncio.create_task(cluster.restart("b0"))
+    await asyncio.sleep(0)
+    await cluster.stop()
+    with pytest.raises(NodeStateError, match="this cluster is not running"):
+        await restarting
+    assert not cluster.folder.exists()
+
+
+async def test_tracing_can_start_while_a_node_is_down(zookeeper: EmbeddedZooKeeper) -> None:
+    address = f"{zookeeper.address}/traced-while-down"
+    async with LocalCluster(2, zookeeper=address, traced=False) as cluster:
+        await cluster.kill("b1")
+        await cluster.start_tracing()
+        await cluster.restart("b1")
+        await cluster.settled()
+        assert [event.node for event in events_of(cluster, "bookie.registered")] == ["b1"]
+        with pytest.raises(NodeStateError, match="this cluster is already traced"):
+            await cluster.start_tracing()
+
+
+async def test_tracing_does_not_wait_for_a_paused_node(zookeeper: EmbeddedZooKeeper) -> None:
+    address = f"{zookeeper.address}/traced-while-paused"
+    async with LocalCluster(1, zookeeper=address, traced=False) as cluster:
+        await cluster.pause("b0")
+        with pytest.raises(NodeStateError, match="b0 is paused and cannot send its events"):
+            async with asyncio.timeout(DEADLINE_S):
+                await cluster.start_tracing()
+
+
+async def test_brokers_use_the_ports_of_their_configuration(zookeeper: EmbeddedZooKeeper) -> None:
+    address, port = f"zk+null://{zookeeper.address}/own-ports/ledgers", free_port()
+    keys = {"webServicePort": port}
+    async with LocalCluster(1, brokers=1, zookeeper=address, broker_conf=keys) as cluster:
+        assert cluster.ports_of("broker-1")["web_port"] == port
+
+
+async def test_a_relative_folder_stays_the_same_if_the_working_directory_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cluster = LocalCluster(1, folder=Path("data"))
+    assert cluster.folder_of("b0") == tmp_path / "data" / "b0"

@@ -37,9 +37,9 @@ def test_a_secret_is_found_by_the_servers_address_until_it_is_withdrawn() -> Non
     assert password() == "sesame"
     assert sasl_options("127.0.0.1:2182") is None
     assert sasl_options("localhost:2181") == sasl_options(ADDRESS)
-    withdraw(ADDRESS)
+    withdraw(ADDRESS, "sesame")
     assert password() is None
-    withdraw(ADDRESS)
+    withdraw(ADDRESS, "sesame")
 
 
 def test_the_environment_holds_the_secret_of_any_server_that_published_none(
@@ -90,3 +90,10 @@ def test_a_link_in_its_place_is_not_followed(temporary: Path, tmp_path: Path) ->
     temporary.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(MissingPart, match=r"cannot be kept in .*: it is not a folder"):
         publish(ADDRESS, "sesame", os.getpid())
+
+
+def test_the_secret_of_a_later_server_at_the_same_address_is_kept() -> None:
+    publish(ADDRESS, "sesame", ended_process())
+    publish(ADDRESS, "later", os.getpid())
+    withdraw(ADDRESS, "sesame")
+    assert password() == "later"

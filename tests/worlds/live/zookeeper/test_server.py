@@ -370,3 +370,16 @@ def test_missing_jars_are_named_with_the_remedy(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: Spec() if installed else None)
     with pytest.raises(MissingPart, match=r"^ZooKeeper: .*; run `pip install .*pyspark`$"):
         zookeeper_jars()
+
+
+async def test_failed_start_does_not_keep_its_folder_locked(tmp_path: Path) -> None:
+    obstacle = tmp_path / "zoo.cfg"
+    obstacle.mkdir()
+    server = EmbeddedZooKeeper(tmp_path)
+    # Like a notebook, `why` keeps the traceback and the local variables of the failed start.
+    with pytest.raises(OSError, match=r"zoo\.cfg") as why:
+        await server.start()
+    obstacle.rmdir()
+    async with server:
+        assert server.is_up
+    assert why.value.filename == str(obstacle)

@@ -3,7 +3,7 @@ import sys
 
 SCRIPT = """
 import gc, weakref
-from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
+from labkit.worlds.live.host.memory import collect_garbage_rarely
 
 class Node:
     pass
