@@ -78,3 +78,20 @@ def test_a_number_that_does_not_fit_is_refused_in_words(
     kernel.answer()
     expect(page.get_by_role("alert")).to_have_count(0)
     expect(field).to_have_value("4")
+
+
+def test_a_field_that_was_left_as_it_was_follows_python_again(opened: Callable[..., Page]) -> None:
+    view = SpaceTime(crashed())
+    page = opened(view, reduced_motion="reduce")
+    kernel, end = Kernel(page, view), page.get_by_label("to ms")
+    before = end.input_value()
+    end.focus()
+    page.keyboard.press("End")
+    page.keyboard.type("1")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Tab")
+    assert end.input_value() == before
+    view.window_ms = (0.0, 20.0)
+    view.redraw()
+    kernel.hand_over()
+    expect(end).to_have_value("20")

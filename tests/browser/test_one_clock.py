@@ -94,3 +94,24 @@ def test_an_entry_is_followed_down_to_its_bytes_at_the_same_time(
     xray.get_by_text("entry log", exact=True).hover()
     marked = inside.locator('[data-kin="e7-1"]').first
     assert marked.evaluate(outline) == "solid"
+
+
+_DISPLAY_AGAIN = """() => {
+  const again = document.createElement("div");
+  document.querySelector("main").append(again);
+  window.over = new AbortController();
+  document.querySelector(".labkit").display(again, window.over.signal);
+}"""
+_CLOSE = "() => { window.over.abort(); document.querySelector('main').lastChild.remove(); }"
+
+
+def test_when_a_view_is_closed_under_the_pointer_the_others_highlight_nothing(
+    opened: Callable[..., Page],
+) -> None:
+    page = opened(ClusterView(crashed()), reduced_motion="reduce")
+    page.evaluate(_DISPLAY_AGAIN)
+    first, second = page.locator(".lk-scene").all()
+    second.locator('[data-kin="e0-2"]').last.hover()
+    expect(first.locator(".lk-details")).to_contain_text("entry 2 of ledger 0")
+    page.evaluate(_CLOSE)
+    expect(page.locator(".lk-details")).to_contain_text("Point at something")

@@ -94,3 +94,18 @@ def test_a_sign_that_stands_for_several_moments_leads_to_each_of_them(
         seen.add(float(page.get_by_role("slider").input_value()))
     assert seen <= moments
     assert len(seen) > 1
+
+
+def test_a_click_on_a_sign_leaves_no_listener_behind(opened: Callable[..., Page]) -> None:
+    page = opened(ClusterView(crashed()), reduced_motion="reduce")
+    devtools = page.context.new_cdp_session(page)
+
+    def listeners() -> list[str]:
+        window = devtools.send("Runtime.evaluate", {"expression": "window"})["result"]
+        found = devtools.send("DOMDebugger.getEventListeners", {"objectId": window["objectId"]})
+        return [each["type"] for each in found["listeners"] if each["type"].startswith("pointer")]
+
+    before = listeners()
+    for _ in range(3):
+        page.locator(".lk-signs button").first.click()
+    assert listeners() == before

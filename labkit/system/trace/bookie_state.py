@@ -74,12 +74,17 @@ class JournalRecord(NamedTuple):
 
 
 class LoggedEntry(NamedTuple):
-    """An entry in an entry log. `indexed`: whether the index contains its location."""
+    """An entry in an entry log.
+
+    indexed: whether the index contains its location.
+    is_garbage: whether the bookie has dropped the ledger.
+    """
 
     ledger: int
     entry: int
     offset: int
     indexed: bool = False
+    is_garbage: bool = False
 
 
 class Mark(NamedTuple):
@@ -102,10 +107,14 @@ _OnDisk = TypeVar("_OnDisk", JournalRecord, LoggedEntry)
 
 @dataclass(frozen=True, slots=True)
 class Bookie:
-    """A bookie and its copies of entries. `state` is up, down, paused or unknown."""
+    """A bookie, its copies of entries, and the ledgers that are fenced on it.
+
+    state: up, down, paused or unknown.
+    """
 
     state: str
     entries: Copies
+    fenced: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +139,8 @@ class BookieFold:
         self._own: set[int] = set()
         """The ledgers whose dictionaries of copies are not shared with returned values."""
         self._latest: Bookie | None = None
+        self._fenced: frozenset[int] = frozenset()
+        self._durable_fences: frozenset[int] = frozenset()
         self._memtable: dict[_Key, MemtableEntry] = {}
         self._journals: dict[str, dict[_Key, JournalRecord]] = {}
         self._logs: dict[str, dict[_Key, LoggedEntry]] = {}
@@ -156,7 +167,7 @@ class BookieFold:
         if self._latest is None or self._latest.state != state:
             ledgers = in_order(self._copies).items()
             self._copies = {ledger: in_order(copies) for ledger, copies in ledgers}
-            self._latest = Bookie(state, self._copies)
+            self._latest = Bookie(state, self._copies, self._fenced)
         return self._latest
 
     def inside(self, state: str) -> BookieState:
@@ -219,11 +230,16 @@ class BookieFold:
             self._was_killed = False
 
     @on("node.killed")
-    def _killed(self, _: Event) -> None:
+    def _killed(self, event: Event) -> None:
+        """Drop what was only in memory. If only the process died (`kept`), the operating system
+        still writes an unsynced fence to the disk.
+        """
         self._was_killed = True
+        if event.detail != "kept":
+            self._set_fenced(self._fenced & self._durable_fences)
         for (ledger, entry), kept in self._memtable.items():
             self._memtable[ledger, entry] = kept._replace(state="lost")
-            copy = self._copies[ledger][entry]
+            copy = self.copies(ledger).get(entry, _SENT)
             if copy.state == "memtable":
                 self.put(ledger, entry, copy._replace(state="lost"))
         self._change_records("written", "unsure")
@@ -274,6 +290,8 @@ class BookieFold:
         for each in (*(k for _, k in covered), key):
             if each in records:
                 records[each] = records[each]._replace(state="synced", group=self._group)
+                if records[each].kind == "fence":
+                    self._durable_fences |= {records[each].ledger}
 
     @on("journal.replayed")
     def _replayed(self, event: Event) -> None:
@@ -287,6 +305,9 @@ class BookieFold:
                 if record.state == "unsure":
                     was_found = (_journal_id(file), record.offset) < end
                     records[key] = record._replace(state="synced" if was_found else "lost")
+                    if was_found and record.kind == "fence":
+                        self._durable_fences |= {record.ledger}
+                        self._set_fenced(self._fenced | {record.ledger})
         self._memtable.clear()
         files, mark = list(self._journals), self._mark
         first = files.index(mark.file) if mark and mark.file in files else 0
@@ -318,10 +339,12 @@ class BookieFold:
 
     @on("memtable.flushed")
     def _flushed(self, _: Event) -> None:
+        self._durable_fences |= self._fenced  # The index of a ledger contains its fence.
         for (ledger, entry), kept in list(self._memtable.items()):
             if kept.state == "written":
                 del self._memtable[ledger, entry]
-                self.put(ledger, entry, self._copies[ledger][entry]._replace(state="flushed"))
+                copy = self.copies(ledger).get(entry, _SENT)
+                self.put(ledger, entry, copy._replace(state="flushed"))
 
     @on("mark.persisted")
     def _marked(self, event: Event) -> None:
@@ -331,6 +354,35 @@ class BookieFold:
         self._started(event)
         # Replay has not restored the lost entries, so they are no longer in memory.
         self._memtable = {k: kept for k, kept in self._memtable.items() if kept.state != "lost"}
+
+    @on("ledger.fenced")
+    def _ledger_fenced(self, event: Event) -> None:
+        self._set_fenced(self._fenced | {event.ledger})
+
+    def _set_fenced(self, fenced: frozenset[int]) -> None:
+        if fenced != self._fenced:
+            self._fenced, self._latest = fenced, None
+
+    # Garbage collection
+
+    @on("ledger.collected", "ledger.dropped")
+    def _dropped(self, event: Event) -> None:
+        """Drop a ledger and its index. Its entries remain in the entry logs as garbage."""
+        ledger = event.ledger
+        self._copies = {each: copies for each, copies in self._copies.items() if each != ledger}
+        self._own.discard(ledger)
+        self._memtable = {key: kept for key, kept in self._memtable.items() if key[0] != ledger}
+        self._durable_fences -= {ledger}
+        self._fenced -= {ledger}
+        self._latest = None
+        for entries in self._logs.values():
+            for key, logged in entries.items():
+                if key[0] == ledger:
+                    entries[key] = logged._replace(indexed=False, is_garbage=True)
+
+    @on("log.removed")
+    def _log_removed(self, event: Event) -> None:
+        self._logs.pop(event.file, None)
 
     @on("read.served")
     def _served(self, event: Event) -> None:

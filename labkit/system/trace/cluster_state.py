@@ -154,6 +154,10 @@ class ClusterFold:
     def _node_changed(self, event: Event) -> None:
         self.nodes[event.node] = _NODE_STATES[event.kind]
 
+    @on("bookie.formatted")
+    def _formatted(self, event: Event) -> None:
+        self.bookies[event.node] = BookieFold()
+
     # A ledger, as its writer sees it
 
     def _ledger(self, event: Event) -> Ledger:

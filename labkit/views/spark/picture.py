@@ -6,6 +6,7 @@ kernel. Each part of the id has the same colour wherever it appears.
 
 from base64 import b64encode
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ def message_id_picture(messages: pa.Table, seq: int) -> SvgImage:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
         ' font-family="system-ui, sans-serif" font-size="13" role="img">',
-        f"<title>MessageID {_text(message)} of the topic {message['topic']}</title>",
+        f"<title>MessageID {_text(message)} of the topic {escape(message['topic'])}</title>",
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
         *_draw_id(message),
         *_draw_chains(chains, message),

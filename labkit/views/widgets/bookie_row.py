@@ -6,19 +6,20 @@ from functools import lru_cache
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.heads import (
     ACTS,
+    GLYPH_INKS,
     GLYPHS,
     HEAD,
     MIN_WORDED_WIDTH,
     acts_width,
     buttons,
 )
+from labkit.views.widgets.kin import node_kin
 from labkit.views.widgets.scene import Mark, group, rect, text
 from labkit.views.widgets.text_metrics import fitted, width_of
 
 HEIGHT = 32
 MAX_PITCH = 300
 _NAME = 24
-_INKS = {"up": "well", "down": "lost"}
 
 
 class Chips:
@@ -57,10 +58,10 @@ def _chip(name: str, state: str, acts: Acts, pitch: float, x: float, y: float) -
     about = group(
         "about",
         rect("box", 0, 0, pitch - 6, ACTS, rx=6, fill="box", stroke="line"),
-        text("glyph", 8, 20, GLYPHS[state], fill=_INKS.get(state, "faint"), bold=True),
+        text("glyph", 8, 20, GLYPHS[state], fill=GLYPH_INKS.get(state, "faint"), bold=True),
         text("name", _NAME, 20, fitted(name, room, bold=True), fill=ink, bold=True),
         title=f"{name}: {state}",
-        kin=f"n-{name}",
+        kin=node_kin(name),
     )
     # Shift the buttons up, so that they are next to the name instead of below it as in a cluster
     # view.

@@ -1,5 +1,8 @@
 """Explains the first event of each kind in a box next to it, so that readers need no legend."""
 
+from collections.abc import Sequence
+from math import inf
+
 from labkit.system.trace.events import Event
 from labkit.views.widgets.display_clock import READ_MS
 from labkit.views.widgets.run import EventPositions
@@ -28,8 +31,20 @@ class Explainer:
             self.event, self.words = event, self._positions.firsts[event.seq]
             self.explained_until = self._positions.at(event.seq) + READ_MS - 1
 
-    def hide_explanation(self) -> None:
+    def hide(self) -> None:
         self.event, self.words, self.explained_until = None, "", None
+
+
+def hide_explanations(explainers: Sequence[Explainer], at: float) -> float | None:
+    """Hide the explanations if all of them end before the position `at`. Return the position at
+    which they end, or None if nothing is hidden.
+    """
+    until = max((end for each in explainers if (end := each.explained_until)), default=inf)
+    if until >= at:
+        return None
+    for each in explainers:
+        each.hide()
+    return until
 
 
 def note(words: str, left: float, top: float, right: float, bottom: float) -> Mark:

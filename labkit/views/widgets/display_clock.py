@@ -83,7 +83,7 @@ class DisplayClock:
             self._scale = _scale(events)
         for event in events:
             last_us = self.knots[-1][1] if self.knots else event.time_us
-            if self._last and not is_one_beat(self._last, event):
+            if self._last and beat_of(self._last) != beat_of(event):
                 self._at, self._pause_ms = self._at + self._pause_ms, 0
             self._begun |= event.ledger >= 0
             self._pass(event.time_us - last_us)
@@ -110,12 +110,9 @@ class DisplayClock:
         self._at += shown if gap_us > 0 else APART_MS if self.positions else 0
 
 
-def is_one_beat(earlier: Event, event: Event) -> bool:
-    """Return whether two events are shown together because they have the same kind, node and
-    time.
-    """
-    same = (event.time_us, event.node, event.kind)
-    return (earlier.time_us, earlier.node, earlier.kind) == same
+def beat_of(event: Event) -> tuple[int, str, str]:
+    """Return what consecutive events have in common if they are shown together."""
+    return event.time_us, event.node, event.kind
 
 
 def _scale(events: Sequence[Event]) -> float:

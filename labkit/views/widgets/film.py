@@ -69,9 +69,9 @@ class Film:
         for beat in kept:
             self.add(beat)
 
-    def number(self, scene: Mark) -> int:
-        """Return the row number of a scene that is not a beat, such as a legend."""
-        return self._row(scene, None)
+    def number(self, legend: Mark | None) -> int:
+        """Return the row number of a legend, or -1 if there is none."""
+        return self._row(legend, None) if legend else -1
 
     def _row(self, mark: Mark, before: Mark | None) -> int:
         rows = self._rows_by_id

@@ -34,15 +34,16 @@ def legend(symbols: Sequence[Symbol]) -> Mark | None:
     row = max(symbol.height for symbol in symbols) + 10
     parts = [
         narrowed(
-            _row(symbol, MARGIN + pitch * (at % count), 6 + row * (at // count)),
+            group(
+                symbol.key,
+                *symbol.sample,
+                text("words", WORDS_X, symbol.height / 2 + 4.5, symbol.meaning, fill="faint"),
+                x=MARGIN + pitch * (at % count),
+                y=6 + row * (at // count),
+            ),
             group("", x=2, y=6 + row * at),
         )
         for at, symbol in enumerate(symbols)
     ]
     wide = picture(WIDTH, 6 + row * -(-len(symbols) // count), TITLE, *parts)
     return narrowed(wide, picture(NARROW_WIDTH, 6 + row * len(symbols), TITLE))
-
-
-def _row(symbol: Symbol, x: float, y: float) -> Mark:
-    words = text("words", WORDS_X, symbol.height / 2 + 4.5, symbol.meaning, fill="faint")
-    return group(symbol.key, *symbol.sample, words, x=x, y=y)

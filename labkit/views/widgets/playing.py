@@ -8,7 +8,7 @@ a method of the running cluster, or forks a simulated run: the scenario runs aga
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from labkit.system.check import Verdict, broken, check_all
@@ -19,6 +19,8 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.animated import animated
 from labkit.views.widgets.beat_words import rank, words_of
+from labkit.views.widgets.captions import Explainer, hide_explanations
+from labkit.views.widgets.controls import Control, button
 from labkit.views.widgets.display_clock import READ_MS
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.follower import COMMANDS, Follower, LiveCluster
@@ -48,11 +50,8 @@ class Picture(Protocol):
     """Processes the events of a run one by one, and draws the resulting state as a scene."""
 
     @property
-    def explained_until(self) -> float | None:
-        """The clock position at which the current explanation of an event disappears."""
-
-    def hide_explanation(self) -> None:
-        """Remove the explanation."""
+    def explainers(self) -> Sequence[Explainer]:
+        """The parts of the picture that explain the first event of each kind."""
 
     def take(self, event: Event) -> None:
         """Apply the next event."""
@@ -61,6 +60,9 @@ class Picture(Protocol):
         """Return the current scene. Parts that have not changed are the same objects as in the
         previous scene.
         """
+
+
+AnyPicture = TypeVar("AnyPicture", bound=Picture)
 
 
 @runtime_checkable
@@ -125,7 +127,7 @@ class PlayingView(SceneView):
         """Return a new picture of the run, before its first event."""
         raise NotImplementedError
 
-    def choices(self) -> list[Message]:
+    def choices(self) -> list[Control]:
         return self.search_control()
 
     def opening(self) -> float:
@@ -208,13 +210,13 @@ class PlayingView(SceneView):
             return None
         return self._source, self.broken_promises()[0].name
 
-    def search_control(self) -> list[Message]:
+    def search_control(self) -> list[Control]:
         """Return the button that starts or stops the search, if other futures can be tried."""
         if self.search and self.search.is_running:
-            return [{"name": "futures", "label": "Stop trying futures", "kind": "button"}]
+            return [button("futures", "Stop trying futures")]
         if self.foreseeable() is None:
             return []
-        return [{"name": "futures", "label": QUESTION, "kind": "button"}]
+        return [button("futures", QUESTION)]
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         if name != "futures":
@@ -243,8 +245,7 @@ class PlayingView(SceneView):
     def show_search(self, search: FutureSearch | None) -> None:
         """Show a search in the displayed run, which another view may have finished."""
         self.search = search
-        with self.hold_sync():
-            self.film, self.controls = self.whole(), self.choices()
+        self.update_page()
 
     def legend(self) -> Mark | None:
         """Return the legend of everything before the final check."""
@@ -271,12 +272,17 @@ class PlayingView(SceneView):
 
     def svg(self) -> str:
         # A still picture has no buttons, and no space for them.
-        picture, opening = self.picture(self.run, NO_ACTS), self.opening()
-        for event in takewhile(lambda each: self.run.at(each.seq) <= opening, self.run.events):
-            picture.take(event)
-        if picture.explained_until is not None and picture.explained_until < opening:
-            picture.hide_explanation()
-        return self.still(picture)
+        return self.still(self.at_opening(self.picture(self.run, NO_ACTS)))
+
+    def at_opening(self, picture: AnyPicture) -> AnyPicture:
+        """Apply the events up to the opening position to a new picture, and return the picture."""
+        opening = self.opening()
+        past = takewhile(lambda event: self.run.at(event.seq) <= opening, self.run.events)
+        for beat in self.beats(list(past)):
+            for event in beat:
+                picture.take(event)
+        hide_explanations(picture.explainers, opening)
+        return picture
 
     def still(self, picture: Any, *above: Mark) -> str:
         """Return an SVG document of the picture at the opening position, with its legend.
@@ -340,7 +346,7 @@ class PlayingView(SceneView):
         before = self.run.events
         self.open_run(source)
         self._moment = _common(before, self.run.events)
-        self.redraw()
+        self.update_page()
 
     def _old_future(self) -> Message | None:
         """Return the signs of the run without the latest fault, from the fault on."""
@@ -379,7 +385,8 @@ class PlayingView(SceneView):
                 self._legend_before_check = self.legend_of(self.current_picture)
             for event in beat:
                 self.current_picture.take(event)
-                self._put_sign(event, at)
+                if sign := self.sign(event):
+                    self._signs.append([at, sign[0], self.sentence(event), sign[1]])
             words = self._live_words(beat, at) if self.is_live else self.words(beat)
             self.reel.add(Beat(at, self.current_picture.scene(), words, last.seq))
         self._hide_explanation(self.run.clock.end)
@@ -394,18 +401,12 @@ class PlayingView(SceneView):
         self._read_until = at + READ_MS if first == 0 else at
         return self.words(beat)
 
-    def _put_sign(self, event: Event, at: float) -> None:
-        sign = self.sign(event)
-        if sign:
-            self._signs.append([at, sign[0], self.sentence(event), sign[1]])
-
     def _with_signs(self, clock: Message) -> Message:
         return clock | {"signs": sorted(clock["signs"] + self._signs, key=lambda sign: sign[0])}
 
     def _hide_explanation(self, at: float) -> None:
-        until = self.current_picture.explained_until
-        if until is not None and until < at:
-            self.current_picture.hide_explanation()
+        until = hide_explanations(self.current_picture.explainers, at)
+        if until is not None:
             last = self.reel.beats[-1]
             self.reel.add(last._replace(at=max(until, last.at), scene=self.current_picture.scene()))
 
@@ -428,7 +429,7 @@ class PlayingView(SceneView):
             **clock,
             "old": self._old_future(),
             "verdict": "" if self.run.check_at is None else self.verdict(),
-            "checkLegend": self.legend_row(self.reel, self.legend_of(self.current_picture)),
+            "checkLegend": self.reel.number(self.legend_of(self.current_picture)),
             **self.film_message(self.reel),
         }
 
@@ -474,11 +475,8 @@ class PlayingView(SceneView):
             self.reel.keep_last(MAX_BEATS)
             self.send(self.whole())
         else:
-            more = {
-                "kind": "more",
-                "number": self._number,
-                "legend": self.legend_row(self.reel, self.legend()),
-            }
+            legend = self.reel.number(self.legend())
+            more = {"kind": "more", "number": self._number, "legend": legend}
             clock = self._with_signs(self.run.clock_growth())
             self.send(more | clock | self.reel.growth())
         if self.choices() != self.controls:

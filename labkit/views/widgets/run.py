@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from labkit.system.trace.events import Event
 from labkit.system.trace.sentence import describe
-from labkit.views.widgets.display_clock import DisplayClock, Hop
+from labkit.views.widgets.display_clock import DisplayClock, Hop, beat_of
 
 SIGNS: dict[str, tuple[str, str]] = {
     "node.killed": ("◆", "lost"),
@@ -92,6 +92,10 @@ class DisplayedRun(EventPositions):
         self._down: set[str] = set()
         self._signs: list[list[Any]] = []
         self._knots_sent = 0
+        self.check_at: float | None = None
+        """The position just before the epilogue of a simulated run, in which everything is read
+        back after a power cut, or None if there is no epilogue.
+        """
         self.take(events)
 
     def take(self, events: Sequence[Event]) -> None:
@@ -101,17 +105,11 @@ class DisplayedRun(EventPositions):
         for number, event in enumerate(events, start=first):
             at = self.clock.positions[number]
             self.put(event, at, self.clock.firsts.get(number, ""))
+            if event.kind == "epilogue.started" and self.check_at is None:
+                self.check_at = at - 1
             if self._has_sign(event):
                 glyph, colour = SIGNS.get(event.kind, ("●", "ink"))
                 self._signs.append([at, glyph, self._sentence(event), colour])
-
-    @property
-    def check_at(self) -> float | None:
-        """The position just before the epilogue of a simulated run, in which everything is read
-        back after a power cut, or None if there is no epilogue.
-        """
-        epilogue = next((e for e in self.events if e.kind == "epilogue.started"), None)
-        return None if epilogue is None else self.at(epilogue.seq) - 1
 
     def clock_message(self) -> dict[str, Any]:
         self._knots_sent = len(self.clock.knots)
@@ -150,8 +148,8 @@ def name_of(events: Sequence[Event]) -> str:
 
 
 def beats_of(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Group events that are shown together because they have the same kind, node and time."""
-    for _, group in groupby(events, key=lambda event: (event.time_us, event.node, event.kind)):
+    """Group events that are shown together."""
+    for _, group in groupby(events, key=beat_of):
         yield list(group)
 
 

@@ -273,6 +273,10 @@ class PartCache:
             last = self._last[key] = shown, draw(*shown)
         return last[1]
 
+    def group(self, key: str, *children: Mark, y: float = 0) -> Mark:
+        """Return the group of these children, or the cached group if they are the same."""
+        return self.part(key, lambda y, *marks: group(key, *marks, y=y), y, *children)
+
 
 def size_of(scene: Mark) -> tuple[float, float]:
     return float(scene.attributes["width"]), float(scene.attributes["height"])

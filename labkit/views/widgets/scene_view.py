@@ -13,6 +13,7 @@ from uuid import uuid4
 import traitlets
 
 from labkit.views.widgets.bundle import bundle
+from labkit.views.widgets.controls import Control
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.palette import LIVE_STYLE
 from labkit.views.widgets.scene import Mark, still
@@ -57,8 +58,8 @@ class SceneView(View):
         """Return the collapsible texts below the picture, as (title, text) pairs."""
         return []
 
-    def choices(self) -> list[Message]:
-        """Return the controls, in the form that `browser/controls.js` expects."""
+    def choices(self) -> list[Control]:
+        """Return the controls above the picture."""
         return []
 
     def chosen(self, name: str, value: Any) -> None:
@@ -76,6 +77,10 @@ class SceneView(View):
         self.notice = f"This view has no button to {act} {on}."
 
     def redraw(self) -> None:
+        """Draw the picture again."""
+        self.update_page()
+
+    def update_page(self) -> None:
         with self.hold_sync():
             self.film, self.controls = self.whole(), self.choices()
 
@@ -91,15 +96,11 @@ class SceneView(View):
 
     def film_message(self, film: Film) -> Message:
         """Return the part of a message that contains the film, the legend and the texts."""
-        legend = self.legend_row(film, self.legend())
+        legend = film.number(self.legend())
         return {
             **{"kind": "whole", "title": self.question, "texts": self.texts(), "legend": legend},
             **film.whole(),
         }
-
-    def legend_row(self, film: Film, legend: Mark | None) -> int:
-        """Add a legend to the film; return the number of its row, or -1 if there is no legend."""
-        return film.number(legend) if legend else -1
 
     def choices_message(self, film: Film, chosen: int, slider: str = "") -> Message:
         """Return a message with a film that does not show a run. Each beat is an item that the
@@ -110,10 +111,11 @@ class SceneView(View):
         slider: the label of the slider; if empty, the slider is hidden.
         """
         first, last = film.beats[chosen].at, film.beats[-1].at
-        nothing: Message = {"knots": [], "signs": [], "skips": [], "number": 0, "live": False}
-        where = {"run": self._name, "end": last, "opening": first, "reports": True}
-        nothing["slider"] = slider
-        return {**nothing, **where, **self.film_message(film)}
+        return {
+            **{"knots": [], "signs": [], "skips": [], "number": 0, "live": False},
+            **{"run": self._name, "end": last, "opening": first, "reports": True},
+            **{"slider": slider, **self.film_message(film)},
+        }
 
     def on_shown(self, number: int) -> None:
         """Called when the browser shows the beat with this `seq` in a film of choices."""

@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
+
 from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
 from labkit.system.model.layout import Span
 from labkit.system.model.proto.pulsar_pb2 import (
@@ -62,24 +64,27 @@ def parse_message(payload: bytes, batch_index: int) -> MessageFrame:
     Raises `BKDigestMatchException` if the payload is not in Pulsar's message format, and
     `BKIncorrectParameterException` if the entry has no message with that index.
     """
-    spans = list(_head_spans(payload))
-    begin = spans[-1].offset + spans[-1].size
-    (size,) = _SIZE.unpack_from(payload, begin - _SIZE.size)
-    metadata = MessageMetadata.FromString(payload[begin : begin + size])
-    spans += _METADATA.spans(payload, begin, begin + size)
-    begin += size
-    # A batch of one message sets this field to 1; a message outside a batch does not set it.
-    count = metadata.num_messages_in_batch * metadata.HasField("num_messages_in_batch")
-    _check_index(count, batch_index)
-    packed = CompressionType.Name(metadata.compression) if metadata.compression else ""
-    packed = metadata.encryption_algo or packed
-    if batch_index >= 0 and not packed:
-        return _in_batch(payload, begin, spans, count, batch_index)
-    meaning = "the application's data" if not count else f"{count} messages in one batch"
-    meaning += f", packed with {packed}" if packed else ""
-    rest = payload[begin:]
-    spans.append(Span("payload", begin, len(rest), _shown(rest), meaning))
-    return MessageFrame(tuple(spans), count, begin, len(rest))
+    try:
+        spans = list(_head_spans(payload))
+        begin = spans[-1].offset + spans[-1].size
+        (size,) = _SIZE.unpack_from(payload, begin - _SIZE.size)
+        metadata = MessageMetadata.FromString(payload[begin : begin + size])
+        spans += _METADATA.spans(payload, begin, begin + size)
+        begin += size
+        # A batch of one message sets this field to 1; a message outside a batch does not set it.
+        count = metadata.num_messages_in_batch * metadata.HasField("num_messages_in_batch")
+        _check_index(count, batch_index)
+        packed = CompressionType.Name(metadata.compression) if metadata.compression else ""
+        packed = metadata.encryption_algo or packed
+        if batch_index >= 0 and not packed:
+            return _in_batch(payload, begin, spans, count, batch_index)
+        meaning = "the application's data" if not count else f"{count} messages in one batch"
+        meaning += f", packed with {packed}" if packed else ""
+        rest = payload[begin:]
+        spans.append(Span("payload", begin, len(rest), _shown(rest), meaning))
+        return MessageFrame(tuple(spans), count, begin, len(rest))
+    except (struct.error, DecodeError) as error:
+        raise BKDigestMatchException(f"this entry is not a Pulsar message: {error}") from None
 
 
 def _head_spans(payload: bytes) -> Iterator[Span]:
@@ -122,6 +127,11 @@ def _in_batch(
     bounds = [begin]
     for _ in range(count):
         bounds.append(_end_of(payload, bounds[-1]))
+    if bounds[-1] > len(payload):
+        raise BKDigestMatchException(
+            f"this entry is truncated: its batch should end at offset {bounds[-1]} of its payload,"
+            f" but the payload ends at {len(payload)}"
+        )
     start, end = bounds[batch_index : batch_index + 2]
     (size,) = _SIZE.unpack_from(payload, start)
     head = start + _SIZE.size

@@ -159,3 +159,15 @@ def test_a_log_that_begins_in_the_middle_of_a_life_can_be_folded() -> None:
     for kind in KINDS:
         event = Event(0, 0, "b0", kind, -1, 7, 0, "", "1.txn", 512, 1, "")
         assert fold_bookie([event], "b0").state
+
+
+def test_what_a_bookie_has_dropped_is_garbage_until_its_log_is_removed(bookie: OneBookie) -> None:
+    bookie.commit()
+    bookie.flush()
+    events = [*bookie.trace.events, Event(0, 0, "b0", "ledger.collected", ledger=7)]
+    state = fold_bookie(events, "b0")
+    assert stored(state) == [(8, 0), (8, 1)]
+    garbage = [(each.ledger, each.entry) for each in state.logs["0.log"] if each.is_garbage]
+    assert garbage == [(7, 0), (7, 1)]
+    removed = Event(0, 0, "b0", "log.removed", file="0.log")
+    assert fold_bookie([*events, removed], "b0").logs == {}

@@ -214,3 +214,70 @@ def test_a_repaired_fragment_keeps_its_place_among_the_others() -> None:
         Segment(4, ("a", "f")),
         Segment(9, ("e", "d")),
     )
+
+
+def record(kind: str, ledger: int, offset: int) -> Event:
+    return Event(0, 0, "b0", kind, ledger=ledger, file="1.txn", offset=offset)
+
+
+FENCED = [Event(0, 0, "b0", "ledger.fenced", ledger=ledger) for ledger in (7, 8)]
+APPENDED = [
+    record("journal.lac_appended", 8, 512),
+    record("journal.fence_appended", 7, 1024),
+    record("journal.fence_appended", 8, 1536),
+]
+SYNCED = [record("journal.synced", 8, 512), record("journal.synced", 7, 1024)]
+
+
+def killed(what_happened_to_the_disk: str) -> Event:
+    return Event(0, 0, "b0", "node.killed", detail=what_happened_to_the_disk)
+
+
+@pytest.mark.parametrize(
+    ("events", "fenced"),
+    [
+        ([*FENCED], {7, 8}),
+        ([*FENCED, *APPENDED, *SYNCED, killed("lost")], {7}),
+        ([*FENCED, killed("kept")], {7, 8}),
+        ([*FENCED, Event(0, 0, "b0", "memtable.flushed"), killed("lost")], {7, 8}),
+        ([*FENCED, *APPENDED, *SYNCED, Event(0, 0, "b0", "bookie.formatted")], set()),
+        ([*FENCED, Event(0, 0, "b0", "ledger.collected", ledger=7)], {8}),
+        (
+            [
+                *FENCED,
+                *APPENDED,
+                killed("torn"),
+                Event(0, 0, "b0", "journal.replayed", file="1.txn", offset=1536),
+            ],
+            {7},
+        ),
+    ],
+)
+def test_a_fence_lasts_as_long_as_memory_or_disk_contains_it(
+    events: list[Event], fenced: set[int]
+) -> None:
+    assert fold(events, bookies=["b0"]).bookies["b0"].fenced == fenced
+
+
+def test_a_formatted_bookie_has_no_copies() -> None:
+    script = small()
+    script.add(0)
+    script.kill("b0")
+    script.record("b0", "bookie.formatted")
+    state = state_of(script)
+    assert (looks(state, "b0"), looks(state, "b1")) == ({}, {0: "durable"})
+    assert state.bookies["b0"].state == "down"
+
+
+@pytest.mark.parametrize("kind", ["ledger.collected", "ledger.dropped"])
+def test_a_bookie_that_has_dropped_a_ledger_has_only_copies_of_the_others(kind: str) -> None:
+    script = small()
+    script.add(0)
+    script.create(8)
+    script.add(0, ledger=8)
+    script.record("b0", kind, LEDGER)
+    script.kill("b0")
+    script.restart("b0")
+    state = state_of(script)
+    assert (looks(state, "b0"), looks(state, "b0", 8)) == ({}, {0: "durable"})
+    assert looks(state, "b1") == {0: "durable"}

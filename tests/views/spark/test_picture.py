@@ -46,3 +46,10 @@ def test_only_the_newest_ledger_of_a_chain_is_shown_as_open(messages: pa.Table) 
     svg = ElementTree.fromstring(message_id_picture(messages, seq))
     dashed = [element for element in svg.iter() if element.get("stroke-dasharray")]
     assert 1 <= len(dashed) <= 3
+
+
+def test_a_topic_whose_name_has_markup_has_a_picture(messages: pa.Table) -> None:
+    topic = "persistent://public/default/<b>&"
+    at = messages.schema.get_field_index("topic")
+    renamed = messages.set_column(at, "topic", pa.array([topic] * len(messages)))
+    assert any(topic in text for text in texts(message_id_picture(renamed, 0)))

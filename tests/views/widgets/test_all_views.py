@@ -40,11 +40,12 @@ from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Write
 from tests.views.widgets.crashes import broken, long
-from tests.views.widgets.films import UNFENCED, crashed, titles_of, words_in
+from tests.views.widgets.films import UNFENCED, crashed, marks_of, titles_of, words_in
 from tests.views.widgets.histories import repaired, two_crashes
 from tests.views.widgets.lineages import alone, in_a_batch
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
 from tests.views.widgets.recoveries import recovery
+from tests.views.widgets.scripted import Script
 from tests.views.xray.test_entry_locations import life_of_an_entry
 
 VIEWS: dict[str, Callable[[], SceneView]] = {
@@ -96,9 +97,42 @@ VIEWS |= {
     )
     for count in (5, 7, 12, 22)
 }
+
+
+@cache
+def on_a_hundred_bookies() -> TraceLog:
+    """Write two entries to a ledger whose ensemble has a hundred bookies."""
+    script = Script(100, 100, 3, 2)
+    for entry in range(2):
+        script.add(entry)
+    return script.settled()
+
+
+VIEWS_OF_A_LOG: dict[str, Callable[[TraceLog], SceneView]] = {
+    "cluster": ClusterView,
+    "ensemble history": EnsembleHistory,
+    "recovery": RecoveryProgress,
+    "space-time": SpaceTime,
+    "timeline": timeline,
+}
 WITHOUT_BUTTONS: dict[str, Callable[[], SceneView]] = {
     "bookie inside, with a crash": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
 }
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_A_LOG)
+def test_a_ledger_on_a_hundred_bookies_has_a_picture_with_all_their_names(name: str) -> None:
+    scene = VIEWS_OF_A_LOG[name](on_a_hundred_bookies()).scene()
+    marks = list(marks_of(scene))
+    for mark in marks:
+        sizes = [float(mark.attributes.get(size, 0)) for size in ("width", "height", "r")]
+        assert min(sizes) >= 0, mark
+    words = " ".join(mark.text for mark in marks)
+    assert all(f"b{at}" in words for at in range(100))
+    for mark, x, y in placed(scene):
+        if mark.tag == "text" and mark.text:
+            left, right, _, _ = box_of(mark, x, y)
+            assert 0 <= left <= right <= size_of(scene)[0], mark.text
 
 
 def placed(mark: Mark, x: float = 0, y: float = 0) -> Iterator[tuple[Mark, float, float]]:

@@ -4,10 +4,11 @@ import pytest
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.system.trace.cluster_state import fold_bookie
+from labkit.system.trace.events import Event
 from labkit.views.widgets.bookie_inside import BookieInside
 from labkit.views.widgets.bookie_inside.bands import MAX_ITEMS, PLACES, STEP, Band, bands_of
 from tests.until import until
-from tests.views.widgets.films import crashed, marks_of, scenes_of, titles_of
+from tests.views.widgets.films import crashed, marks_of, scenes_of, titles_of, words_in
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
 from tests.views.widgets.scripted import Script, ScriptedCluster
 
@@ -196,3 +197,24 @@ def test_a_flush_moves_entries_from_the_memtable_to_the_entry_log_and_then_the_m
         assert y["0.log"] + float(dy) < y["memtable"] + 60
     keys = [mark.key for each in bands for band in each.values() for mark in band.children]
     assert keys.count("mark") > 1
+
+
+def test_entries_that_the_bookie_has_dropped_are_drawn_as_garbage_without_an_index() -> None:
+    bookie = OneBookie()
+    bookie.add((7, 0), (8, 0))
+    bookie.commit()
+    bookie.flush()
+    events = list(bookie.trace.events)
+    collected = Event(len(events), events[-1].time_us + 1, "b0", "ledger.collected", ledger=7)
+    view = BookieInside([*events, collected])
+    titles = titles_of(view.scene())
+    assert any("garbage, because this bookie has dropped" in title for title in titles)
+    words = words_in(view.svg())
+    assert ("index of ledger 7" in words, "index of ledger 8" in words) == (False, True)
+
+
+def test_the_bookies_to_choose_from_are_in_the_order_of_their_numbers() -> None:
+    script = Script(12, 12, 12, 2)
+    script.add(0)
+    (choice,) = BookieInside(script.settled()).controls
+    assert [name for name, _ in choice["options"]] == [f"b{at}" for at in range(12)]

@@ -20,7 +20,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import On
 from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of, words_in
+from tests.views.widgets.films import CRASHED, crashed, marks_of, scenes_of, titles_of, words_in
 from tests.views.widgets.scripted import (
     LEDGER,
     Script,
@@ -374,3 +374,26 @@ def test_the_acknowledgement_that_completes_a_quorum_looks_different() -> None:
 
 def test_a_still_picture_says_how_to_play_it() -> None:
     assert ">In Jupyter, run the cell to play this.</text>" in ClusterView(crashed()).svg()
+
+
+def test_a_fence_that_was_not_synced_disappears_with_the_power() -> None:
+    script = Script(3, 3, 2, 2)
+    script.record("b0", "ledger.fenced", LEDGER)
+    assert "fenced, index 0" in words_in(ClusterView(script.settled()).svg())
+    script.record("b0", "node.killed", detail="lost")
+    script.restart("b0")
+    view = ClusterView(script.settled())
+    assert "fenced" not in words_in(view.svg())
+    assert "door" not in [mark.key for mark in marks_of(view.scene())]
+
+
+def test_a_formatted_bookie_is_shown_without_entries() -> None:
+    script = Script(3, 3, 3, 2)
+    script.add(0)
+    script.record("b1", "bookie.formatted")
+    titles = titles_of(ClusterView(script.settled()).scene())
+    assert [f"entry 0 of ledger 7 on b{at}" in " ".join(titles) for at in range(3)] == [
+        True,
+        False,
+        True,
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.system.trace.cluster_state import fold
 from labkit.views.widgets.ensemble_history import ROWS, STILL_ROWS, EnsembleHistory
-from labkit.views.widgets.ensemble_history.moments import HistoryMoment, moments_of
+from labkit.views.widgets.ensemble_history.moments import HistoryMoment, history_of
 from labkit.views.widgets.scene import Mark
 from labkit.worlds.sim.run import run
 from tests.views.widgets.films import words_in
@@ -16,7 +16,7 @@ from tests.views.widgets.test_all_views import placed
 
 
 def moments(view: EnsembleHistory) -> list[HistoryMoment]:
-    return moments_of(view.run.events, view.ledger_id)
+    return history_of(view.run.events, view.ledger_id).moments
 
 
 def stored(moment: HistoryMoment) -> list[tuple[int, int, str]]:
@@ -138,3 +138,26 @@ def test_of_a_long_history_the_last_moments_are_drawn() -> None:
     assert f"⋮ {count - STILL_ROWS} earlier" in words_in(view.svg())
     shown = [mark.text for mark, _, _ in placed(view.scene())]
     assert f"⋮ {count - ROWS} earlier" in shown
+
+
+def test_a_trace_that_ends_before_the_first_ensemble_has_a_picture() -> None:
+    events = two_ledgers().events
+    created = next(event.seq for event in events if event.kind == "ledger.created")
+    view = EnsembleHistory(events[: created + 1])
+    assert "ledger 7 does not exist yet" in repr(view)
+    assert "Ledger 7: where it is stored" in words_in(view.svg())
+
+
+def test_a_ledger_that_only_the_final_check_creates_is_not_the_newest() -> None:
+    events = list(run(two_crashes()).events)
+    created = next(event for event in events if event.kind == "ledger.created")
+    again = created._replace(seq=len(events), time_us=events[-1].time_us, ledger=created.ledger + 1)
+    assert f"ledger {created.ledger}," in repr(EnsembleHistory([*events, again]))
+
+
+def test_the_still_picture_shows_the_moment_asked_for() -> None:
+    trace = run(two_crashes())
+    change = [event.seq for event in trace.events if event.kind == "ensemble.set"][1]
+    words = words_in(EnsembleHistory(trace, at=change).svg())
+    assert "from entry 4 on, b3 replaces b1" in words
+    assert "closed by w" not in words

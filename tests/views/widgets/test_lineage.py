@@ -128,3 +128,10 @@ def test_the_output_says_in_words_what_the_picture_shows() -> None:
         " entry 13, message 2 of 0 to 4; b1 0.log@1432, b2 18bcfe56801.txn@9728,"
         " b3 not in its files"
     )
+
+
+def test_a_ledger_that_the_topic_has_dropped_is_shown_next_to_its_chain() -> None:
+    lineage = in_a_batch()
+    view = MessageIdLineage(replace(lineage, chain=lineage.chain[2:]))
+    words = words_in(view.svg()).splitlines()
+    assert words[words.index("dropped") - 1 : words.index("dropped") + 1] == ["ledger 9", "dropped"]

@@ -12,7 +12,8 @@ from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies,
 from labkit.views.widgets.recovery_progress.state import RecoveryState, RepairStep
 from tests.views.widgets.films import words_in
 from tests.views.widgets.recoveries import FAULTS, recovery
-from tests.views.widgets.test_all_views import placed
+from tests.views.widgets.scripted import Script
+from tests.views.widgets.test_all_views import box_of, placed
 
 
 def state_after(
@@ -107,15 +108,15 @@ def test_the_lock_of_a_dead_worker_goes_with_its_session() -> None:
 
 def test_copies_come_back_one_by_one_before_the_metadata_names_their_bookie() -> None:
     counts = [
-        (fragment.present, fragment.copied, fragment.min_copies, fragment.targets)
+        (sum(bookie.durable for bookie in fragment.bookies), fragment.min_copies, fragment.targets)
         for state in states("lost for good")
         if 0 in state.ledgers and state.ledgers[0].stage == "locked"
         for fragment in state.ledgers[0].fragments
     ]
-    coming = [count for count in counts if count[1]]
-    assert coming[:2] == [(16, 1, 1, (("b3", 1),)), (16, 2, 1, (("b3", 2),))]
-    assert coming[7] == (16, 8, 1, (("b3", 8),))
-    assert counts[-1] == (24, 0, 2, ())
+    coming = [count for count in counts if count[2]]
+    assert coming[:2] == [(24, 1, (("b3", 1),)), (24, 1, (("b3", 2),))]
+    assert coming[7] == (24, 1, (("b3", 8),))
+    assert counts[-1] == (24, 2, ())
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -123,7 +124,7 @@ def test_at_the_end_every_fragment_has_all_its_copies(name: str) -> None:
     for ledger in states(name)[-1].ledgers.values():
         assert ledger.stage == "whole"
         for fragment in ledger.fragments:
-            assert fragment.present == fragment.expected
+            assert all(bookie.durable == bookie.expected for bookie in fragment.bookies)
             assert fragment.min_copies == ledger.write_quorum
 
 
@@ -134,7 +135,7 @@ def test_every_step_except_a_described_one_changes_the_picture(name: str) -> Non
     told = ("recovery.started", "recovery.ended", "ledger.created", "node.killed")
     found = [asdict(state) for state in states(name)]
     for state in found:
-        del state["step_count"], state["time_us"], state["sentence"]
+        del state["step_count"]
     for step, before, after in zip(steps, found, found[1:], strict=False):
         is_of_no_ledger_yet = not after["ledgers"]
         if step.event.kind not in told and not is_of_no_ledger_yet:
@@ -153,7 +154,8 @@ def test_the_chart_covers_the_whole_run_and_each_wait_has_its_length() -> None:
     assert "One column per step, regardless of its duration; shaded columns are waits." in words
 
 
-def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
+def many_ledgers() -> list[Event]:
+    """Create more ledgers than the chart has lanes, and mark the last one."""
     sizes = Fields(ensemble_size=2, write_quorum=2, ack_quorum=1)
     rows = [
         ("w", kind, ledger, 0, fields)
@@ -164,16 +166,40 @@ def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
         )
     ]
     rows.append(("b0", "ledger.underreplicated", MAX_LEDGERS + 2, -1, Fields(bookies=("b1",))))
-    events = [
+    return [
         Event(seq, seq, node, kind, -1, ledger, entry, **fields)
         for seq, (node, kind, ledger, entry, fields) in enumerate(rows)
     ]
+
+
+def test_of_many_ledgers_the_marked_ones_are_drawn() -> None:
+    events = many_ledgers()
     chart = chart_of(steps_of(events), [])
     drawn = [each.name for each in chart.lanes if each.kind == "ledger"]
     assert len(drawn) == MAX_LEDGERS
     assert drawn[-1] == f"ledger {MAX_LEDGERS + 2}"
     assert chart.hidden_ledger_count == 3
     assert "Not shown: 3 more ledgers." in RecoveryProgress(events).svg()
+
+
+def test_the_ledgers_below_the_chart_are_those_in_the_chart() -> None:
+    events = many_ledgers()
+    chart = chart_of(steps_of(events), [])
+    words = words_in(RecoveryProgress(events).svg()).splitlines()
+    for ledger in range(MAX_LEDGERS + 3):
+        name = f"ledger {ledger}"
+        assert words.count(name) == 2 * (name in [lane.name for lane in chart.lanes])
+
+
+def test_the_bookies_of_a_wide_ensemble_do_not_cover_the_number_of_copies() -> None:
+    script = Script(7, 7, 3, 2)
+    script.add(0)
+    marks = list(placed(RecoveryProgress(script.settled()).scene()))
+    [(words, x, y)] = [each for each in marks if each[0].key == "least"]
+    left, _, _, _ = box_of(words, x, y)
+    frames = [box_of(*each) for each in marks if each[0].key == "frame"]
+    assert len(frames) == 7
+    assert all(right <= left for _, right, _, _ in frames)
 
 
 def test_of_very_many_copies_only_some_are_steps_and_all_are_counted() -> None:
@@ -194,7 +220,9 @@ def test_of_very_many_copies_only_some_are_steps_and_all_are_counted() -> None:
     steps = steps_of(events)
     assert len(steps) < 400
     (fragment,) = state_after(steps, []).ledgers[7].fragments
-    assert (fragment.present, fragment.expected) == (2000, 2000)
+    assert [(each.name, each.durable, each.expected) for each in fragment.bookies] == [
+        ("b1", 2000, 2000)
+    ]
 
 
 def test_the_picture_tells_the_chosen_moment() -> None:

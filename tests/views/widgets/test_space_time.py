@@ -419,3 +419,24 @@ def test_a_fork_keeps_the_entries_and_times_that_were_chosen() -> None:
     view.chosen("last", 2)
     forked_at_the_last_add(view)
     assert (view.entries, view.window_ms) == ((0, 2), (5.0, 20.0))
+
+
+def test_marks_of_a_node_whose_name_has_spaces_share_one_kin() -> None:
+    """A space separates the kins of a mark."""
+    trace = ran()
+    names = {"w": "my writer", "b0": "my bookie"}
+    events = [
+        event._replace(
+            node=names.get(event.node, event.node),
+            peer=names.get(event.peer, event.peer),
+            ensemble=tuple(names.get(each, each) for each in event.ensemble),
+        )
+        for event in before_epilogue(trace)
+    ]
+    kins = {
+        each
+        for mark in marks_of(SpaceTime(events).scene())
+        for each in str(mark.attributes.get("data-kin", "")).split()
+    }
+    assert {"n-my-writer", "n-my-bookie"} <= kins
+    assert not {"writer", "bookie", "n-my"} & kins

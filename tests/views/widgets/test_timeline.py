@@ -31,43 +31,6 @@ def surroundings(told: list[Event], upto: int | None = None) -> RunState:
     return around
 
 
-FENCED = [("b0", "node.started"), ("b0", "ledger.fenced", 7), ("b0", "ledger.fenced", 8)]
-LOST = ("b0", "node.killed", -1, -1, "", {"detail": "lost"})
-
-
-def record(kind: str, ledger: int, offset: int) -> tuple[object, ...]:
-    return "b0", kind, ledger, -1, "", {"file": "1.txn", "offset": offset}
-
-
-APPENDED = [
-    record("journal.lac_appended", 8, 512),
-    record("journal.fence_appended", 7, 1024),
-    record("journal.fence_appended", 8, 1536),
-]
-
-
-def test_a_fence_that_was_not_synced_dies_with_the_power() -> None:
-    synced = record("journal.synced", 8, 512), record("journal.synced", 7, 1024)
-    told = events(*FENCED, *APPENDED, *synced, LOST)
-    assert surroundings(told).nodes["b0"] == NodeState(fenced=(7,))
-
-
-def test_a_formatted_bookie_has_no_fences() -> None:
-    told = events(*FENCED, *APPENDED, record("journal.synced", 7, 1024), LOST)
-    told += [Event(len(told), len(told), "b0", "bookie.formatted")]
-    assert surroundings(told).nodes["b0"].fenced == ()
-
-
-def test_a_flush_makes_all_fences_durable() -> None:
-    told = events(*FENCED, ("b0", "memtable.flushed"), LOST)
-    assert surroundings(told).nodes["b0"].fenced == (7, 8)
-
-
-def test_a_process_that_was_only_killed_keeps_the_fences_in_its_files() -> None:
-    killed = ("b0", "node.killed", -1, -1, "", {"detail": "kept"})
-    assert surroundings(events(*FENCED, killed)).nodes["b0"].fenced == (7, 8)
-
-
 def test_writer_and_recoverer_are_told_apart() -> None:
     told = surroundings(
         events(
@@ -80,7 +43,7 @@ def test_writer_and_recoverer_are_told_apart() -> None:
             ("r", "recovery.covered", 7, 0),
         )
     )
-    assert told.nodes["w"] == NodeState("write 2 entries to ledger 0", 7, 1, 0)
+    assert told.nodes["w"] == NodeState("write 2 entries to ledger 0", 1, 0)
     assert told.nodes["r"].doing == "continues reading at entry 1"
 
 
@@ -274,3 +237,18 @@ def test_causes_of_a_fork_that_lacks_an_event_make_no_circle() -> None:
         "add.sent",
         "add.acked",
     ]
+
+
+def test_only_faults_are_listed_as_faults() -> None:
+    run = events(
+        ("w", "message.lost", -1, -1, "b0", {"message": "w>b0 1"}),
+        ("p", "message.acked"),
+        ("b0", "disk.bad", -1, -1, "", {"fault": "slow"}),
+        ("b0", "disk.good", -1, -1, "", {"fault": "slow"}),
+        ("p", "message.found"),
+        ("b0", "bookie.formatted"),
+    )
+    view = TimelineView(PlayedRun(run))
+    view._handle_custom_msg({"set": "of kind", "value": "!", "seq": 0}, [])
+    listed = view.current_picture.event_list.listed
+    assert [run[at].kind for at in listed] == ["message.lost", "disk.bad", "bookie.formatted"]

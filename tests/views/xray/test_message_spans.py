@@ -2,7 +2,11 @@
 
 import pytest
 
-from labkit.system.model.errors import BKDigestMatchException, BKIncorrectParameterException
+from labkit.system.model.errors import (
+    BKDigestMatchException,
+    BKIncorrectParameterException,
+    BKMetadataSerializationException,
+)
 from labkit.system.model.proto.pulsar_pb2 import (
     BrokerEntryMetadata,
     CompressionType,
@@ -110,3 +114,10 @@ def test_a_message_that_is_not_there_is_refused(payload: bytes, index: int, reas
 def test_what_no_producer_made_is_refused() -> None:
     with pytest.raises(BKDigestMatchException, match="not a Pulsar message"):
         parse_message(b"cursor position", -1)
+
+
+def test_a_truncated_entry_is_refused_at_every_byte() -> None:
+    payload = batch_of(3)
+    for size in range(len(payload)):
+        with pytest.raises((BKDigestMatchException, BKMetadataSerializationException)):
+            parse_message(payload[:size], 0)

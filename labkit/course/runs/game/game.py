@@ -8,7 +8,8 @@ from labkit.course.runs.game.levels import LEVELS, RULES, Level
 from labkit.course.runs.play import Play
 from labkit.system.check import Verdict
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.views.widgets.play import Remark, button
+from labkit.views.widgets.controls import Control, button, choice
+from labkit.views.widgets.play import Remark
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.scene_view import Message
 from labkit.worlds.sim.play.played import play
@@ -147,18 +148,18 @@ class Game(Play):
             *super().texts(),
         ]
 
-    def choices(self) -> list[Message]:
-        levels = [[str(at), f"{at}: {each.title}"] for at, each in enumerate(LEVELS, 1)]
+    def choices(self) -> list[Control]:
+        levels = [(str(at), f"{at}: {each.title}") for at, each in enumerate(LEVELS, 1)]
         if self.comparison:
             return super().choices()
-        protocols = [["faulty", "faulty"], ["correct", "correct"]]
+        protocols = [("faulty", "faulty"), ("correct", "correct")]
         return [
-            _choice("level", "Level", str(self.number), levels),
-            _choice("protocol", "Protocol", "faulty" if self.is_faulty else "correct", protocols),
+            choice("level", "Level", str(self.number), levels),
+            choice("protocol", "Protocol", "faulty" if self.is_faulty else "correct", protocols),
             *super().choices(),
         ]
 
-    def comparing(self) -> list[Message]:
+    def comparing(self) -> list[Control]:
         return [
             button("solution", "Solution", self.is_faulty and not self.has_won),
             button("next", "Next level", self.has_won and self.number < len(LEVELS)),
@@ -188,7 +189,3 @@ class Game(Play):
         self.number, self.level, self.is_faulty = number, LEVELS[number - 1], is_faulty
         self.used_solution = False
         self.begin(play(self.level.faulty if is_faulty else self.level.scenario))
-
-
-def _choice(name: str, label: str, value: str, options: list[list[str]]) -> Message:
-    return {"name": name, "label": label, "kind": "choice", "options": options, "value": value}

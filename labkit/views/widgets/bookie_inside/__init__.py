@@ -13,19 +13,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from labkit.system.trace.bookie_state import BOOKIE_HANDLERS, BookieState
-from labkit.system.trace.cluster_state import fold_bookie
+from labkit.system.trace.cluster_state import by_number, fold_bookie
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_inside.blocks import legend_of
 from labkit.views.widgets.bookie_inside.picture import BookiePicture, summary
+from labkit.views.widgets.controls import Control, choice
 from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
-from labkit.views.widgets.scene_view import Message
 
 DEFAULT_PAGE_SIZE = 8192
-_KINDS = {"node.paused", "node.resumed", *(kind for kind, _ in BOOKIE_HANDLERS)}
+_KINDS = {"node.paused", "node.resumed", "bookie.formatted", *(kind for kind, _ in BOOKIE_HANDLERS)}
 _SIGNS = {"journal.replayed": ("↺", "ink"), "mark.persisted": ("▼", "confirmed")}
 
 
@@ -71,13 +71,12 @@ class BookieInside(PlayingView):
     def legend_of(self, picture: BookiePicture) -> Mark | None:
         return legend_of(frozenset(picture.symbols))
 
-    def choices(self) -> list[Message]:
+    def choices(self) -> list[Control]:
         names = self._known(self.run.events)
         if self._fixed is not None or len(names) < 2:
             return super().choices()
-        options = [[name, name] for name in sorted(names)]
-        choice = {"name": "bookie", "label": "Shows", "kind": "choice", "options": options}
-        return [{**choice, "value": self._bookie}, *super().choices()]
+        options = ((name, name) for name in sorted(names, key=by_number))
+        return [choice("bookie", "Shows", self._bookie, options), *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
         self._chosen = str(value)

@@ -41,6 +41,7 @@ PLACES: dict[str, str] = {
     "LAC": "explicit LAC of ledger {ledger}: the last entry that its writer has confirmed",
     "log written": "in {file} at {offset}, not in the index yet",
     "log stored": "in {file} at {offset}",
+    "log done": "in {file} at {offset}: garbage, because this bookie has dropped the ledger",
     "index slot": "index slot at {slot}: the entry is in {file} at {offset}",
     "index empty": "index slot at {slot}: 8 zero bytes, no such entry on this bookie",
 }
@@ -81,6 +82,8 @@ class Band:
 
 Slots = dict[int, tuple[str, int]]
 """For each entry id, the entry log that contains the entry, and the offset in that log."""
+FoundEntry = tuple[int, int, str, int]
+"""The ledger, entry, file and offset of the latest read, if it was from an entry log."""
 
 
 def bands_of(state: BookieState, page_size: int) -> list[Band]:
@@ -89,8 +92,9 @@ def bands_of(state: BookieState, page_size: int) -> list[Band]:
     bands = [_memtable(state, hues)]
     journals = list(state.journals.items())[-MAX_FILES:] or [("", ())]
     bands += [_journal(state, hues, *each) for each in journals]
-    bands += [_log(state, hues, *each) for each in list(state.logs.items())[-MAX_FILES:]]
     slots = _slots(state)
+    found = _found_at(state, slots)
+    bands += [_log(hues, *each, found) for each in list(state.logs.items())[-MAX_FILES:]]
     bands += [_index(state, hues, ledger, slots[ledger], page_size) for ledger in sorted(slots)]
     return bands
 
@@ -128,7 +132,7 @@ def _journal(
     before = records[left_out - 1] if left_out else None
     replay_start = _replay_start(state, file)
     for record in records[left_out:]:
-        if before is not None and _begins_group(before, record):
+        if before is not None and before.group != record.group:
             items.append(Item("pad"))
         if mark and record.offset >= mark.offset and (not before or before.offset < mark.offset):
             items.append(_mark_item(mark))
@@ -151,11 +155,6 @@ def _left_out(entries: Sequence[object]) -> int:
 def _beginning(left_out: int) -> Item:
     """Return the first item of a file: its header or, if items are omitted, their number."""
     return Item("gap", label=f"… {left_out}") if left_out else Item("head", label="header")
-
-
-def _begins_group(before: JournalRecord, record: JournalRecord) -> bool:
-    """Return whether the record starts a group, that is, whether padding precedes it."""
-    return before.group != record.group
 
 
 def _mark_item(mark: Mark) -> Item:
@@ -184,13 +183,13 @@ def _record_item(record: JournalRecord, look: str, hue: int, file: str) -> Item:
 
 
 def _log(
-    state: BookieState, hues: dict[int, int], file: str, entries: tuple[LoggedEntry, ...]
+    hues: dict[int, int], file: str, entries: tuple[LoggedEntry, ...], found: FoundEntry | None
 ) -> Band:
     left_out = _left_out(entries)
     items = [_beginning(left_out)]
-    found = _found_at(state)
     for stored in entries[left_out:]:
         look, hue = ("stored" if stored.indexed else "written"), hues[stored.ledger]
+        look = "done" if stored.is_garbage else look
         is_found = found == (stored.ledger, stored.entry, file, stored.offset)
         items.append(_stored_item(stored, look, hue, file, is_found))
     return Band("ledger disk", file, "entry log, all ledgers", tuple(items))
@@ -252,12 +251,11 @@ def _slots(state: BookieState) -> dict[int, Slots]:
     return slots
 
 
-def _found_at(state: BookieState) -> tuple[int, int, str, int] | None:
-    """Return the ledger, entry, file and offset of the latest read from an entry log."""
+def _found_at(state: BookieState, slots: dict[int, Slots]) -> FoundEntry | None:
     found = state.served
     if found is None or found.where != "entry log":
         return None
-    where = _slots(state).get(found.ledger, {}).get(found.entry)
+    where = slots.get(found.ledger, {}).get(found.entry)
     return (found.ledger, found.entry, *where) if where else None
 
 

@@ -19,7 +19,8 @@ from labkit.views.widgets.bookie_inside.blocks import (
     width_of_item,
 )
 from labkit.views.widgets.captions import Explainer, note
-from labkit.views.widgets.cluster.heads import GLYPHS, HEAD, acts_width, buttons
+from labkit.views.widgets.cluster.heads import GLYPH_INKS, GLYPHS, HEAD, acts_width, buttons
+from labkit.views.widgets.kin import entry_kin, node_kin
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group, picture, rect, rounded, text
 from labkit.views.widgets.text_metrics import fitted, width_of
@@ -35,7 +36,6 @@ SAMPLED_MOMENTS = 300
 picture.
 """
 
-_INKS = {"up": "well", "down": "lost"}
 _STATES = {"down": "down: memory is lost, files remain", "paused": "paused: not responding"}
 _READS = {
     "memtable": "tailing read: from the memtable, without disk access",
@@ -94,7 +94,8 @@ class BookiePicture:
     ) -> None:
         self._name, self._page_size, self._acts = name, page_size, acts
         self._fold = ClusterFold([name])
-        self._firsts = Explainer(run)
+        self._explainer = Explainer(run)
+        self.explainers = (self._explainer,)
         self._cache = PartCache()
         self._lines = BandLayouts()
         self._least = _height_for(events, name, page_size)
@@ -102,16 +103,9 @@ class BookiePicture:
         """The symbols that have been drawn so far."""
         self._came: dict[tuple[str, str], str] = {}
 
-    @property
-    def explained_until(self) -> float | None:
-        return self._firsts.explained_until
-
-    def hide_explanation(self) -> None:
-        self._firsts.hide_explanation()
-
     def take(self, event: Event) -> None:
         self._fold.apply(event)
-        self._firsts.take(event)
+        self._explainer.take(event)
 
     def scene(self) -> Mark:
         state = self._fold.inside(self._name)
@@ -127,7 +121,7 @@ class BookiePicture:
                 top,
                 named,
                 state.state == "down",
-                self._origins(band),
+                tuple(self._came.get((band.band.title, each.key), "") for each in band.placed),
             )
             for band, (top, named) in zip(laid_out, tops, strict=True)
         ]
@@ -163,17 +157,14 @@ class BookiePicture:
         self.symbols.update(*(symbols_of(each.item) for each in band.placed))
         return _band(band, top, is_named, is_down, origins)
 
-    def _origins(self, band: BandLayout) -> tuple[str, ...]:
-        return tuple(self._came.get((band.band.title, each.key), "") for each in band.placed)
-
     def _head(self, state: str, found: str | None) -> Mark:
         ink, name = ("lost" if state == "down" else "ink"), fitted(self._name, 200, 14, bold=True)
         about = group(
             "about",
-            text("glyph", 16, 26, GLYPHS[state], fill=_INKS.get(state, "faint"), bold=True),
+            text("glyph", 16, 26, GLYPHS[state], fill=GLYPH_INKS.get(state, "faint"), bold=True),
             text("name", 34, 26, name, fill=ink, size=14, bold=True),
             title=f"{self._name}: {state}",
-            kin=f"n-{self._name}",
+            kin=node_kin(self._name),
         )
         x = 46 + width_of(name, 14, bold=True)
         acts = group("acts", *buttons(self._name, state, self._acts, 300), x=x, y=9 - HEAD)
@@ -191,16 +182,16 @@ class BookiePicture:
     def _note(
         self, bands: Sequence[BandLayout], tops: Sequence[tuple[float, bool]], bottom: float
     ) -> list[Mark]:
-        event = self._firsts.event
+        event = self._explainer.event
         if event is None:
             return []
         part = _EXPLAINED_AT.get(event.kind, "memory")
         band, top = next(
             (b, t) for b, (t, _) in zip(bands, tops, strict=True) if b.band.part == part
         )
-        places = [p for p in band.placed if p.kin == f"e{event.ledger}-{event.entry}"]
+        places = [p for p in band.placed if p.kin == entry_kin(event.ledger, event.entry)]
         x, y = (places[0].x, places[0].y) if places else (GUTTER + 8, 7)
-        return [note(self._firsts.words, x, top + y + HIGH + NOTE + 4, RIGHT, bottom)]
+        return [note(self._explainer.words, x, top + y + HIGH + NOTE + 4, RIGHT, bottom)]
 
 
 def summary(name: str, state: BookieState) -> str:
@@ -281,7 +272,7 @@ def _names_of(item: Item, title: str, before: str) -> tuple[str, str]:
     marks.
     """
     if item.kind == "entry":
-        name = f"e{item.ledger}-{item.entry}"
+        name = entry_kin(item.ledger, item.entry)
         return name, name
     if item.kind == "special":
         return f"r{item.note}", f"r{title}-{item.note}"

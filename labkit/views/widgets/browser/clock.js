@@ -21,6 +21,7 @@ export function join(name, listener, signal) {
   clock.listeners.add(listener);
   signal.addEventListener("abort", () => {
     clock.listeners.delete(listener);
+    clock.choose(""); // The pointer may have been over a mark of this view.
     if (clock.listeners.size === 0) {
       clock.playing = false;
       if (clocks.get(name) === clock) clocks.delete(name);

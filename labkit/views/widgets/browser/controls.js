@@ -97,6 +97,7 @@ export class Controls {
       ...{ "aria-label": label, type: "number", value, required: true },
       ...limits,
       oninput: () => this.typing = name,
+      onblur: () => this.typing = "",
       onchange: () => {
         this.typing = "";
         if (field.validity.valid) return this.send({ set: name, value: Number(field.value) });

@@ -76,8 +76,12 @@ export class Signs {
       this.isHeld = false;
       this.again?.();
     };
-    for (const up of ["pointerup", "pointercancel"]) {
-      addEventListener(up, () => setTimeout(release), { once: true });
+    const up = new AbortController();
+    for (const name of ["pointerup", "pointercancel"]) {
+      addEventListener(name, () => {
+        up.abort();
+        setTimeout(release);
+      }, { signal: up.signal });
     }
   }
 

@@ -115,6 +115,7 @@ class View {
       this.notice,
       this.details,
     );
+    signal.addEventListener("abort", () => clearTimeout(this.reporting));
     this.keepHeight();
     this.root = make(
       "div",

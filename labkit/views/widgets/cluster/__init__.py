@@ -12,11 +12,11 @@ from labkit.system.trace.cluster_state import ClusterState, fold
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
+from labkit.views.widgets.controls import Control, choice
 from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource
 from labkit.views.widgets.scene import Mark
-from labkit.views.widgets.scene_view import Message
 
 MIN_ROWS, MAX_ROWS = 4, 16
 """The minimum and the maximum number of visible rows. A ledger with more entries scrolls."""
@@ -53,17 +53,14 @@ class ClusterView(PlayingView):
     def legend_of(self, picture: ClusterPicture) -> Mark | None:
         return legend_of(frozenset(picture.grid.symbols))
 
-    def choices(self) -> list[Message]:
+    def choices(self) -> list[Control]:
         ledgers = sorted(self.current_picture.grid.fold.ledgers, reverse=True)
         if self._fixed is not None or len(ledgers) < 2:
             return super().choices()
-        options = [
-            ["", f"Ledger {ledgers[0]} (newest)"],
-            *([str(i), f"Ledger {i}"] for i in ledgers[1:]),
-        ]
+        newest, *others = ledgers
+        options = [("", f"Ledger {newest} (newest)"), *((str(i), f"Ledger {i}") for i in others)]
         value = "" if self._ledger is None else str(self._ledger)
-        choice = {"name": "ledger", "label": "Shows", "kind": "choice", "options": options}
-        return [{**choice, "value": value}, *super().choices()]
+        return [choice("ledger", "Shows", value, options), *super().choices()]
 
     def chosen(self, name: str, value: Any) -> None:
         """Show the chosen ledger. If this ledger is the newest one, the view switches to later

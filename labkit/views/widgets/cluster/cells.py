@@ -115,7 +115,7 @@ def cell(
     if "read" in glyphs:
         parts.append(text("read", 15, 14.5, _GLYPHS["read"], fill=ink, anchor="middle"))
     if is_latest:
-        parts.append(_ring(width))
+        parts.append(rect("ring", -2, -2, width + 4, CELL + 4, rx=5, stroke="confirmed", thick=2))
     return group(str(entry), *parts, y=ROW * entry, title=title, kin=kin)
 
 
@@ -143,10 +143,6 @@ def shape(look: str, width: float, label: str, height: float = CELL) -> tuple[Ma
     if words:
         parts.append(text("label", width / 2, 14.5, words, fill=ink, bold=True, anchor="middle"))
     return tuple(parts)
-
-
-def _ring(width: float) -> Mark:
-    return rect("ring", -2, -2, width + 4, CELL + 4, rx=5, stroke="confirmed", thick=2)
 
 
 @lru_cache(64)

@@ -9,13 +9,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from labkit.system.trace.bookie_state import Bookie, Copy
-from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger, Read, Segment
+from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger, Read
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.cells import CELL, ROW, cell, copy_title, sign, symbols_of
 from labkit.views.widgets.cluster.heads import ACTS, HEAD, act_lines, column, head
 from labkit.views.widgets.display_clock import Hop
+from labkit.views.widgets.kin import entry_kin
 from labkit.views.widgets.run import EventPositions
 from labkit.views.widgets.scene import Mark, Move, PartCache, group, path, rect, text
 
@@ -98,12 +99,11 @@ class Grid:
         self.symbols: set[str] = set()
         """The symbols that have been drawn so far."""
         self._lost: set[str] = set()
-        self._fenced: dict[tuple[str, int], None] = {}
-        self.firsts = Explainer(positions)
+        self.explainer = Explainer(positions)
 
     def take(self, event: Event) -> None:
         self.fold.apply(event)
-        self.firsts.take(event)
+        self.explainer.take(event)
         if event.kind in _SHOWS and event.ledger == self.shown() and event.entry >= 0:
             grown = -(-(event.entry + 1) // GROWTH) * GROWTH
             self._rows = max(self._rows, min(grown, self._most_rows))
@@ -118,8 +118,6 @@ class Grid:
         for hop in self.positions.refused.get(event.seq, ()):
             self._flying[hop.arrived.seq] = hop
         self._flying.pop(event.seq, None)
-        if event.kind == "ledger.fenced":
-            self._fenced[event.node, event.ledger] = None
         if event.kind == "link.cut":
             self._cut.setdefault(event.peer, set()).add(event.node)
         elif event.kind == "link.healed":
@@ -132,9 +130,6 @@ class Grid:
     def writer(self) -> str:
         """Return the node that created the displayed ledger, or "" if the node is unknown."""
         return self._writers.get(self.shown(), "")
-
-    def fenced_bookies(self) -> list[str]:
-        return [name for name, ledger in self._fenced if ledger == self.shown()]
 
     @property
     def layout(self) -> GridLayout:
@@ -160,21 +155,16 @@ class Grid:
             self._cells(name, bookie, ledger, state.read, flying, (x[name], layout.column))
             for name, bookie in state.bookies.items()
         ]
-        return self._cache.part(
-            "grid",
-            _grid,
-            self._cache.part("columns", _columns, *columns),
-            self._cache.part(
-                "sheet",
-                _sheet,
-                layout.top - ROW * self._first,
-                _ids(self._first, self._last(ledger, state, ledger_id), ledger_id, layout.gutter),
-                _lines(ledger, self._first, layout, len(x)),
-                self._cache.part("cells", _columns, *cells),
-                self._flights(flying, x, layout),
-            ),
-            *self._notes(ledger_id, x, layout),
+        sheet = self._cache.group(
+            "sheet",
+            _ids(self._first, self._last(ledger, state, ledger_id), ledger_id, layout.gutter),
+            _lines(ledger, self._first, layout, len(x)),
+            self._cache.group("cells", *cells),
+            self._flights(flying, x, layout),
+            y=layout.top - ROW * self._first,
         )
+        columns_mark = self._cache.group("columns", *columns)
+        return self._cache.group("grid", columns_mark, sheet, *self._notes(ledger_id, x, layout))
 
     def _last(self, ledger: Ledger, state: ClusterState, ledger_id: int) -> int:
         held = (
@@ -228,7 +218,7 @@ class Grid:
             ("cells", name),
             self._draw_cells,
             *(name, bookie.state, copies, ledger_id, sight, latest, coming, place),
-            (name, ledger_id) in self._fenced,
+            ledger_id in bookie.fenced,
             ledger.last_entry if ledger.closed else None,
         )
 
@@ -252,7 +242,7 @@ class Grid:
             if copy and not (copy.state == "sent" and entry in coming):
                 is_latest, is_past_end = entry == latest, end is not None and entry > end
                 symbols = symbols_of(copy, state, is_past_end=is_past_end)
-                label = f"e{ledger_id}-{entry}", copy_title(copy, entry, ledger_id, name, state)
+                label = entry_kin(ledger_id, entry), copy_title(copy, entry, ledger_id, name, state)
                 cells.append(cell(entry, *label, symbols, width - 12, is_latest=is_latest))
                 self.symbols.update(symbols, ["reading"] * is_latest)
         if is_fenced:
@@ -278,7 +268,7 @@ class Grid:
         return group("flights", *drawn)
 
     def _notes(self, ledger_id: int, x: dict[str, float], layout: GridLayout) -> list[Mark]:
-        event = self.firsts.event
+        event = self.explainer.event
         if event is None:
             return []
         bookie = next((name for name in (event.peer, event.node) if name in x), "")
@@ -289,18 +279,10 @@ class Grid:
         y = layout.top + ROW * (row + 1) if 0 <= row < layout.rows else layout.top - 4
         if event.kind == "ledger.closed":
             y = layout.bottom
-        return [note(self.firsts.words, left, y + 3, layout.width - 6, layout.bottom)]
+        return [note(self.explainer.words, left, y + 3, layout.width - 6, layout.bottom)]
 
 
 _NO_COPIES: dict[int, Copy] = {}
-
-
-def _grid(*parts: Mark) -> Mark:
-    return group("grid", *parts)
-
-
-def _columns(*columns: Mark) -> Mark:
-    return group("columns", *columns)
 
 
 @lru_cache(2048)
@@ -318,10 +300,6 @@ def _column(
     return group(name, box, head(name, state, place, words, layout.column, acts, run), x=x)
 
 
-def _sheet(y: float, *parts: Mark) -> Mark:
-    return group("sheet", *parts, y=y)
-
-
 @lru_cache(512)
 def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
     return group(
@@ -331,7 +309,7 @@ def _ids(first: int, last: int, ledger_id: int, gutter: float) -> Mark:
                 str(entry),
                 text("id", gutter - 8, 14.5, str(entry), fill="faint", anchor="end"),
                 y=ROW * entry,
-                kin=f"e{ledger_id}-{entry}",
+                kin=entry_kin(ledger_id, entry),
             )
             for entry in range(first, last + 1)
         ),
@@ -343,9 +321,15 @@ def _lines(ledger: Ledger, first: int, layout: GridLayout, count: int) -> Mark:
     right, sight = layout.gutter + layout.pitch * count, range(first, first + layout.rows)
     lac, lap = ledger.last_add_confirmed, ledger.last_add_pushed
     parts = [
-        _line(f"from {each.first_entry}", each.first_entry, right, "faint", _stored(each))
-        for each in ledger.segments[1:]
-        if each.first_entry in sight
+        _line(
+            f"from {first}",
+            first,
+            right,
+            "faint",
+            f"from entry {first} on: {', '.join(ensemble)}",
+        )
+        for first, ensemble in ledger.segments[1:]
+        if first in sight
     ]
     if lap > lac and lap in sight:
         parts.append(
@@ -365,10 +349,6 @@ def _lines(ledger: Ledger, first: int, layout: GridLayout, count: int) -> Mark:
         words = "LastAddConfirmed: the last entry that readers may read"
         parts.append(_line("lac", lac + 1, right, "confirmed", words, f"LAC {lac}"))
     return group("lines", *parts)
-
-
-def _stored(segment: Segment) -> str:
-    return f"from entry {segment.first_entry} on: {', '.join(segment.ensemble)}"
 
 
 def _line(key: str, row: int, right: float, colour: str, title: str, label: str = "") -> Mark:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from labkit.system.trace.cluster_state import Ledger
 from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.kin import node_kin
 from labkit.views.widgets.plurals import quorum_words
 from labkit.views.widgets.scene import Mark, group, rect, rounded, text
-from labkit.views.widgets.text_metrics import fitted, width_of
+from labkit.views.widgets.text_metrics import fitted, name_lines, width_of
 
 HEAD, ACTS = 46, 30
 """The height of a heading, and the height of a line of buttons below it."""
@@ -18,7 +19,7 @@ MAX_NARROW_WIDTH = 110
 SLIM_NAME_X = 15
 """The horizontal position of the name in a column that is too narrow for the usual indentation."""
 GLYPHS = {"up": "●", "down": "✕", "paused": "‖", "unknown": "?"}
-_GLYPH_INKS = {"up": "well", "down": "lost"}
+GLYPH_INKS = {"up": "well", "down": "lost"}
 _BADGES = {
     "E": "ensemble size (E): the ledger is striped across this many bookies",
     "Qw": "write quorum (Qw): each entry is sent to this many bookies",
@@ -45,7 +46,7 @@ class Button(NamedTuple):
     word: str
 
 
-def _id(entry: int) -> str:
+def id_words(entry: int) -> str:
     return "none" if entry < 0 else str(entry)
 
 
@@ -59,8 +60,8 @@ def header(ledger_id: int, ledger: Ledger) -> Mark:
         "E": f"on {sizes.bookies}",
         "Qw": sizes.copies,
         "Qa": sizes.acks,
-        "LAP": f"last sent (LAP): {_id(ledger.last_add_pushed)}",
-        "LAC": f"last confirmed (LAC): {_id(ledger.last_add_confirmed)}",
+        "LAP": f"last sent (LAP): {id_words(ledger.last_add_pushed)}",
+        "LAC": f"last confirmed (LAC): {id_words(ledger.last_add_confirmed)}",
     }
     badges = [(key, words, _BADGES[key]) for key, words in values.items()]
     end = "its writer may add entries"
@@ -98,7 +99,7 @@ def head(
         rect("place", 4, 4, width - 8, HEAD - 8, fill="none"),
         *_lines(name, state, words, width),
         title=title,
-        kin=f"n-{name}",
+        kin=node_kin(name),
     )
     return group("head", about, *buttons(name, state, acts, width, run))
 
@@ -110,10 +111,10 @@ def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
     ink = "lost" if state == "down" else "ink"
     wide = width_of(name, bold=True)
     if wide > width - SLIM_NAME_X - 2:
-        first, rest = _broken(name, width - 4)
+        first, rest = name_lines(name, width - 4)
         return [
-            text(key, 2, y, part, fill=ink, bold=True)
-            for key, y, part in (("name", 19, first), ("rest", 36, fitted(rest, width - 4)))
+            text("name", 2, 19, first, fill=ink, bold=True),
+            text("rest", 2, 36, rest, fill=ink, bold=True),
         ]
     glyph, left = (9, 26) if wide <= width - 32 else (3, SLIM_NAME_X)
     indent = left if width > MAX_NARROW_WIDTH else glyph
@@ -122,7 +123,7 @@ def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
         shown = ", ".join(words[:count])
         if width_of(shown) <= width - indent - 4:
             break
-    sign = _GLYPH_INKS.get(state, "faint")
+    sign = GLYPH_INKS.get(state, "faint")
     return [
         text("glyph", glyph, 19, GLYPHS[state], fill=sign, bold=True),
         text("name", left, 19, name, fill=ink, bold=True),
@@ -134,17 +135,6 @@ def _lines(name: str, state: str, words: list[str], width: float) -> list[Mark]:
             fill="faint" if state == "up" else ink,
         ),
     ]
-
-
-def _broken(name: str, room: float) -> tuple[str, str]:
-    """Break the name into two lines, if possible after the last hyphen."""
-    before, hyphen, after = name.rpartition("-")
-    if hyphen and max(width_of(each, bold=True) for each in (before + hyphen, after)) <= room:
-        return before + hyphen, after
-    count = next(
-        n for n in range(len(name), 0, -1) if n == 1 or width_of(name[:n], bold=True) <= room
-    )
-    return name[:count], name[count:]
 
 
 def act_lines(acts: Acts, width: float) -> int:

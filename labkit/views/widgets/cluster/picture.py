@@ -7,7 +7,7 @@ from labkit.system.trace.cluster_state import ClusterState, Ledger
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
-from labkit.views.widgets.cluster.heads import header
+from labkit.views.widgets.cluster.heads import header, id_words
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group, path, picture, rect, text
@@ -35,33 +35,23 @@ class ClusterPicture:
         self.grid = Grid(run, width, GUTTER, bookies, ledger=ledger, acts=acts, rows=rows)
         self._cache = PartCache()
 
-    @property
-    def explained_until(self) -> float | None:
-        return self.grid.firsts.explained_until
-
-    def hide_explanation(self) -> None:
-        self.grid.firsts.hide_explanation()
+        self.explainers = (self.grid.explainer,)
 
     def take(self, event: Event) -> None:
         self.grid.take(event)
 
     def scene(self) -> Mark:
         state, ledger_id, layout = self.grid.fold.state(), self.grid.shown(), self.grid.layout
+        fenced = (name for name, each in state.bookies.items() if ledger_id in each.fenced)
+        remarks = dict.fromkeys(fenced, "fenced")
         return picture(
             layout.width,
             HEADS_Y + layout.bottom + 6,
             summary(state, ledger_id),
             header(ledger_id, state.ledgers.get(ledger_id, Ledger())),
             _writer(self.grid.writer(), layout.top),
-            self._cache.part("bookies", _bookies, self.grid.marks(state, self._remarks())),
+            self._cache.group("bookies", self.grid.marks(state, remarks), y=HEADS_Y),
         )
-
-    def _remarks(self) -> dict[str, str]:
-        return dict.fromkeys(self.grid.fenced_bookies(), "fenced")
-
-
-def _bookies(grid: Mark) -> Mark:
-    return group("bookies", grid, y=HEADS_Y)
 
 
 @lru_cache(32)
@@ -79,14 +69,10 @@ def summary(state: ClusterState, ledger_id: int) -> str:
     if ledger_id in state.ledgers:
         ledger = state.ledgers[ledger_id]
         pushed, confirmed = ledger.last_add_pushed, ledger.last_add_confirmed
-        parts.append(f"ledger {ledger_id} with entries up to {_id(pushed)}")
-        parts.append(f"LAC {_id(confirmed)}")
+        parts.append(f"ledger {ledger_id} with entries up to {id_words(pushed)}")
+        parts.append(f"LAC {id_words(confirmed)}")
         parts += ["closed"] if ledger.closed else []
     else:
         parts.append("no ledger")
     parts += [f"{n} {b.state}" for n, b in state.bookies.items() if b.state in ("down", "paused")]
     return "Cluster: " + ", ".join(parts)
-
-
-def _id(entry: int) -> str:
-    return "none" if entry < 0 else str(entry)

@@ -88,7 +88,10 @@ class CrashMapPicture:
         cached = self._cache.part
         first = self._first_line(row)
         shown = range(first, min(first + self._count, len(self._lines)))
-        lines = [self._line(place, row, column) for place in shown]
+        lines = [
+            cached(("line", at), self._line, at, column if self._lines[at].row == row else -1)
+            for at in shown
+        ]
         return picture(
             WIDTH,
             self._height,
@@ -179,12 +182,7 @@ class CrashMapPicture:
         words = fitted(words, self._operation, bold=True)
         return text("step", OPERATION_X, TOP - 8, words, bold=True)
 
-    def _line(self, place: int, row: int, column: int) -> Mark:
-        line = self._lines[place]
-        chosen = column if line.row == row else -1
-        return self._cache.part(("line", place), self._drawn, place, chosen)
-
-    def _drawn(self, place: int, chosen: int) -> Mark:
+    def _line(self, place: int, chosen: int) -> Mark:
         line, y = self._lines[place], ROW * place
         if line.row < 0:
             rule = path("rule", f"M0 .5H{self._cells_x + CELLS - OPERATION_X}", stroke="line")

@@ -53,13 +53,12 @@ class EnsembleHistory(PlayingView):
         return {"ledger": self.ledger_id}
 
     def svg(self) -> str:
-        return self.still(self._end())
+        return self.still(self._still_picture())
 
     def __repr__(self) -> str:
-        return self._end().summary()
+        return self._still_picture().summary()
 
-    def _end(self) -> EnsemblePicture:
-        picture = EnsemblePicture(self.run.events, self.ledger_id, NO_ACTS, STILL_ROWS)
-        for event in self.run.events:
-            picture.take(event)
-        return picture
+    def _still_picture(self) -> EnsemblePicture:
+        return self.at_opening(
+            EnsemblePicture(self.run.events, self.ledger_id, NO_ACTS, STILL_ROWS)
+        )

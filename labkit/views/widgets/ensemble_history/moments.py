@@ -9,8 +9,9 @@ a segment, it records the entries that the bookie should have and the entries th
 it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from labkit.system.trace.bookie_state import ON_DISK
 from labkit.system.trace.cluster_state import ClusterFold, ClusterState, Ledger, Segment
@@ -41,6 +42,7 @@ _FOLDED = (
     *("ledger.created", "bookie.registered", "add.pushed", "lac.advanced"),
     *("add.sent", "add.acked", "add.failed"),
     *("memtable.put", "journal.synced", "entry_log.written", "memtable.flushed"),
+    *("bookie.formatted", "ledger.collected", "ledger.dropped"),
 )
 _OF_NODES = ("node.killed", "node.paused", "node.started", "node.resumed", "bookie.lost")
 _END = "epilogue.started"
@@ -89,8 +91,9 @@ class HistoryMoment:
 
 
 def newest_ledger(events: Sequence[Event]) -> int:
-    """Return the highest id of the ledgers that these events create, or -1 if they create none."""
-    return max((event.ledger for event in events if event.kind == "ledger.created"), default=-1)
+    """Return the highest id of the ledgers created before the epilogue, or -1 if there are none."""
+    before = takewhile(lambda event: event.kind != _END, events)
+    return max((event.ledger for event in before if event.kind == "ledger.created"), default=-1)
 
 
 class History:
@@ -157,11 +160,11 @@ class History:
         )
 
 
-def moments_of(events: Sequence[Event], ledger_id: int) -> list[HistoryMoment]:
+def history_of(events: Iterable[Event], ledger_id: int) -> History:
     history = History(ledger_id)
     for event in events:
         history.take(event)
-    return history.moments
+    return history
 
 
 def _is_one_moment(earlier: Event, event: Event) -> bool:

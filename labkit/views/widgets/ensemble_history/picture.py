@@ -15,8 +15,9 @@ from labkit.views.widgets.ensemble_history.moments import (
     HistoryMoment,
     SegmentBookie,
     SegmentEntries,
-    moments_of,
+    history_of,
 )
+from labkit.views.widgets.kin import entry_kin, node_kin
 from labkit.views.widgets.legend import SAMPLE, Symbol, legend
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import time_words
@@ -80,6 +81,8 @@ class Column(NamedTuple):
 
 def columns_of(moments: Sequence[HistoryMoment]) -> tuple[Column, ...]:
     """Return the ranges of entries, split at every entry with which some segment has started."""
+    if not moments:  # The trace ends before the first ensemble is known.
+        return ()
     firsts = sorted({segment.first for moment in moments for segment in moment.segments})
     end = moments[-1].segments[-1].last
     lasts = [*(first - 1 for first in firsts[1:]), end]
@@ -110,24 +113,19 @@ def span_of(first: int, last: int) -> str:
 
 
 class EnsemblePicture:
-    explained_until = None
+    explainers = ()
+    """Nothing is explained, because each moment has its own text."""
 
     def __init__(self, events: Sequence[Event], ledger_id: int, acts: Acts, rows: int) -> None:
         self.history = History(ledger_id)
-        moments = moments_of(events, ledger_id)
-        self.columns = columns_of(moments)
-        size = len(moments[0].segments[0].bookies)
-        lines = max(len(lines_of(moment.words, STORY - 30)) for moment in moments)
+        end = history_of(events, ledger_id)
+        self.columns = columns_of(end.moments)
+        size = len(end.moments[0].segments[0].bookies) if end.moments else 0
+        lines = max((len(lines_of(each.words, STORY - 30)) for each in end.moments), default=0)
         self._pitch = max(BOX * size, LINE * (1 + min(lines, 4))) + GAP
-        self._rows = min(rows, len(moments))
-        end = History(ledger_id)
-        for event in events:
-            end.take(event)
+        self._rows = min(rows, len(end.moments))
         self._chips = Chips(end.nodes, acts, WIDTH - 2 * MARGIN)
         self._cache = PartCache()
-
-    def hide_explanation(self) -> None:
-        """Do nothing. This view does not explain events, because each moment has its own text."""
 
     def take(self, event: Event) -> None:
         self.history.take(event)
@@ -278,7 +276,7 @@ def _bookie(
         x=left,
         y=BOX * at,
         title=_words_of(bookie, segment),
-        kin=f"n-{bookie.name}",
+        kin=node_kin(bookie.name),
     )
 
 
@@ -292,7 +290,7 @@ def _cell(entry: int, is_durable: bool, column: Column, x: float, ledger_id: int
     words = [text("id", width / 2, 14, label, fill=ink, anchor="middle")] if has_room else []
     where = rounded(x + column.names + column.cell * (entry - column.first))
     title = f"entry {entry}: {'durable' if is_durable else 'missing'}"
-    return group(f"e{entry}", box, *words, x=where, title=title, kin=f"e{ledger_id}-{entry}")
+    return group(f"e{entry}", box, *words, x=where, title=title, kin=entry_kin(ledger_id, entry))
 
 
 def _runs(expected: Sequence[int], durable: frozenset[int], column: Column, x: float) -> list[Mark]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from labkit.system.model.layout import Span
 from labkit.system.model.ledger import LedgerState
+from labkit.views.widgets.kin import entry_kin, ledger_kin, node_kin
 from labkit.views.widgets.plurals import counted, quorum_words
 from labkit.views.xray.byte_region import Piece
 from labkit.views.xray.message_location import Lineage
@@ -124,8 +125,12 @@ def _ledgers(lineage: Lineage) -> BoxRow:
             ": open, receives new entries" if count is None else ": closed, never changes again"
         )
         chosen = link.ledger_id == it.ledger_id
-        kin = f"l-{link.ledger_id}"
+        kin = ledger_kin(link.ledger_id)
         boxes.append(Box(f"ledger {link.ledger_id}", (state,), words, kin, chosen, count is None))
+    if not any(box.is_chosen for box in boxes):
+        words = f"ledger {it.ledger_id}: no longer in the chain, because the topic has dropped it"
+        name, kin = f"ledger {it.ledger_id}", ledger_kin(it.ledger_id)
+        boxes.insert(0, Box(name, ("dropped",), words, kin, is_chosen=True, is_dashed=True))
     label = "ledger chain" if it.partition < 0 else f"partition {it.partition}"
     note = "one ledger after the other; ids increase along the chain, with gaps"
     return _windowed(LEDGER, label, note, boxes)
@@ -145,7 +150,7 @@ def _entries(lineage: Lineage) -> BoxRow:
             f"entry {number}",
             (),
             f"entry {number} of ledger {it.ledger_id}: added by the broker in one request",
-            f"e{it.ledger_id}-{number}",
+            entry_kin(it.ledger_id, number),
             number == it.entry_id,
         )
         for number in range(lineage.last_entry_id + 1)
@@ -183,14 +188,16 @@ def _bookies(lineage: Lineage) -> BoxRow:
         if at < 0:
             words = f"{bookie} has index {place} in the ensemble, but is not in this write set"
             outside = ("not in the write set",)
-            boxes.append(Box(bookie, outside, words, f"n-{bookie}", is_dashed=True))
+            boxes.append(Box(bookie, outside, words, node_kin(bookie), is_dashed=True))
             continue
         piece = lineage.copies[at].piece
         is_there = bool(piece.data)
         where = piece.file.rpartition("/")[2], f"@ {piece.offset:,}"
         small = where if is_there else (piece.absent,)
         boxes.append(
-            Box(bookie, small, copy_words(lineage, at), f"n-{bookie}", is_there, not is_there, at)
+            Box(
+                bookie, small, copy_words(lineage, at), node_kin(bookie), is_there, not is_there, at
+            )
         )
     size, first = metadata.ensemble_size, ensemble[it.entry_id % metadata.ensemble_size]
     note = (

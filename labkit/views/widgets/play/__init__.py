@@ -20,6 +20,7 @@ from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
+from labkit.views.widgets.controls import Control, button, choice
 from labkit.views.widgets.future_search import QUESTION, HasCurves
 from labkit.views.widgets.late_syncs import late_sync_words
 from labkit.views.widgets.play.cards import Message
@@ -33,7 +34,7 @@ from labkit.views.widgets.playing import Linkable, PlayingView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, TraceLike
 from labkit.views.widgets.scene import Mark
-from labkit.views.widgets.scene_view import Message as Control
+from labkit.views.widgets.scene_view import Message as PageMessage
 from labkit.views.widgets.verdict_words import failure_of
 
 FEWEST_ROWS = 2
@@ -270,8 +271,7 @@ class PlayView(PlayingView):
 
     def choices(self) -> list[Control]:
         if self.comparison:
-            back = {"name": "back", "label": "Back to the play", "kind": "button"}
-            return [back, *self.comparison.choices()]
+            return [button("back", "Back to the play"), *self.comparison.choices()]
         allowed, moves = self.allowed(), bool(self.played.moves)
         can_deliver = any(move.startswith("deliver ") for move in allowed)
         found = [
@@ -286,21 +286,19 @@ class PlayView(PlayingView):
 
     def comparing(self) -> list[Control]:
         """Return the controls for earlier tries and other futures."""
-        others = [[str(at), _branch_words(at, each)] for at, each in enumerate(self.branches)]
-        found: list[Control] = []
-        for name, label, none in (
-            ("branch", "Earlier tries", "this one" if others else "none"),
-            ("compare", "Compare with", "an earlier try" if others else "none"),
-        ):
-            choice: Control = {"name": name, "label": label, "kind": "choice", "value": ""}
-            found.append({**choice, "options": [["", none], *others]})
-        return found + (self.search_control() or [button("futures", QUESTION, can_press=False)])
+        others = [(str(at), _branch_words(at, each)) for at, each in enumerate(self.branches)]
+        this, other = ("this one", "an earlier try") if others else ("none", "none")
+        return [
+            choice("branch", "Earlier tries", "", [("", this), *others]),
+            choice("compare", "Compare with", "", [("", other), *others]),
+            *(self.search_control() or [button("futures", QUESTION, can_press=False)]),
+        ]
 
     def choose(self, name: str, value: Any, seq: int) -> None:
         moves = self.played.moves
         if self.comparison and name != "back":
             self.comparison.choose(name, value, seq)
-            self._show_comparison()
+            self.update_page()
         elif name == "back":
             self.comparison = None
             self.show(self.played)
@@ -323,13 +321,9 @@ class PlayView(PlayingView):
             self.show(branch)
         elif name == "compare" and value:
             self.comparison = self.side_by_side(int(value))
-            self._show_comparison()
+            self.update_page()
         else:
             super().choose(name, value, seq)
-
-    def _show_comparison(self) -> None:
-        with self.hold_sync():
-            self.film, self.controls = self.whole(), self.choices()
 
     def pressed(self, act: str, on: str, seq: int) -> None:
         if act not in ("deliver", "move") or on not in self.allowed():
@@ -402,7 +396,7 @@ class PlayView(PlayingView):
             last = self.reel.beats[-1]
             self.reel.add(last._replace(at=self.run.clock.end, words=words))
 
-    def whole(self) -> Control:
+    def whole(self) -> PageMessage:
         if self.comparison:
             return self.comparison.whole() | {"stays": True}
         latest = self.run.at(self._last_seq)
@@ -431,10 +425,6 @@ class PlayView(PlayingView):
         where = "over" if self.played.is_over else f"{len(self.played.in_flight)} in flight"
         broken = ", ".join(failure_of(each.name) for each in self.played.broken)
         return f"Play: {len(self.played.moves)} moves, {where}" + (f"; ✘ {broken}" * bool(broken))
-
-
-def button(name: str, label: str, can_press: bool = True) -> Control:
-    return {"name": name, "label": label, "kind": "button", "disabled": not can_press}
 
 
 def _branch_words(index: int, branch: Playable) -> str:

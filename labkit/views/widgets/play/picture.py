@@ -43,6 +43,8 @@ class PlayPicture:
     offers: returns whether the player may make a move.
     """
 
+    explainers = ()
+
     def __init__(
         self,
         cluster: ClusterPicture,
@@ -67,15 +69,11 @@ class PlayPicture:
         )
         title = text("title", MARGIN, 20, heading, fill="faint")
         self._cards, self._height = group("flight", title, *columns, latest=True), height
-        self.explained_until = None
-
-    def hide_explanation(self) -> None:
-        """Do nothing, because the picture contains no explanations."""
 
     def take(self, event: Event) -> None:
         for each in self._syncs.due_with(event):
             self.cluster.take(each)
-        self.cluster.hide_explanation()
+        self.cluster.grid.explainer.hide()
         heard = self._heard.get(event.node)
         if heard is not None and _tells_last_entry(event):
             heard.append(event.peer)

@@ -21,16 +21,14 @@ class RecoveryProgress(PlayingView):
     """Shows the recovery in a run; a simulated run is shown up to its epilogue.
 
     source: a run, a log, or a list of events.
-    at: the `seq` of an event. The view opens right after this event, which is also what the still
-    picture shows.
-        By default, this is the last event.
+    at: the `seq` of the event at which the view opens. By default, this is the end of the workload.
     """
 
     question = "How is the loss of a bookie noticed, and how are its copies replaced?"
     linked_as = "RecoveryProgress"
 
     def __init__(self, source: RunSource, at: int | None = None) -> None:
-        self._at = at
+        self.opens_at = at
         super().__init__(source)
 
     def picture(self, run: DisplayedRun, acts: Acts) -> RecoveryPicture:
@@ -39,18 +37,8 @@ class RecoveryProgress(PlayingView):
     def legend_of(self, picture: RecoveryPicture) -> Mark | None:
         return legend_of()
 
-    def opening(self) -> float:
-        if self._at is None:
-            return super().opening()
-        past = [event.seq for event in self.run.events if event.seq <= self._at]
-        return self.run.at(past[-1]) if past else 0
-
     def state(self) -> RecoveryState:
-        picture = self.picture(self.run, NO_ACTS)
-        for event in self.run.events:
-            if self.run.at(event.seq) <= self.opening():
-                picture.take(event)
-        return picture.state
+        return self.at_opening(self.picture(self.run, NO_ACTS)).state
 
     def __repr__(self) -> str:
         return summary(self.state())

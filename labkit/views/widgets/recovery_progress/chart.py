@@ -53,12 +53,16 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The chart of a run. `edges`: the start of each step and the end of the last step, from 0 to
-    1. `waits`: each step that is followed by a wait, with the length of the wait in microseconds.
+    """The chart of a run.
+
+    edges: the start of each step and the end of the last step, from 0 to 1.
+    ledgers: the ledgers that have a lane.
+    waits: each step that is followed by a wait, with the length of the wait in microseconds.
     """
 
     edges: tuple[float, ...]
     lanes: tuple[Lane, ...]
+    ledgers: tuple[int, ...]
     waits: tuple[tuple[int, int], ...]
     hidden_ledger_count: int
 
@@ -94,7 +98,7 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
     lanes += [_ledger_lane(n, [each.get(n) for each in ledgers]) for n in shown]
     hidden_count = len(ledgers[-1]) - len(shown) if ledgers else 0
     waits = tuple(_waits(steps))
-    return Chart(_edges(len(steps), waits), tuple(lanes), waits, hidden_count)
+    return Chart(_edges(len(steps), waits), tuple(lanes), tuple(shown), waits, hidden_count)
 
 
 def _touched(step: RepairStep, ledgers: Sequence[int]) -> list[int]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from labkit.system.trace.bookie_state import Copy
 from labkit.system.trace.cluster_state import ClusterFold, Ledger, Segment, by_number
 from labkit.system.trace.events import Event
-from labkit.system.trace.sentence import describe
 from labkit.views.widgets.recovery_progress.state import (
     EnsembleBookie,
     FragmentCopies,
@@ -87,7 +86,6 @@ class Progress:
 
     def __init__(self, bookies: Iterable[str]) -> None:
         self.count = 0
-        self.last: Event | None = None
         self.auditor = ""
         self.is_auditor_dead = False
         self.bookies: dict[str, str] = dict.fromkeys(bookies, "up")
@@ -106,14 +104,11 @@ class Progress:
         if not take(self, step.event):
             return False
         self.count += 1
-        self.last = step.event
         return True
 
     def state(self) -> RecoveryState:
         return RecoveryState(
             self.count,
-            self.last.time_us if self.last else -1,
-            describe(self.last) if self.last else "",
             self.auditor,
             self.is_auditor_dead,
             {name: self.bookies[name] for name in self.names()},
@@ -156,7 +151,7 @@ class Progress:
         size = len(ensemble)
         has = [self._held(bookie, ledger_id) for bookie in ensemble]
         responds = [self.bookies.get(bookie) == "up" for bookie in ensemble]
-        durable, expected, min_copies, present = [0] * size, [0] * size, quorum, 0
+        durable, expected, min_copies = [0] * size, [0] * size, quorum
         for entry in range(first, last + 1):
             copies = 0
             for index in (at % size for at in range(entry, entry + quorum)):
@@ -164,7 +159,6 @@ class Progress:
                 durable[index] += entry in has[index]
                 copies += responds[index] and entry in has[index]
             min_copies = min(min_copies, copies)
-            present += copies
         targets = [
             (bookie, sum(first <= entry <= last for entry in self._held(bookie, ledger_id)))
             for bookie in self.repairs[ledger_id].targets.get(first, [])
@@ -178,9 +172,6 @@ class Progress:
                 for at, bookie in enumerate(ensemble)
             ),
             min_copies,
-            present,
-            sum(count for _, count in targets),
-            sum(expected),
             tuple(targets),
         )
 
@@ -305,6 +296,7 @@ _TAKE: dict[str, Callable[[Progress, Event], bool]] = {
     "node.paused": Progress._paused,
     "node.killed": Progress._killed,
     "session.lost": Progress._session_lost,
+    "bookie.formatted": Progress._noted,
     "autorecovery.restarted": Progress._restarted,
     "auditor.elected": Progress._elected,
     "bookie.lost": Progress._lost,

@@ -6,16 +6,18 @@ The chart is drawn only once, and a shade hides the part after the current momen
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
+from math import ceil
 from typing import Any
 
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.bookie_row import Chips
+from labkit.views.widgets.kin import ledger_kin, node_kin
 from labkit.views.widgets.legend import Symbol, legend
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.recovery_progress.chart import (
     BOOKIES,
-    MAX_LEDGERS,
     Chart,
     Lane,
     LaneSpan,
@@ -48,6 +50,7 @@ CHART = WIDTH - GUTTER - MARGIN
 HEIGHTS = {"auditor": 26, "bookie": 22, "ledger": 24}
 AXIS = 24
 BOX_WIDTH, BOX_HEIGHT = 96, 20
+LINE, BOXES_PER_LINE = BOX_HEIGHT + 6, 4
 RANGE_X, BOXES_X = 316, 326
 _AWAY = ("down", "gone", "paused", "dead")
 _SHAPES: dict[str, dict[str, Any]] = {
@@ -77,7 +80,8 @@ _STATES = {"gone": "down", "lost": "down"}
 class RecoveryPicture:
     """Draws the recovery in a run. acts: the buttons of the bookies."""
 
-    explained_until = None
+    explainers = ()
+    """Nothing is explained, because the bars have labels."""
 
     def __init__(self, events: Sequence[Event], acts: Acts) -> None:
         self._steps = steps_of(events)
@@ -87,14 +91,13 @@ class RecoveryPicture:
         for step in self._steps:
             end.apply(step)
         state = end.state()
-        self._ledgers = list(state.ledgers)[:MAX_LEDGERS]
-        self._rows = [_row_height(len(state.ledgers[each].fragments)) for each in self._ledgers]
+        self._rows = [
+            max(44.0, 10 + sum(map(_height, state.ledgers[each].fragments)))
+            for each in self._chart.ledgers
+        ]
         self._chips = Chips(state.bookies, acts, WIDTH - 2 * MARGIN)
         self._cache = PartCache()
         self.state = self._progress.state()
-
-    def hide_explanation(self) -> None:
-        """Do nothing. This view does not explain events, because the bars have labels."""
 
     def take(self, event: Event) -> None:
         count = self.state.step_count
@@ -112,7 +115,7 @@ class RecoveryPicture:
         x = rounded(GUTTER + CHART * self._chart.edges[self.state.step_count])
         parts.append(_shade(x, top, bottom))
         y = bottom + 10.0
-        for ledger_id, height in zip(self._ledgers, self._rows, strict=True):
+        for ledger_id, height in zip(self._chart.ledgers, self._rows, strict=True):
             if ledger_id in self.state.ledgers:
                 ledger = self.state.ledgers[ledger_id]
                 parts.append(self._cache.part(ledger_id, _ledger, ledger_id, ledger, y))
@@ -189,7 +192,7 @@ def _lane(chart: Chart, lane: Lane, y: float) -> Mark:
     parts = [text("name", GUTTER - 10, 15, lane.name, anchor="end")]
     parts += [_span(chart, each, height - 4) for each in lane.spans]
     parts += _labels(chart, lane, height / 2 + 3.5)
-    kin = {"bookie": f"n-{lane.name}", "ledger": lane.name.replace("ledger ", "l-")}
+    kin = {"bookie": node_kin(lane.name), "ledger": lane.name.replace("ledger ", "l-")}
     return group(lane.name, *parts, y=y, kin=kin.get(lane.kind, ""))
 
 
@@ -252,14 +255,15 @@ def _shade(x: float, top: float, bottom: float) -> Mark:
 # The current moment
 
 
-def _row_height(fragment_count: int) -> float:
-    return max(44.0, 10 + (BOX_HEIGHT + 6) * fragment_count)
+def _height(fragment: FragmentCopies) -> float:
+    return LINE * ceil(len(fragment.bookies) / BOXES_PER_LINE)
 
 
 def _ledger(ledger_id: int, ledger: LedgerRepair, y: float) -> Mark:
     closed = "closed" if ledger.closed else "open"
     ink = {"whole": "ink", "marked": "lost"}.get(ledger.stage, "stored")
     lines = lines_of(stage_words(ledger), RANGE_X - 90)
+    tops = accumulate(map(_height, ledger.fragments), initial=5.0)
     return group(
         f"ledger {ledger_id}",
         path("rule", f"M{MARGIN} 0H{WIDTH - MARGIN}", stroke="line"),
@@ -267,12 +271,12 @@ def _ledger(ledger_id: int, ledger: LedgerRepair, y: float) -> Mark:
         text("closed", MARGIN + 70, 18, closed, fill="faint"),
         text("stage", MARGIN, 34, fitted(" ".join(lines), RANGE_X - 80), fill=ink),
         *(
-            _fragment(fragment, ledger.write_quorum, 5 + at * (BOX_HEIGHT + 6))
-            for at, fragment in enumerate(ledger.fragments)
+            _fragment(fragment, ledger.write_quorum, top)
+            for fragment, top in zip(ledger.fragments, tops, strict=False)
         ),
         y=y,
         title=f"ledger {ledger_id}, {closed}: {stage_words(ledger)}",
-        kin=f"l-{ledger_id}",
+        kin=ledger_kin(ledger_id),
     )
 
 
@@ -281,13 +285,15 @@ def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
     is_short = fragment.min_copies < quorum
     parts = [text("range", RANGE_X - 6, 14.5, range_words(fragment), fill="faint", anchor="end")]
     room = WIDTH - MARGIN - width_of(words, bold=True) - 10
-    x = float(BOXES_X)
+    x, line = float(BOXES_X), 0.0
     for at, bookie in enumerate(fragment.bookies):
-        parts.append(_bookie(f"{at}", x, bookie))
+        if at and at % BOXES_PER_LINE == 0:
+            x, line = float(BOXES_X), line + LINE
+        parts.append(_bookie(f"{at}", x, line, bookie))
         x += BOX_WIDTH + 4
     for name, count in fragment.targets:
         if x + BOX_WIDTH <= room:
-            parts.append(_target(x, name, count))
+            parts.append(_target(x, line, name, count))
         x += BOX_WIDTH + 10
     ink = "lost" if is_short else "ink"
     parts.append(text("least", WIDTH - MARGIN, 14.5, words, fill=ink, bold=is_short, anchor="end"))
@@ -295,7 +301,7 @@ def _fragment(fragment: FragmentCopies, quorum: int, y: float) -> Mark:
 
 
 @lru_cache(2048)
-def _bookie(key: str, x: float, bookie: EnsembleBookie) -> Mark:
+def _bookie(key: str, x: float, y: float, bookie: EnsembleBookie) -> Mark:
     is_away = bookie.state != "up"
     filled = BOX_WIDTH * bookie.durable / bookie.expected if bookie.expected else 0
     count = f"{bookie.durable}/{bookie.expected}"
@@ -312,10 +318,10 @@ def _bookie(key: str, x: float, bookie: EnsembleBookie) -> Mark:
     parts.append(text("count", BOX_WIDTH - 7, 14.5, count, fill=ink, anchor="end"))
     durable = f"{bookie.durable} of {counted(bookie.expected, 'copy', 'copies')}"
     title = f"{bookie.name}: {durable}, {BOOKIES[bookie.state]}"
-    return group(key, *parts, x=x, title=title, kin=f"n-{bookie.name}")
+    return group(key, *parts, x=x, y=y, title=title, kin=node_kin(bookie.name))
 
 
-def _target(x: float, bookie: str, count: int) -> Mark:
+def _target(x: float, y: float, bookie: str, count: int) -> Mark:
     box = {"fill": "tint", "stroke": "stored", "dash": "4 3"}
     copies = counted(count, "copy", "copies")
     return group(
@@ -324,8 +330,9 @@ def _target(x: float, bookie: str, count: int) -> Mark:
         rect("box", 16, 0, BOX_WIDTH - 16, BOX_HEIGHT, rx=3, **box),  # type: ignore[arg-type]
         text("words", 22, 14.5, fitted(f"{bookie}: {count}", BOX_WIDTH - 28)),
         x=x,
+        y=y,
         title=f"{bookie} already has {copies}, but is not in the metadata yet",
-        kin=f"n-{bookie}",
+        kin=node_kin(bookie),
     )
 
 

@@ -35,9 +35,6 @@ class FragmentCopies:
     copies.
 
     min_copies: the minimum over all entries of the number of copies on responding bookies.
-    present: the number of copies on responding bookies that are listed in the metadata.
-    copied: the number of copies on the bookies to which a repair copies.
-    expected: the number of copies that should exist.
     targets: the bookies to which a repair copies, with the number of entries on each.
     """
 
@@ -45,9 +42,6 @@ class FragmentCopies:
     last: int
     bookies: tuple[EnsembleBookie, ...]
     min_copies: int
-    present: int
-    copied: int
-    expected: int
     targets: tuple[tuple[str, int], ...]
 
 
@@ -80,8 +74,6 @@ class RecoveryState:
     """
 
     step_count: int
-    time_us: int
-    sentence: str
     auditor: str
     is_auditor_dead: bool
     bookies: dict[str, str]

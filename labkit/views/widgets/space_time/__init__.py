@@ -9,14 +9,17 @@ lanes), `labels` (the positions of labels), `arrows` and `marks`, `picture` (the
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from math import inf
+from typing import Any
 
+from labkit.system.check import Verdict
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import NO_ACTS, Acts
+from labkit.views.widgets.captions import hide_explanations
+from labkit.views.widgets.controls import Control, choice, number
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
 from labkit.views.widgets.scene import Mark
-from labkit.views.widgets.scene_view import Message
 from labkit.views.widgets.space_time.layout import ShownPart
 from labkit.views.widgets.space_time.marks import legend_of
 from labkit.views.widgets.space_time.model import diagram_of
@@ -28,23 +31,7 @@ DEFAULT_ENTRY_COUNT = 8
 ROWS, STILL_ROWS = 14, 60
 """The number of visible rows while the view plays, and in a stored picture."""
 
-_SCALES = [["order", "one per moment"], ["time", "spaced by time"]]
-
-
-class BrokenPromise(Protocol):
-    """The part of a verdict of `labkit.system.check` that the view uses."""
-
-    @property
-    def name(self) -> str:
-        """The name of the promise."""
-
-    @property
-    def explanation(self) -> str:
-        """One sentence that says how the promise was broken."""
-
-    @property
-    def seq(self) -> int:
-        """The `seq` of the event at which the promise was broken, or -1."""
+_SCALES = (("order", "one per moment"), ("time", "spaced by time"))
 
 
 class SpaceTime(PlayingView):
@@ -73,10 +60,10 @@ class SpaceTime(PlayingView):
         entries: tuple[int, int] | None = None,
         window_ms: tuple[float, float] | None = None,
         follow: int | None = None,
-        broken: BrokenPromise | None = None,
+        broken: Verdict | None = None,
         at: int | None = None,
     ) -> None:
-        self._ledger, self._broke, self._at = ledger, broken, at
+        self._ledger, self._broke, self.opens_at = ledger, broken, at
         self._wanted_entries, self._wanted_ms = entries, window_ms
         self.follow = -1 if follow is None else follow
         self.real_time = False
@@ -90,7 +77,7 @@ class SpaceTime(PlayingView):
     """Whether rows are spaced according to time instead of evenly."""
 
     @property
-    def _broken(self) -> BrokenPromise | None:
+    def _broken(self) -> Verdict | None:
         return None if self.forks else self._broke
 
     def open_run(self, source: Any) -> None:
@@ -112,41 +99,32 @@ class SpaceTime(PlayingView):
         return legend_of(frozenset(picture.symbols))
 
     def opening(self) -> float:
-        if self._at is not None:
-            past = [event.seq for event in self.run.events if event.seq <= self._at]
-            return self.run.at(past[-1]) if past else 0
-        shown = self._shown(self.run.events)
-        return super().opening() if len(shown) < len(self.run.events) else self.run.clock.end
+        if self.opens_at is None and self._shown(self.run.events) is self.run.events:
+            return self.run.clock.end
+        return super().opening()
 
     def words(self, beat: Sequence[Event]) -> str:
         broken = self._broken
         is_here = broken is not None and any(event.seq == broken.seq for event in beat)
         return super().words(beat) + (f". {self._story()} (broken here)" if is_here else "")
 
-    def choices(self) -> list[Message]:
-        last = max((event.entry for event in self.run.events), default=0)
+    def choices(self) -> list[Control]:
+        if not self.run.events:
+            return super().choices()
+        last = max(event.entry for event in self.run.events)
+        last_ms = self.run.events[-1].time_us / 1000
         (first_entry, last_entry), (begin, end) = self.entries, self.window_ms
-        options = [["-1", "nothing"]]
-        options += [[str(entry), f"entry {entry}"] for entry in range(first_entry, last_entry + 1)]
-        return (
-            [
-                _number("first", "Entries", first_entry, last, 1),
-                _number("last", "to", last_entry, last, 1),
-                _number("begin", "from ms", begin, self.run.events[-1].time_us / 1000, "any"),
-                _number("end", "to ms", end, self.run.events[-1].time_us / 1000, "any"),
-                {
-                    **{"name": "follow", "label": "Follow", "kind": "choice"},
-                    **{"options": options, "value": str(self.follow)},
-                },
-                {
-                    **{"name": "real_time", "label": "Rows", "kind": "choice"},
-                    **{"options": _SCALES, "value": "time" if self.real_time else "order"},
-                },
-                *super().choices(),
-            ]
-            if self.run.events
-            else super().choices()
-        )
+        shown = range(first_entry, last_entry + 1)
+        entries = [("-1", "nothing"), *((str(entry), f"entry {entry}") for entry in shown)]
+        return [
+            number("first", "Entries", first_entry, 0, last),
+            number("last", "to", last_entry, 0, last),
+            number("begin", "from ms", begin, 0, last_ms, "any"),
+            number("end", "to ms", end, 0, last_ms, "any"),
+            choice("follow", "Follow", str(self.follow), entries),
+            choice("real_time", "Rows", "time" if self.real_time else "order", _SCALES),
+            *super().choices(),
+        ]
 
     def chosen(self, name: str, value: Any) -> None:
         """Apply the choice, and stop following an entry if it is no longer shown."""
@@ -176,11 +154,8 @@ class SpaceTime(PlayingView):
         }
 
     def svg(self) -> str:
-        picture = self._picture_of(self.run, STILL_ROWS, NO_ACTS)
-        for event in self.run.events:
-            if self.run.at(event.seq) <= self.opening():
-                picture.take(event)
-        picture.hide_explanation()
+        picture = self.at_opening(self._picture_of(self.run, STILL_ROWS, NO_ACTS))
+        hide_explanations(picture.explainers, inf)
         return self.still(picture)
 
     def __repr__(self) -> str:
@@ -205,16 +180,10 @@ class SpaceTime(PlayingView):
         return events[:start]
 
 
-def _few(events: Sequence[Event], broken: BrokenPromise | None) -> tuple[int, int]:
+def _few(events: Sequence[Event], broken: Verdict | None) -> tuple[int, int]:
     last = max((event.entry for event in events), default=0)
     if last < DEFAULT_ENTRY_COUNT:
         return 0, max(last, 0)
     at = next((e.entry for e in events if broken is not None and e.seq == broken.seq), 0)
     first = max(0, at - DEFAULT_ENTRY_COUNT // 2)
     return first, min(last, first + DEFAULT_ENTRY_COUNT - 1)
-
-
-def _number(name: str, label: str, value: float, most: float, step: Any) -> Message:
-    return {"name": name, "label": label, "kind": "number", "value": value} | {
-        **{"min": 0, "max": most, "step": step}
-    }

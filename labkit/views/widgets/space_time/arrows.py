@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from math import atan2, cos, sin
 from typing import NamedTuple
 
-from labkit.views.widgets.display_clock import Hop
 from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import Mark, Move, Style, circle, group, path, rounded
 from labkit.views.widgets.space_time.model import Diagram, Exchange
@@ -157,12 +156,21 @@ def _line(begin: Point, end: Point) -> str:
     return f"M{rounded(x1):g} {rounded(y1):g}L{rounded(x2):g} {rounded(y2):g}"
 
 
-def flight(key: str, look: str, start: tuple[float, int], end: tuple[float, int], hop: Hop) -> Mark:
+def flight(
+    key: str,
+    look: str,
+    ends: tuple[tuple[float, int], tuple[float, int]],
+    times: tuple[float, float],
+) -> Mark:
     """Return a message in flight. The message is drawn at its destination and shifted back by the
     remaining distance.
+
+    ends: the x coordinate and the row of the start and of the destination.
+    times: the positions on the clock at which the message is there.
     """
-    x, y = end[0], y_of(end[1])
-    move = Move(round(hop.start, 1), round(hop.end, 1), start[0] - x, y_of(start[1]) - y)
+    (from_x, from_row), (x, row) = ends
+    y = y_of(row)
+    move = Move(round(times[0], 1), round(times[1], 1), from_x - x, y_of(from_row) - y)
     return group(key, circle("sign", x, y, 6, fill=LOOKS[look][0], stroke="page"), move=move)
 
 

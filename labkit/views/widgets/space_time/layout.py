@@ -4,7 +4,7 @@ dot, and how wide each lane is.
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from labkit.views.widgets.scene import rounded
@@ -70,7 +70,6 @@ class Plan:
     """
 
     diagram: Diagram
-    choice: ShownPart
     dots: tuple[Dot, ...]
     times: tuple[int, ...]
     x: tuple[float, ...]
@@ -111,7 +110,7 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
     times, rows, quiet = _rows(sorted({time for time, _ in found}), choice)
     dots = tuple(Dot(lane, rows[time], tuple(at)) for (time, lane), at in sorted(found.items()))
     row = {at: dot.row for dot in dots for at in dot.events}
-    plan = Plan(diagram, choice, dots, times, (), (), row, quiet)
+    plan = Plan(diagram, dots, times, (), (), row, quiet)
     # The arrows of the first lane are on its right, so put the labels of a client on its left.
     begins_with_client = all(message.target for message in diagram.messages)
     outside = 0.0
@@ -127,7 +126,7 @@ def plan_of(diagram: Diagram, choice: ShownPart, left: float, width: float, leas
     widths = _shared(whole, split, width - outside - BETWEEN * len(whole))
     starts = (sum(widths[:at]) + BETWEEN * at for at in range(len(widths)))
     x = tuple(rounded(left + outside + start + 14) for start in starts)
-    return Plan(diagram, choice, dots, times, x, tuple(widths), row, plan.quiet)
+    return replace(plan, x=x, room=tuple(widths))
 
 
 def _rows(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.heads import buttons
+from labkit.views.widgets.kin import node_kin
 from labkit.views.widgets.legend import Symbol, legend
 from labkit.views.widgets.run import span
 from labkit.views.widgets.scene import (
@@ -22,10 +23,10 @@ from labkit.views.widgets.scene import (
 from labkit.views.widgets.space_time.arrows import LOOKS, ROW, y_of
 from labkit.views.widgets.space_time.labels import LABEL_DISTANCE, LabelPlace, reach_of
 from labkit.views.widgets.space_time.words import ABSENCE
-from labkit.views.widgets.text_metrics import fitted, width_of
+from labkit.views.widgets.text_metrics import name_lines, width_of
 
 WIDTH, NAMES = 860, 40
-"""The width of the picture, and the height reserved for the names above the lanes."""
+"""The minimum width of the picture, and the height reserved for the names above the lanes."""
 
 WRITE = 10
 """The distance between a dot and the line of its write to the metadata store."""
@@ -63,28 +64,20 @@ def lane_mark(
         lines.append(
             path(f"line {at}", d, stroke=colour, thick=2.4 if dash else 2, dash=dash, title=title)
         )
-    name_lines = _name_lines(name, room + 16)
+    fits = width_of(name, bold=True) <= room + 16
+    lines_of_name = (name,) if fits else name_lines(name, room + 16)
     names = [
-        text(f"name {at}", x - 6, 32 - 15 * (len(name_lines) - 1 - at), line, bold=True)
-        for at, line in enumerate(name_lines)
+        text(f"name {at}", x - 6, 32 - 15 * (len(lines_of_name) - 1 - at), line, bold=True)
+        for at, line in enumerate(lines_of_name)
     ]
     shown = group("acts", *buttons(name, state, acts, room + 20), x=x - 14, y=NAMES - 44)
     return group(
-        name, *lines, group("name", *names, title=f"{name}: {state}", kin=f"n-{name}"), shown
+        name, *lines, group("name", *names, title=f"{name}: {state}", kin=node_kin(name)), shown
     )
 
 
-def _name_lines(name: str, room: float) -> tuple[str, ...]:
-    """Break a name into at most two lines. The rest of a longer name is only in the tooltip."""
-    if width_of(name, bold=True) <= room:
-        return (name,)
-    cut = next(at for at in range(len(name), 0, -1) if width_of(name[:at], bold=True) <= room)
-    mark = max(name[:cut].rfind(sign) for sign in ".:-_") + 1
-    return name[: mark or cut], fitted(name[mark or cut :], room, bold=True)
-
-
 @lru_cache(4096)
-def time_mark(row: int, time: str, quiet_us: int, left: float) -> Mark:
+def time_mark(row: int, time: str, quiet_us: int, left: float, right: float) -> Mark:
     y = y_of(row)
     parts = [text("time", left - 8, y + 4, time, fill="faint", anchor="end")]
     if quiet_us:
@@ -93,15 +86,19 @@ def time_mark(row: int, time: str, quiet_us: int, left: float) -> Mark:
         )
         parts.append(
             path(
-                "line", f"M{left:g} {y - ROW / 2:g}H{WIDTH - 8}", stroke="line", dash="1 4", thick=2
+                "line",
+                f"M{left:g} {y - ROW / 2:g}H{right - 8:g}",
+                stroke="line",
+                dash="1 4",
+                thick=2,
             )
         )
     return group(str(row), *parts)
 
 
 @lru_cache(256)
-def now_mark(row: int) -> Mark:
-    return rect("now", 2, y_of(row) - 10, WIDTH - 4, 20, rx=4, fill="box")
+def now_mark(row: int, width: float) -> Mark:
+    return rect("now", 2, y_of(row) - 10, width - 4, 20, rx=4, fill="box")
 
 
 @lru_cache(1024)

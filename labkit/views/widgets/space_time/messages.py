@@ -1,10 +1,9 @@
 """Draws the messages that are visible at a moment, each up to the point that it has reached."""
 
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
-from labkit.views.widgets.display_clock import Hop
+from labkit.views.widgets.kin import entry_kin
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark, PartCache, group
 from labkit.views.widgets.space_time.arrows import (
@@ -20,15 +19,12 @@ from labkit.views.widgets.space_time.layout import Plan
 from labkit.views.widgets.space_time.model import Exchange
 
 
-class _Leg(NamedTuple):
-    """The path of a request or response between two events, given by their indices and lanes."""
+class _Flight(NamedTuple):
+    """The mark of a request or response in flight between two events, given by their indices."""
 
-    hop: Hop
     begin: int
     end: int
-    source: int
-    target: int
-    look: str
+    mark: Mark
 
 
 class Messages:
@@ -43,18 +39,18 @@ class Messages:
         self.symbols: set[str] = set()
         """The looks of the arrows that have been drawn so far."""
         self._in_row: dict[int, list[int]] = {}
-        self._legs: dict[int, list[_Leg]] = {}
+        self._flights: dict[int, list[_Flight]] = {}
         self._titles = [title_of(plan.diagram, message) for message in self._all]
         for number, message in enumerate(self._all):
             rows = [plan.row.get(at, -1) for at in _ends_of(message)]
             if rows[0] >= 0:
-                self._legs[number] = list(self._legs_of(run, message))
+                self._flights[number] = list(self._flights_of(run, number, message))
                 for row in range(rows[0], max(rows) + 1):
                     self._in_row.setdefault(row, []).append(number)
 
     def marks(self, sight: range, upto: int) -> Mark:
         marks = [self._message(n, sight.start, upto) for n in self._numbers(sight)]
-        return self._cache.part("messages", _together, *marks)
+        return self._cache.group("messages", *marks)
 
     def arrows(self, row: int) -> set[tuple[Point, Point]]:
         """Return the lines of all messages that will cross a row, or start or end in it."""
@@ -67,13 +63,8 @@ class Messages:
         return found
 
     def flying(self, sight: range, upto: int) -> Mark:
-        ways = (
-            (f"{n}-{way.end}", way)
-            for n in self._numbers(sight)
-            for way in self._legs[n]
-            if way.begin < upto <= way.end
-        )
-        return group("flying", *(self._flight(key, way) for key, way in ways))
+        flights = (each for n in self._numbers(sight) for each in self._flights[n])
+        return group("flying", *(each.mark for each in flights if each.begin < upto <= each.end))
 
     def _numbers(self, sight: range) -> list[int]:
         return sorted({n for row in sight for n in self._in_row.get(row, ())})
@@ -81,7 +72,7 @@ class Messages:
     def _message(self, number: int, first: int, upto: int) -> Mark:
         message, diagram = self._all[number], self._plan.diagram
         progress = self._progress(message, upto, first)
-        kin = f"e{diagram.ledger}-{message.entry}" if message.entry >= 0 else "fence"
+        kin = entry_kin(diagram.ledger, message.entry) if message.entry >= 0 else "fence"
         faded = self._lit is not None and message.sent not in self._lit
         x, title = self._plan.x, self._titles[number]
         arrow = MessageArrow(str(number), message, progress, x, kin, title, faded)
@@ -98,23 +89,18 @@ class Messages:
         cut = first if 0 <= sent < first else 0
         return ExchangeProgress(sent, arrived, left, answered, _is_lost(message, upto), cut)
 
-    def _legs_of(self, run: DisplayedRun, message: Exchange) -> Iterator[_Leg]:
-        events = self._plan.diagram.events
+    def _flights_of(self, run: DisplayedRun, number: int, message: Exchange) -> Iterator[_Flight]:
+        plan, events = self._plan, self._plan.diagram.events
         lanes, look = (message.source, message.target), message.what
         ways = [(message.sent, message.arrived, *lanes, look)]
         if message.end != "silence":
             back = "refused" if message.end == "refused" else look
             ways.append((message.left, message.answered, *lanes[::-1], back))
         for begin, end, source, target, colour in ways:
-            if begin in self._plan.row and end in self._plan.row:
-                at = run.at(events[begin].seq), run.at(events[end].seq)
-                hop = Hop(events[begin], events[end], *at)
-                yield _Leg(hop, begin, end, source, target, colour)
-
-    def _flight(self, key: str, way: _Leg) -> Mark:
-        start = self._plan.x[way.source], self._plan.row[way.begin]
-        end = self._plan.x[way.target], self._plan.row[way.end]
-        return _flight(key, way.look, start, end, way.hop)
+            if begin in plan.row and end in plan.row:
+                times = run.at(events[begin].seq), run.at(events[end].seq)
+                ends = (plan.x[source], plan.row[begin]), (plan.x[target], plan.row[end])
+                yield _Flight(begin, end, flight(f"{number}-{end}", colour, ends, times))
 
 
 def _ends_of(message: Exchange) -> tuple[int, int, int, int]:
@@ -125,10 +111,3 @@ def _is_lost(message: Exchange, upto: int) -> bool:
     if message.end not in ("", "silence"):
         return False
     return message.arrived < 0 or (message.arrived < upto and message.left < upto)
-
-
-def _together(*messages: Mark) -> Mark:
-    return group("messages", *messages)
-
-
-_flight = lru_cache(1024)(flight)

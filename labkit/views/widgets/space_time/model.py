@@ -9,7 +9,7 @@ A message is assembled from the events at its two ends. If the event at one end 
 remains open: for example, a request that never arrived was lost.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from labkit.system.trace.cluster_state import by_number
@@ -98,15 +98,13 @@ class Diagram:
     breaks: tuple[Break, ...]
 
 
-def diagram_of(
-    events: Sequence[Event], ledger: int | None = None, lanes: Sequence[str] | None = None
-) -> Diagram:
+def diagram_of(events: Sequence[Event], ledger: int | None = None) -> Diagram:
     """Return the diagram of a ledger (by default the newest) with a lane for each node involved."""
     if ledger is None:
         ledger = max((event.ledger for event in events), default=-1)
     of_ledger = [e for e in events if e.kind in SHOWN_KINDS or e.kind in _REQUESTS]
     of_ledger = [e for e in of_ledger if e.ledger in (ledger, -1)]
-    names = tuple(lanes or _lanes_of([e for e in of_ledger if e.ledger == ledger]))
+    names = tuple(_lanes_of([e for e in of_ledger if e.ledger == ledger]))
     lacs = {_record_of(event) for event in events if event.kind == "journal.lac_appended"}
     of_ledger = [e for e in of_ledger if e.kind != "journal.synced" or _record_of(e) not in lacs]
     kept = _relinked([e for e in of_ledger if _is_shown(e, names)], events)
@@ -309,46 +307,33 @@ def _messages_of(events: Sequence[Event], lanes: Sequence[str]) -> list[Exchange
 
 def _breaks_of(events: Sequence[Event], lanes: Sequence[str]) -> list[Break]:
     breaks, under_way = list[Break](), dict[tuple[str, str], Break]()
-    cut: dict[str, set[tuple[str, str]]] = {name: set() for name in lanes}
+    cuts = set[tuple[str, str]]()
+
+    def begin(name: str, state: str, at: int) -> None:
+        if (name, state) not in under_way:
+            breaks.append(Break(lanes.index(name), state, at))
+            under_way[name, state] = breaks[-1]
+
+    def end(name: str, state: str, at: int) -> None:
+        if (name, state) in under_way:
+            under_way.pop((name, state)).end = at
+
     for at, event in enumerate(events):
         if event.kind in ("link.cut", "link.healed"):
-            for name, pair in _cut_of(event):
-                if name in cut:
-                    (cut[name].add if event.kind == "link.cut" else cut[name].discard)(pair)
-                    _switch(breaks, under_way, lanes, name, at, _is_alone(cut[name], name, lanes))
-            continue
-        if event.kind in _ENDS and (event.node, _ENDS[event.kind]) in under_way:
-            under_way.pop((event.node, _ENDS[event.kind])).end = at
+            change = cuts.add if event.kind == "link.cut" else cuts.discard
+            change((event.node, event.peer))
+            for name in filter(lanes.__contains__, (event.node, event.peer)):
+                change_state = begin if _is_cut_off(name, cuts, lanes) else end
+                change_state(name, "cut off", at)
+        if event.kind in _ENDS:
+            end(event.node, _ENDS[event.kind], at)
         if event.kind in _BEGINS:
-            state = _BEGINS[event.kind]
-            breaks.append(Break(lanes.index(event.node), state, at))
-            under_way[event.node, state] = breaks[-1]
+            begin(event.node, _BEGINS[event.kind], at)
     return breaks
 
 
-def _cut_of(event: Event) -> list[tuple[str, tuple[str, str]]]:
-    pair = (event.node, event.peer)
-    return [(event.node, pair), (event.peer, pair)]
-
-
-def _is_alone(cut: set[tuple[str, str]], name: str, lanes: Sequence[str]) -> bool:
+def _is_cut_off(name: str, cuts: Collection[tuple[str, str]], lanes: Sequence[str]) -> bool:
     """Return whether the node is cut off, in at least one direction, from all other lanes."""
     others = [other for other in lanes if other not in (name, METADATA)]
-    out = all((name, other) in cut for other in others)
-    return out or all((other, name) in cut for other in others)
-
-
-def _switch(
-    breaks: list[Break],
-    under_way: dict[tuple[str, str], Break],
-    lanes: Sequence[str],
-    name: str,
-    at: int,
-    is_alone: bool,
-) -> None:
-    found = under_way.get((name, "cut off"))
-    if is_alone and found is None:
-        breaks.append(Break(lanes.index(name), "cut off", at))
-        under_way[name, "cut off"] = breaks[-1]
-    elif not is_alone and found is not None:
-        under_way.pop((name, "cut off")).end = at
+    out = all((name, other) in cuts for other in others)
+    return out or all((other, name) in cuts for other in others)

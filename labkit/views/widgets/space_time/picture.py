@@ -7,6 +7,7 @@ from labkit.system.trace.sentence import describe
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.captions import Explainer, note
 from labkit.views.widgets.cluster.heads import ACTS, act_lines
+from labkit.views.widgets.kin import entry_kin, node_kin
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun, in_ms, time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, picture, rounded, text
@@ -40,6 +41,8 @@ from labkit.views.widgets.text_metrics import lines_of, width_of
 
 ROWS_AHEAD = 3
 """The number of rows that are visible below the current row."""
+MIN_LANE_WIDTH = 60
+"""If the lanes need more space than there is, the picture gets wider and scrolls."""
 
 
 class SpaceTimePicture:
@@ -70,10 +73,12 @@ class SpaceTimePicture:
         # The label of the last moment before one second may be wider than that of the last moment.
         widest = max(width_of(self._time(us)) for us in (last_us, min(last_us, 999_990)))
         self._left = rounded(widest + 18)
-        width = WIDTH - self._left - 4
+        self._width = max(WIDTH, self._left + 4 + MIN_LANE_WIDTH * len(diagram.lanes))
+        width = self._width - self._left - 4
         self.plan = plan_of(diagram, choice, self._left, width, 88 if acts.offered else 70)
         self.rows = min(max(len(self.plan.times), 1), rows)
-        self.firsts = Explainer(run)
+        self._explainer = Explainer(run)
+        self.explainers = (self._explainer,)
         self._lit = causal_chain(diagram, choice.follow) if choice.follow >= 0 else None
         self._place = {event.seq: at for at, event in enumerate(diagram.events)}
         self._bookies = {diagram.lanes[message.target] for message in diagram.messages}
@@ -94,15 +99,8 @@ class SpaceTimePicture:
         self.symbols = self._messages.symbols
         """The looks of the arrows, lanes and dots that have been drawn so far."""
 
-    @property
-    def explained_until(self) -> float | None:
-        return self.firsts.explained_until
-
-    def hide_explanation(self) -> None:
-        self.firsts.hide_explanation()
-
     def take(self, event: Event) -> None:
-        self.firsts.take(event)
+        self._explainer.take(event)
         place = self._place.get(event.seq)
         if place is not None:
             self._upto = place + 1
@@ -119,7 +117,7 @@ class SpaceTimePicture:
         bottom = top + ROW * self.rows
         room = len(lines_of(self._broken[1], WIDTH - 32)) if self._broken else 0
         return picture(
-            WIDTH,
+            self._width,
             bottom + 10 + 17 * room,
             self.summary(),
             group("lanes", *(self._lane(at, top, sight) for at in range(len(self.plan.x)))),
@@ -177,20 +175,19 @@ class SpaceTimePicture:
                 self._time(times[row]),
                 quiet.get(row, 0) if row > sight.start else 0,
                 self._left,
+                self._width,
             )
             for row in sight
             if row in self._dots
         ]
         return [
-            *([now_mark(self._now)] if self._now in sight else []),
-            self._cache.part("times", _group, "times", *clock),
+            *([now_mark(self._now, self._width)] if self._now in sight else []),
+            self._cache.group("times", *clock),
             self._messages.marks(sight, self._upto),
-            self._cache.part(
-                "writes", _group, "writes", *(mark for dot in dots for mark in self._writes(dot))
-            ),
+            self._cache.group("writes", *(mark for dot in dots for mark in self._writes(dot))),
             self._messages.flying(sight, self._upto),
             group("future", *(future_dot(self.plan.x[dot.lane], dot.row) for dot in future)),
-            self._cache.part("dots", _group, "dots", *(self._dot(dot) for dot in dots)),
+            self._cache.group("dots", *(self._dot(dot) for dot in dots)),
         ]
 
     def _writes(self, dot: Dot) -> list[Mark]:
@@ -230,7 +227,7 @@ class SpaceTimePicture:
         is_metadata = self.diagram.lanes[dot.lane] == METADATA
         is_lit = self._lit is None or any(at in self._lit for at in shown)
         ink = "line" if not is_lit else "well" if is_metadata else ink_of(events, label)
-        kin = dict.fromkeys(f"e{self.diagram.ledger}-{e.entry}" for e in events if e.entry >= 0)
+        kin = dict.fromkeys(entry_kin(self.diagram.ledger, e.entry) for e in events if e.entry >= 0)
         led = dict.fromkeys(self._chain(to) for at in shown for to in self._effects[at])
         words = "; ".join(_described(events))
         labelled = next((at for at in shown if self._is_in_label(at, label)), shown[-1])
@@ -242,7 +239,7 @@ class SpaceTimePicture:
             ink,
             self._is_broken(shown),
             f"{time_words(events[0].time_us)}: {words}",
-            " ".join([*kin, f"n-{self.diagram.lanes[dot.lane]}", *led]),
+            " ".join([*kin, node_kin(self.diagram.lanes[dot.lane]), *led]),
             self._chain(labelled),
             str(round(self._run.at(self.diagram.events[shown[-1]].seq), 1)),
         )
@@ -266,7 +263,9 @@ class SpaceTimePicture:
                 for dot in self._dots[row]
                 for lane in self._writers(dot, dot.events)
             }
-            self._label_places[row] = place_labels(row, labels, x, arrows, (self._left, WIDTH))
+            self._label_places[row] = place_labels(
+                row, labels, x, arrows, (self._left, self._width)
+            )
         return self._label_places[row]
 
     def _chain(self, place: int) -> str:
@@ -277,14 +276,14 @@ class SpaceTimePicture:
         return bool(words) and label_of([(words, entry)]) in label
 
     def _note(self, sight: range, top: float) -> list[Mark]:
-        event = self.firsts.event
+        event = self._explainer.event
         place = -1 if event is None else self._place.get(event.seq, -1)
         row = self._row(place)
         if event is None or row not in sight:
             return []
         x = self.plan.x[self.diagram.lanes.index(event.node)]
         y = top + y_of(row) - ROW * sight.start + 14
-        return [note(self.firsts.words, x + 8, y, WIDTH - 6, top + ROW * len(sight))]
+        return [note(self._explainer.words, x + 8, y, self._width - 6, top + ROW * len(sight))]
 
 
 def _described(events: Sequence[Event]) -> Iterator[str]:
@@ -295,7 +294,3 @@ def _described(events: Sequence[Event]) -> Iterator[str]:
         entries = sorted({event.entry for event in same})
         many = f" ({len(same)} events)" if len(same) > 1 else ""
         yield describe(same[-1]) + (f" (entries {ranges_of(entries)})" if entries[1:] else many)
-
-
-def _group(key: str, *parts: Mark) -> Mark:
-    return group(key, *parts)

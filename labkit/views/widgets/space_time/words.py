@@ -47,20 +47,16 @@ def word_of(event: Event) -> str:
     """Return the label of an event, or "" if its dot has no label."""
     if event.detail == "done":
         return ""
-    template = KINDS[event.kind].caption or ""
+    template, error = KINDS[event.kind].caption or "", event.error
     if event.entry < 0:
         template = _OF_NO_ENTRY.get(event.kind, template).replace(" #", "")
     values = event._asdict() | {
         "entry": "none" if event.entry < 0 else event.entry,
-        "error": _short(event.error),
+        "error": _WHY.get(error, error.removeprefix("BK").removesuffix("Exception")),
         "ensemble": " ".join(event.ensemble),
         "bookies": " ".join(event.bookies),
     }
     return fill(template, values)
-
-
-def _short(error: str) -> str:
-    return _WHY.get(error, error.removeprefix("BK").removesuffix("Exception"))
 
 
 def label_of(words: list[tuple[str, int]]) -> str:

@@ -10,8 +10,9 @@ Read the modules in this order: `rules`, `picture`.
 from collections.abc import Collection
 from typing import Any
 
+from labkit.views.widgets.controls import Control, button, number
 from labkit.views.widgets.scene import Mark
-from labkit.views.widgets.scene_view import Message, SceneView
+from labkit.views.widgets.scene_view import SceneView
 from labkit.views.widgets.stripes.picture import legend_of, stripes_scene, summary
 from labkit.views.widgets.stripes.rules import Striping
 
@@ -56,17 +57,17 @@ class Stripes(SceneView):
     def legend(self) -> Mark | None:
         return legend_of()
 
-    def choices(self) -> list[Message]:
+    def choices(self) -> list[Control]:
         """Return the input fields for E, Qw, Qa and the number of entries, and a button that
         restores all bookies.
         """
         e, qw, qa = self._sizes
         return [
-            _number("E", "Ensemble size E", e, MAX_BOOKIES),
-            _number("Qw", "Write quorum Qw", qw, e),
-            _number("Qa", "Ack quorum Qa", qa, qw),
-            _number("entries", "Entries", self.entries, MAX_ENTRIES),
-            {"name": "heal", "kind": "button", "label": "End all failures"},
+            number("E", "Ensemble size E", e, 1, MAX_BOOKIES),
+            number("Qw", "Write quorum Qw", qw, 1, e),
+            number("Qa", "Ack quorum Qa", qa, 1, qw),
+            number("entries", "Entries", self.entries, 1, MAX_ENTRIES),
+            button("heal", "End all failures"),
         ]
 
     def chosen(self, name: str, value: Any) -> None:
@@ -102,8 +103,3 @@ class Stripes(SceneView):
     def _show(self, e: int, qw: int, qa: int, failed: Collection[int]) -> None:
         indices = tuple(sorted(index for index in failed if index in range(e)))
         self.striping = Striping(e, qw, qa, indices)
-
-
-def _number(name: str, label: str, value: int, most: int) -> Message:
-    limits = {"min": 1, "max": most, "step": 1}
-    return {"name": name, "label": label, "kind": "number", "value": value, **limits}

@@ -13,23 +13,24 @@ faults.
 
 Read the modules in this order: `runs`, `steps` (two runs as one list), `fold` (everything except
 the entries), `panel` (one run at a moment), `story` (events and causes), `picture` (the scene),
-`palette`.
+`fault_form`.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from labkit.system.model.errors import LabkitError
+from labkit.system.trace.cluster_state import by_number
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.cells import legend_of
+from labkit.views.widgets.controls import Control, button, choice
 from labkit.views.widgets.future_search import Foreseeable
 from labkit.views.widgets.playing import FAULTS, PlayingView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
 from labkit.views.widgets.scene import Mark
-from labkit.views.widgets.scene_view import Message
-from labkit.views.widgets.timeline.palette import FaultForm
+from labkit.views.widgets.timeline.fault_form import FaultForm
 from labkit.views.widgets.timeline.picture import TimelinePicture
 from labkit.views.widgets.timeline.runs import BrokenPromise, Palette, PlayedRun
 from labkit.views.widgets.timeline.steps import (
@@ -46,7 +47,13 @@ __all__ = ["BrokenPromise", "Palette", "PlayedRun", "TimelineView"]
 
 WITH_FAULTS = "What happened in this run, why, and what if a fault struck at this moment?"
 """The question of a timeline in which the reader can inject faults."""
-_TROUBLES = ("node.killed", "node.paused", "node.failed", "link.cut", "session.lost")
+_FAULT_KINDS = frozenset(
+    {
+        *("node.killed", "node.paused", "node.failed", "link.cut", "session.lost"),
+        *("message.lost", "message.copied", "message.swapped", "clock.skewed"),
+        *("disk.bad", "disk.rotted", "bookie.formatted", "metadata.hung"),
+    }
+)
 
 
 class TimelineView(PlayingView):
@@ -70,7 +77,6 @@ class TimelineView(PlayingView):
         palette: Palette | None = None,
     ) -> None:
         self._fault_form = None if palette is None else FaultForm(palette)
-        self._fork_of = None if palette is None else palette.fork
         if palette:
             self.question = WITH_FAULTS
         self._ledger: int | None = None
@@ -93,7 +99,8 @@ class TimelineView(PlayingView):
         picture.event_list.listed = [
             event.seq
             for event in run.events
-            if node in ("", event.node, event.peer) and _is_kind(event, kind)
+            if node in ("", event.node, event.peer)
+            and (event.kind in _FAULT_KINDS if kind == "!" else event.kind.startswith(kind))
         ]
         return picture
 
@@ -143,27 +150,25 @@ class TimelineView(PlayingView):
         why = f". ✘ Broken here: {broke.explanation} {broke.promise}" if broke else ""
         return f"{whose}{self.shown[which].sentence(event)}{why}"
 
-    def choices(self) -> list[Message]:
+    def choices(self) -> list[Control]:
         events = self.run.events
-        nodes = sorted({event.node for event in events})
+        nodes = sorted({event.node for event in events}, key=by_number)
         groups = sorted({event.kind.split(".")[0] for event in events})
-        kinds = [["", "all kinds"], ["!", "only faults"], *([f"{g}.", f"{g} …"] for g in groups)]
+        kinds = [("", "all kinds"), ("!", "only faults"), *((f"{g}.", f"{g} …") for g in groups)]
         ledgers = sorted({event.ledger for event in events if event.ledger >= 0}, reverse=True)
-        found = [
-            _choice(
-                "of node", "Events of", self._filters, [["", "all nodes"], *([n, n] for n in nodes)]
-            ),
-            _choice("of kind", "kind", self._filters, kinds),
-        ]
+        of_node = [("", "all nodes"), *((name, name) for name in nodes)]
+        found = []
         if len(ledgers) > 1:
-            options = [["", "the newest ledger"], *([str(i), f"ledger {i}"] for i in ledgers)]
+            options = [("", "the newest ledger"), *((str(i), f"ledger {i}") for i in ledgers)]
             value = "" if self._ledger is None else str(self._ledger)
-            found.insert(0, _choice("ledger", "Shows", {"ledger": value}, options))
+            found.append(choice("ledger", "Shows", value, options))
+        found.append(choice("of node", "Events of", self._filters["of node"], of_node))
+        found.append(choice("of kind", "kind", self._filters["of kind"], kinds))
         found += self.search_control()
         found += self._fault_form.choices() if self._fault_form else []
         if len(self.shown) > 1 and self._fault_form:
-            for name, label in (("keep", "Continue with the fork"), ("undo", "Undo the fork")):
-                found.append({"name": name, "label": label, "kind": "button"})
+            found.append(button("keep", "Continue with the fork"))
+            found.append(button("undo", "Undo the fork"))
         return found
 
     def choose(self, name: str, value: Any, seq: int) -> None:
@@ -257,13 +262,15 @@ class TimelineView(PlayingView):
         is the run to which the step belongs. The fork runs in this process and takes a fraction of
         a second.
         """
-        if self._fork_of is None:
+        if self._fault_form is None:
             return
         step = self._steps[number] if number >= 0 else MergedStep(BOTH, 0, 0)
         which = which if which >= 0 else int(step.which not in (BOTH, FIRST))
         base, row = self.shown[which], (step.of_first, step.of_other)[which]
         try:
-            other = self._fork_of(base, base.events[row - 1].seq if row else -1, fault)
+            other = self._fault_form.palette.fork(
+                base, base.events[row - 1].seq if row else -1, fault
+            )
         except LabkitError as error:
             self.notice = str(error)
         else:
@@ -290,15 +297,4 @@ class TimelineView(PlayingView):
         differ = min(first_difference(self._steps) + 1, self._last)
         self.at = differ if at is None else at
         self.open_run(self._merged())
-        self.redraw()
-
-
-def _choice(name: str, label: str, values: Mapping[str, str], options: list[Any]) -> Message:
-    choice = {"name": name, "label": label, "kind": "choice", "options": options}
-    return {**choice, "value": values[name]}
-
-
-def _is_kind(event: Event, kind: str) -> bool:
-    if kind == "!":
-        return event.kind in _TROUBLES or event.kind.startswith(("message.", "disk.", "clock."))
-    return event.kind.startswith(kind)
+        self.update_page()

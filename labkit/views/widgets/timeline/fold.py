@@ -1,5 +1,5 @@
-"""The state of a run apart from its entries: what clients are doing, which ledgers are fenced, and
-which nodes have a fault or are cut off.
+"""The state of a run apart from its ledgers and bookies: what clients are doing, and which nodes
+have a fault or are cut off.
 
 The rest of the state is in `labkit.system.trace.cluster_state`.
 """
@@ -17,17 +17,13 @@ class NodeState:
     """The state of one node, apart from whether it is up.
 
     doing: the node's current step, or its role in a recovery or repair.
-    ledger: the ledger that the node writes, recovers or reads. The LastAddPushed and
-        LastAddConfirmed that the node knows belong to this ledger.
-    fenced: the ledgers that are fenced on this node.
+    last_add_pushed, last_add_confirmed: of the ledger that the node writes, recovers or reads.
     faults: the faults of the node's machine.
     """
 
     doing: str = ""
-    ledger: int = -1
     last_add_pushed: int = -1
     last_add_confirmed: int = -1
-    fenced: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
     is_auditor: bool = False
 
@@ -43,9 +39,6 @@ class RunState:
         self.nodes: dict[str, NodeState] = {}
         self.cuts: dict[str, None] = {}
         self._cluster = cluster
-        self._fence_records: set[tuple[str, int, str, int]] = set()
-        """The bookie, ledger, file and offset of each fence in a journal."""
-        self._durable_fences: set[tuple[str, int]] = set()
         self._handlers = {kind: getattr(self, name) for kind, name in _HANDLERS}
 
     def take(self, event: Event) -> None:
@@ -71,15 +64,15 @@ class RunState:
 
     @on("ledger.created")
     def _created(self, event: Event) -> None:
-        self._change(event.node, ledger=event.ledger, last_add_pushed=-1, last_add_confirmed=-1)
+        self._change(event.node, last_add_pushed=-1, last_add_confirmed=-1)
 
     @on("add.pushed")
     def _pushed(self, event: Event) -> None:
-        self._change(event.node, ledger=event.ledger, last_add_pushed=event.entry)
+        self._change(event.node, last_add_pushed=event.entry)
 
     @on("lac.advanced", "lac.read")
     def _advanced(self, event: Event) -> None:
-        self._change(event.node, ledger=event.ledger, last_add_confirmed=event.entry)
+        self._change(event.node, last_add_confirmed=event.entry)
 
     @on("recovery.started", "recovery.covered", "recovery.ended", "recovery.failed")
     def _recovery(self, event: Event) -> None:
@@ -89,7 +82,7 @@ class RunState:
             "recovery.ended": f"recovered up to entry {event.entry}",
             "recovery.failed": "recovery failed",
         }[event.kind]
-        self._change(event.node, doing=doing, ledger=event.ledger)
+        self._change(event.node, doing=doing)
 
     @on("auditor.elected")
     def _elected(self, event: Event) -> None:
@@ -108,43 +101,9 @@ class RunState:
             self._remove_faults(name, "clock", "disk")
         self._change(event.node, doing="is reading everything back")
 
-    # Fences
-
-    @on("ledger.fenced")
-    def _fenced(self, event: Event) -> None:
-        fenced = self.nodes[event.node].fenced
-        if event.ledger not in fenced:
-            self._change(event.node, fenced=(*fenced, event.ledger))
-
-    @on("journal.fence_appended")
-    def _fence_appended(self, event: Event) -> None:
-        self._fence_records.add((event.node, event.ledger, event.file, event.offset))
-
-    @on("journal.synced")
-    def _synced(self, event: Event) -> None:
-        if (event.node, event.ledger, event.file, event.offset) in self._fence_records:
-            self._durable_fences.add((event.node, event.ledger))
-
-    @on("memtable.flushed")
-    def _flushed(self, event: Event) -> None:
-        fenced = self.nodes[event.node].fenced
-        self._durable_fences |= {(event.node, ledger) for ledger in fenced}
-
-    @on("bookie.formatted")
-    def _formatted(self, event: Event) -> None:
-        self._durable_fences = {each for each in self._durable_fences if each[0] != event.node}
-        self._change(event.node, fenced=())
-
     @on("node.killed")
     def _killed(self, event: Event) -> None:
-        """Drop the fences that were only in memory, unless the process died but its files are
-        intact.
-        """
-        before = self.nodes[event.node]
-        fenced = before.fenced
-        if event.detail != "kept":
-            fenced = tuple(f for f in fenced if (event.node, f) in self._durable_fences)
-        self.nodes[event.node] = NodeState(fenced=fenced, faults=before.faults)
+        self.nodes[event.node] = NodeState(faults=self.nodes[event.node].faults)
 
     # Faults
 

@@ -5,11 +5,12 @@ entries, and its cut links.
 from collections.abc import Sequence
 from functools import lru_cache
 
-from labkit.system.trace.cluster_state import ClusterState, Ledger, fold
+from labkit.system.trace.cluster_state import ClusterState, Ledger
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import GLYPHS
+from labkit.views.widgets.kin import node_kin
 from labkit.views.widgets.late_syncs import DelayedSyncs
 from labkit.views.widgets.plurals import quorum_words
 from labkit.views.widgets.run import EventPositions
@@ -23,12 +24,17 @@ LINE, CHIP, MARGIN = 18, 28, 8
 MAX_ROWS, MIN_ROWS = 5, 3
 MAX_CLIENTS = 4
 WIDE = 600
+GUTTER, WIDE_GUTTER = 74, 84
+"""The space to the left of the bookies, in panels up to the width WIDE and in wider ones."""
+MIN_PITCH = 40
+"""The minimum distance between bookies in a wide panel."""
 _EPILOGUE = "epilogue"
 
 
 class Panel:
     """Folds the events of a run, and draws it at the given width.
 
+    end: the state after the last event.
     rows: the number of visible entries.
     lines: the number of lines for the verdict on the run's promises.
     clients: the number of clients for which there is room.
@@ -37,6 +43,7 @@ class Panel:
     def __init__(
         self,
         run: PlayedRun,
+        end: ClusterState,
         positions: EventPositions,
         width: float,
         acts: Acts,
@@ -44,7 +51,6 @@ class Panel:
         is_alone: bool,
     ) -> None:
         self.run, self.positions, self.width = run, positions, width
-        end = fold(run.events, bookies=run.bookies)
         self.bookies = tuple(end.bookies)
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
         self.rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
@@ -60,7 +66,7 @@ class Panel:
 
     def begin(self, ledger: int | None, rows: int, lines: int, clients: int) -> None:
         """Set the sizes before the first event, so that adjacent panels have equal sizes."""
-        gutter = 84 if self.width > WIDE else 74
+        gutter = WIDE_GUTTER if self.width > WIDE else GUTTER
         self.grid = Grid(
             self.positions,
             self.width,
@@ -91,13 +97,16 @@ class Panel:
         state, ledger_id, run_state = self.grid.fold.state(), self.grid.shown(), self.run_state
         shown = state.ledgers.get(ledger_id, Ledger())
         words = _ledger_words(ledger_id, shown)
-        remarks = {name: _remark(run_state.nodes.get(name), ledger_id) for name in state.bookies}
+        remarks = {
+            name: _remark(run_state.nodes.get(name), ledger_id in bookie.fenced)
+            for name, bookie in state.bookies.items()
+        }
         part = self._cache.part
         parts = (
             part("about", self._about),
             text("ledger", 0, self._clients_y - 12, fitted(words, self.width), fill="faint"),
             part("clients", self._chips, *self._shown(state)),
-            part("grid", _placed, self._grid_y, self.grid.marks(state, remarks)),
+            self._cache.group("bookies", self.grid.marks(state, remarks), y=self._grid_y),
             part("cuts", self._cuts, *run_state.cuts),
         )
         return part("panel", _panel, x, y, narrow_y, *parts)
@@ -158,13 +167,13 @@ class Panel:
         return group("cuts", text("words", 0, y, words, fill="lost"), title=title)
 
 
+def min_width(bookie_count: int) -> float:
+    return WIDE_GUTTER + 8 + MIN_PITCH * bookie_count
+
+
 def _panel(x: float, y: float, narrow_y: float, *parts: Mark) -> Mark:
     panel = group(f"panel {x:g} {y:g}", *parts, x=x, y=y + 6)
     return narrowed(panel, group("", x=MARGIN, y=narrow_y + 6))
-
-
-def _placed(y: float, mark: Mark) -> Mark:
-    return group("bookies", mark, y=y)
 
 
 @lru_cache(1024)
@@ -179,7 +188,7 @@ def _chip(name: str, state: str, doing: str, room: float, x: float, y: float) ->
         x=x,
         y=y,
         title=f"{name}: {doing or state}",
-        kin=f"n-{name}",
+        kin=node_kin(name),
     )
 
 
@@ -191,10 +200,10 @@ def _doing(state: str, node: NodeState) -> str:
     return " · ".join([*parts, *node.faults])
 
 
-def _remark(node: NodeState | None, ledger_id: int) -> str:
+def _remark(node: NodeState | None, is_fenced: bool) -> str:
     if node is None:
         return ""
-    parts = ["⊘ fenced"] if ledger_id in node.fenced else []
+    parts = ["⊘ fenced"] if is_fenced else []
     parts += ["◎ auditor"] if node.is_auditor else []
     parts += [node.doing] if node.doing else []
     return ", ".join([*parts, *(f"! {fault}" for fault in node.faults)])

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from labkit.system.trace.cluster_state import fold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
 from labkit.views.widgets.run import DisplayedRun, EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, narrowed, picture
-from labkit.views.widgets.timeline.panel import MARGIN, Panel
+from labkit.views.widgets.timeline.panel import MARGIN, Panel, min_width
 from labkit.views.widgets.timeline.runs import PlayedRun
-from labkit.views.widgets.timeline.steps import FIRST, OTHER, MergedStep
+from labkit.views.widgets.timeline.steps import MergedStep
 from labkit.views.widgets.timeline.story import HEIGHT, EventList
 
 WIDTH, BETWEEN = 860, 20
@@ -33,12 +34,17 @@ class TimelinePicture:
         self.runs, self.steps = runs, steps
         positions = merged.clock.positions
         self.event_list = EventList(runs, names, steps, positions)
-        most = max(len(run.bookies) for run in runs)
+        ends = [fold(run.events, bookies=run.bookies) for run in runs]
+        most = max(len(end.bookies) for end in ends)
         self._beside = len(runs) if most <= MAX_BESIDE else 1
         width = (WIDTH - 2 * MARGIN - BETWEEN * (self._beside - 1)) / self._beside
+        if self._beside == 1:
+            width = max(width, min_width(most))
+        self._width = max(WIDTH, width + 2 * MARGIN)
         self.panels = [
             Panel(
                 run,
+                ends[which],
                 self._positions(which, merged),
                 width,
                 acts if which else Acts(acts.offered),
@@ -51,36 +57,24 @@ class TimelinePicture:
         rows, lines, clients = (max(each) for each in zip(*sizes, strict=True))
         for panel in self.panels:
             panel.begin(ledger, rows, lines, clients)
+        self.explainers = [panel.grid.explainer for panel in self.panels]
         self._number = -1
         self._cache = PartCache()
 
     def _positions(self, which: int, merged: DisplayedRun) -> EventPositions:
         positions = EventPositions()
+        clock = merged.clock
         for number, step in enumerate(self.steps):
-            if step.which != (OTHER, FIRST)[which]:
-                row = (step.of_first, step.of_other)[which]
-                first = merged.clock.firsts.get(number, "")
-                positions.put(
-                    self.runs[which].events[row - 1], merged.clock.positions[number], first
-                )
+            if (at := step.index_in(which)) is not None:
+                event, first = self.runs[which].events[at], clock.firsts.get(number, "")
+                positions.put(event, clock.positions[number], first)
         return positions
-
-    @property
-    def explained_until(self) -> float | None:
-        ends = (panel.grid.firsts.explained_until for panel in self.panels)
-        return max((end for end in ends if end), default=None)
-
-    def hide_explanation(self) -> None:
-        for panel in self.panels:
-            panel.grid.firsts.hide_explanation()
 
     def take(self, event: Event) -> None:
         self._number = event.seq
-        step = self.steps[event.seq]
-        counts = (step.of_first, step.of_other)
         for which, panel in enumerate(self.panels):
-            if step.which != (OTHER, FIRST)[which]:
-                panel.take(self.runs[which].events[counts[which] - 1])
+            if (at := self.steps[event.seq].index_in(which)) is not None:
+                panel.take(self.runs[which].events[at])
 
     def scene(self) -> Mark:
         pitch = self.panels[0].width + BETWEEN
@@ -94,7 +88,7 @@ class TimelinePicture:
         top, narrow_top = height * (len(panels) // self._beside), height * len(panels)
         words = f"Timeline of {' and '.join(run.title for run in self.runs)}"
         events = self.event_list.marks(self._number, top, narrow_top)
-        scene = picture(WIDTH, top + HEIGHT + 4, words, *panels, events)
+        scene = picture(self._width, top + HEIGHT + 4, words, *panels, events)
         if self._beside == 1:
             return scene
         width = self.panels[0].width + 2 * MARGIN

@@ -21,6 +21,14 @@ class MergedStep:
     of_first: int
     of_other: int
 
+    def index_in(self, run: int) -> int | None:
+        """Return the index of the event of run 0 or 1 that happens in this step, or None if this is
+        a step of the other run only.
+        """
+        if self.which == (OTHER, FIRST)[run]:
+            return None
+        return (self.of_first, self.of_other)[run] - 1
+
 
 def steps_of(first: Sequence[Event], other: Sequence[Event] | None = None) -> list[MergedStep]:
     """Return all steps. If there is no second run, each event is a step."""

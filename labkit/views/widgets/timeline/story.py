@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from labkit.system.trace.events import Event, lineage
+from labkit.views.widgets.kin import entry_kin, node_kin
 from labkit.views.widgets.run import time_words
 from labkit.views.widgets.scene import Mark, PartCache, group, narrowed, path, rect, text
 from labkit.views.widgets.text_metrics import fitted, lines_of
@@ -37,12 +38,14 @@ class EventList:
         self._names = {FIRST: names[0], OTHER: names[1]}
         self.listed: Sequence[int] = range(len(steps))
         self._by_seq = [{event.seq: event for event in run.events} for run in runs]
-        self._rows = [{event.seq: row for row, event in enumerate(r.events, 1)} for r in runs]
-        self._step_of = [dict[int, int]() for _ in runs]
-        for number, step in enumerate(steps):
-            counts = (step.of_first, step.of_other)
-            for which in range(len(runs)):
-                self._step_of[which].setdefault(counts[which], number)
+        self._step_of = [
+            {
+                run.events[at].seq: number
+                for number, step in enumerate(steps)
+                if (at := step.index_in(which)) is not None
+            }
+            for which, run in enumerate(runs)
+        ]
         self._broken = [{each.seq for each in run.broken} for run in runs]
         self._cache = PartCache()
 
@@ -58,8 +61,7 @@ class EventList:
 
     def step_of(self, which: int, seq: int) -> int:
         """Return the number of the step in which an event of a run happens, or -1."""
-        row = self._rows[which].get(seq)
-        return -1 if row is None else self._step_of[which][row]
+        return self._step_of[which].get(seq, -1)
 
     def lineage(self, number: int) -> list[int]:
         """Return the step, its causes and, if the step broke a promise, the steps that led to the
@@ -84,12 +86,11 @@ class EventList:
             self._row(n, at, "now" if n == number else "later" if n > number else "past", n in led)
             for at, n in enumerate(sight, start=first)
         ]
-        part = self._cache.part
         story = group(
             "story",
             _frame(),
-            part("rows", _rows, 22 - ROW * first, *rows),
-            part("causes", self._causes, number, *led[-MAX_CAUSES:]),
+            self._cache.group("rows", *rows, y=22 - ROW * first),
+            self._cache.part("causes", self._causes, number, *led[-MAX_CAUSES:]),
             y=y,
         )
         return narrowed(story, group("", y=narrow_y))
@@ -119,17 +120,11 @@ class EventList:
             at = str(round(self.positions[n], 1))
             parts.append(group(str(n), box, *label, y=y, title=words, act="seek", on=at))
             y += 35
-        message = self._message(number)
-        if message:
+        which, now = self.event(number) if number >= 0 else (0, None)
+        if now and (message := self.runs[which].messages.get(now.seq)):
             words = f"message: {message.replace('>', ' → ')}"
             parts.append(text("message", 6, HEIGHT - 6, fitted(words, SIDE_WIDTH), fill="faint"))
         return narrowed(group("causes", *parts, x=SIDE_X), group("", y=HEIGHT))
-
-    def _message(self, number: int) -> str:
-        if number < 0:
-            return ""
-        which, event = self.event(number)
-        return self.runs[which].messages.get(event.seq, "")
 
 
 @lru_cache(8)
@@ -143,10 +138,6 @@ def _frame() -> Mark:
             text("", 0, HEIGHT + 15, "", bold=True),
         ),
     )
-
-
-def _rows(y: float, *rows: Mark) -> Mark:
-    return group("rows", *rows, y=y)
 
 
 @lru_cache(16384)
@@ -167,7 +158,7 @@ def _row(
     whose = f"{name}: " if name else ""
     shown = fitted(words, LIST_WIDTH - TIME_X - 16, bold=when == "now")
     box = rect("box", 0, 0, LIST_WIDTH, ROW, rx=3, fill="tint" if when == "now" else "page")
-    kin = [f"e{event.ledger}-{event.entry}"] if event.entry >= 0 else []
+    kin = [entry_kin(event.ledger, event.entry)] if event.entry >= 0 else []
     return group(
         str(number),
         box,
@@ -181,7 +172,7 @@ def _row(
         text("words", TIME_X + 6, 16, shown, fill=ink, bold=when == "now"),
         y=ROW * at,
         title=f"{time_words(event.time_us)}: {whose}{words}",
-        kin=" ".join([*kin, f"n-{event.node}"]),
+        kin=" ".join([*kin, node_kin(event.node)]),
         act="seek",
         on=str(position),
     )

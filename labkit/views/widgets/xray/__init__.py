@@ -11,7 +11,6 @@ Read the modules in this order: `rows` (how bytes are laid out), `pieces` (one p
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from uuid import uuid4
 
 from labkit.views.widgets.film import Beat, Film
 from labkit.views.widgets.plurals import counted
@@ -54,7 +53,6 @@ class XRay(SceneView):
         self._moments = _by_moment(source)
         most = max(len(pieces) for pieces in self._moments.values())
         self._run = None if run is None else DisplayedRun(events_of(run))
-        self._clock_name = self._run.name if self._run else str(uuid4())
         self._positions = self._positions_of(upto)
         self._picture = XRayPicture(
             self._moments, width or (8 if most > 1 else 16), self._positions
@@ -75,19 +73,10 @@ class XRay(SceneView):
 
     def whole(self) -> Message:
         """Return a message that lists all moments, each with its time if the run has a clock."""
-        last = self._positions[-1]
-        clock: Message = {"knots": [], "signs": [], "skips": [], "end": last, "slider": ""}
+        message = self.choices_message(self.reel, len(self.reel.beats) - 1) | {"reports": False}
         if self._run is not None:
-            clock = self._run.clock_message()
-        film = self.film_message(self.reel)
-        return {
-            **clock,
-            **film,
-            "run": self._clock_name,
-            "number": 0,
-            "live": False,
-            "opening": last,
-        }
+            message |= {**self._run.clock_message(), "run": self._run.name}
+        return message
 
     def _positions_of(self, upto: Sequence[int]) -> list[float]:
         count = len(self._moments)

@@ -61,7 +61,12 @@ class XRayPicture:
         marks, y, before = list[Mark](), 4.0, tuple[Piece, ...]()
         for label, pieces in self._moments.items():
             parts = [text("label", MARGIN, 18, label, size=14, bold=True)] if label else []
-            shown = [_again(piece) if piece.data and piece in before else piece for piece in pieces]
+            shown = [
+                Piece(piece.title, piece.file, absent=AS_BEFORE)
+                if piece.data and piece in before
+                else piece
+                for piece in pieces
+            ]
             top, heights = 26.0 if label else 4.0, self._heights_of(shown)
             marks.append(group(label, *parts, *self._pieces(shown, heights, top), y=y))
             y, before = y + top + self._tallest(heights), tuple(pieces)
@@ -89,10 +94,6 @@ class XRayPicture:
 def _fill_of(_piece: Piece, span: Span) -> str:
     field = field_of(span)
     return tint_of(field) if field else "box"
-
-
-def _again(piece: Piece) -> Piece:
-    return Piece(piece.title, piece.file, absent=AS_BEFORE)
 
 
 def _steps(labels: tuple[str, ...]) -> tuple[list[tuple[float, float]], float]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from labkit.system.model.layout import Span
+from labkit.views.widgets.kin import entry_kin
 from labkit.views.xray.byte_region import Piece
 
 SLOT_SIZE, FIRST_SLOT, LENGTH_WORD = 8, 1024, 4
@@ -89,7 +90,7 @@ def entries_of(piece: Piece) -> dict[int, str]:
         ids = {span.name: span.value for span in record}
         ledger, entry = ids.get("ledger id", ""), ids.get("entry id", "")
         if ledger and entry.isdecimal():
-            found |= {span.offset: f"e{ledger}-{entry}" for span in record}
+            found |= {span.offset: entry_kin(ledger, entry) for span in record}
     return found
 
 
@@ -112,7 +113,7 @@ def _slots_of(piece: Piece, ledger: int) -> Iterator[tuple[int, str]]:
     """Yield the offset of each slot of a ledger's index file, and its related marks."""
     for span in piece.spans:
         if span.offset >= FIRST_SLOT:
-            yield span.offset, f"e{ledger}-{(span.offset - FIRST_SLOT) // SLOT_SIZE}"
+            yield span.offset, entry_kin(ledger, (span.offset - FIRST_SLOT) // SLOT_SIZE)
 
 
 def text_of(data: bytes) -> str:

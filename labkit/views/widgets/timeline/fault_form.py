@@ -1,12 +1,12 @@
-"""The fault palette: the faults that a reader can inject right after the current event."""
+"""The form in which a reader chooses the fault to inject right after the current event."""
 
 from typing import Any
 
-from labkit.views.widgets.scene_view import Message
+from labkit.views.widgets.controls import Control, button, choice, number
 from labkit.views.widgets.timeline.runs import Palette
 
-_DISKS = [["lost", "lost"], ["kept", "kept"], ["torn", "torn"]]
-_DIRECTIONS = [["both", "both ways"], ["out", "outgoing only"], ["in", "incoming only"]]
+_DISKS = (("lost", "lost"), ("kept", "kept"), ("torn", "torn"))
+_DIRECTIONS = (("both", "both ways"), ("out", "outgoing only"), ("in", "incoming only"))
 _LABELS = {
     "node": "node",
     "target": "and",
@@ -36,23 +36,22 @@ class FaultForm:
         found = {name: self.values[name] for name in self._fields() if name in _LABELS}
         return {"name": self.values["fault"], **found}
 
-    def choices(self) -> list[Message]:
-        faults = [[name, label] for name, label, _ in self.palette.faults]
-        label = "What if, just after this event:"
-        fault = {"name": "fault", "label": label, "kind": "choice", "options": faults}
-        fields = [self._field(name) for name in self._fields() if name in _LABELS]
-        fork = {"name": "fork", "label": "Fork the run", "kind": "button"}
-        return [{**fault, "value": self.values["fault"]}, *fields, fork]
+    def choices(self) -> list[Control]:
+        faults = ((name, label) for name, label, _ in self.palette.faults)
+        return [
+            choice("fault", "What if, just after this event:", self.values["fault"], faults),
+            *(self._field(name) for name in self._fields() if name in _LABELS),
+            button("fork", "Fork the run"),
+        ]
 
     def _fields(self) -> list[str]:
         return next(
             list(fields) for name, _, fields in self.palette.faults if name == self.values["fault"]
         )
 
-    def _field(self, name: str) -> Message:
-        field: Message = {"name": name, "label": _LABELS[name], "value": self.values[name]}
+    def _field(self, name: str) -> Control:
         if name.endswith("_ms"):
-            return {**field, "kind": "number", "min": 0, "step": "any"}
-        nodes = [[node, node] for node in self.palette.nodes]
+            return number(name, _LABELS[name], self.values[name], step="any")
+        nodes = tuple((node, node) for node in self.palette.nodes)
         options = {"disk": _DISKS, "direction": _DIRECTIONS}.get(name, nodes)
-        return {**field, "kind": "choice", "options": options}
+        return choice(name, _LABELS[name], self.values[name], options)
