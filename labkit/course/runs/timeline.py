@@ -37,7 +37,7 @@ from labkit.worlds.sim.scenario.faults import (
     SlowDisk,
 )
 from labkit.worlds.sim.scenario.metadata_faults import SessionLoss
-from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError, fork_range, moment_of
+from labkit.worlds.sim.scenario.rerun_with_fault import CannotForkError, moment_of
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.triggers import START, On
 from labkit.worlds.sim.trace import Trace
@@ -84,14 +84,11 @@ def played(trace: Trace, title: str = "This run", promise: str = "") -> PlayedRu
     If the run broke `promise`, this promise is listed first among the broken promises.
     """
     run_ = _played(trace.events, check_all(trace), title, promise)
-    first, last = fork_range(trace.scenario, trace.events)
     return replace(
         run_,
         code=repr(trace.scenario),
         bookies=trace.scenario.cluster.names,
         messages=messages_of(trace),
-        first=first,
-        last=last,
         source=trace,
     )
 

@@ -61,6 +61,9 @@ class Picture(Protocol):
         previous scene.
         """
 
+    def legend(self) -> Mark | None:
+        """Return the legend of the symbols that have been drawn so far."""
+
 
 AnyPicture = TypeVar("AnyPicture", bound=Picture)
 
@@ -249,11 +252,7 @@ class PlayingView(SceneView):
 
     def legend(self) -> Mark | None:
         """Return the legend of everything before the final check."""
-        return self._legend_before_check or self.legend_of(self.current_picture)
-
-    def legend_of(self, picture: Any) -> Mark | None:
-        """Return the legend of the symbols that the picture has drawn so far."""
-        return None
+        return self._legend_before_check or self.current_picture.legend()
 
     # Stills
 
@@ -289,7 +288,7 @@ class PlayingView(SceneView):
 
         above: scenes to draw above the picture.
         """
-        scene, legend = picture.scene(), self.legend_of(picture)
+        scene, legend = picture.scene(), picture.legend()
         return still(
             *above,
             scene,
@@ -382,7 +381,7 @@ class PlayingView(SceneView):
             at = self.run.at(last.seq)
             self._hide_explanation(at)
             if at > self._check_at and self._legend_before_check is None:
-                self._legend_before_check = self.legend_of(self.current_picture)
+                self._legend_before_check = self.current_picture.legend()
             for event in beat:
                 self.current_picture.take(event)
                 if sign := self.sign(event):
@@ -429,7 +428,7 @@ class PlayingView(SceneView):
             **clock,
             "old": self._old_future(),
             "verdict": "" if self.run.check_at is None else self.verdict(),
-            "checkLegend": self.reel.number(self.legend_of(self.current_picture)),
+            "checkLegend": self.reel.number(self.current_picture.legend()),
             **self.film_message(self.reel),
         }
 

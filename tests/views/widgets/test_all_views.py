@@ -185,12 +185,14 @@ def test_no_text_runs_out_of_its_picture(name: str) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", VIEWS)
-def test_no_two_symbols_of_a_legend_have_the_same_key(name: str) -> None:
+@pytest.mark.parametrize("name", VIEWS | WITHOUT_BUTTONS)
+def test_no_two_marks_of_a_group_have_the_same_key(name: str) -> None:
     """The browser draws one mark for each key."""
-    legend = VIEWS[name]().legend()
-    keys = [mark.key for mark in legend.children] if legend else []
-    assert len(keys) == len(set(keys))
+    view = (VIEWS | WITHOUT_BUTTONS)[name]()
+    for picture in filter(None, (view.scene(), view.legend())):
+        for mark in marks_of(picture):
+            keys = [child.key for child in mark.children]
+            assert len(keys) == len(set(keys)), mark.key
 
 
 @pytest.mark.sampled

@@ -218,3 +218,22 @@ def test_the_bookies_to_choose_from_are_in_the_order_of_their_numbers() -> None:
     script.add(0)
     (choice,) = BookieInside(script.settled()).controls
     assert [name for name, _ in choice["options"]] == [f"b{at}" for at in range(12)]
+
+
+def test_records_of_two_ledgers_at_the_same_offset_are_both_drawn() -> None:
+    """A journal file that was lost in a crash is written again from its start."""
+    appended = Event(0, 0, "b0", "journal.key_appended", ledger=7, file="1.txn", offset=512)
+    events = [
+        Event(0, 0, "b0", "memtable.put", ledger=7, entry=0),
+        appended._replace(seq=1, time_us=1),
+        Event(2, 2, "b0", "node.killed", detail="lost"),
+        appended._replace(seq=3, time_us=3, ledger=8),
+    ]
+    scene = BookieInside(events).scene()
+    (journal,) = (mark for mark in scene.children if mark.key == "1.txn")
+    keys = [mark.key for mark in journal.children]
+    assert len(keys) == len(set(keys))
+    assert [title.partition(";")[0] for title in titles_of(journal) if "master key" in title] == [
+        f"master key of ledger {ledger}, from which replay recreates the ledger"
+        for ledger in (7, 8)
+    ]

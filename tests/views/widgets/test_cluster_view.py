@@ -28,6 +28,7 @@ from tests.views.widgets.scripted import (
     killed_and_restarted,
     two_ledgers,
 )
+from tests.views.widgets.test_all_views import box_of, placed
 
 TAKEN_OVER = Scenario(
     Cluster(3),
@@ -397,3 +398,18 @@ def test_a_formatted_bookie_is_shown_without_entries() -> None:
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("count", [3, 22])
+def test_the_check_mark_of_a_cell_and_its_label_do_not_overlap(count: int) -> None:
+    script = Script(count, count, count, 2)
+    for entry in range(11):
+        script.add(entry)
+    texts: dict[str, list[tuple[float, float, float, float]]] = {}
+    for mark, x, y in placed(ClusterView(script.settled()).scene()):
+        if mark.tag == "text" and mark.key in ("label", "acked"):
+            texts.setdefault(mark.key, []).append(box_of(mark, x, y))
+    assert texts["acked"]
+    for left, right, top, bottom in texts["label"]:
+        for other in texts["acked"]:
+            assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top

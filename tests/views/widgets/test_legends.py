@@ -68,7 +68,7 @@ def test_the_legend_of_a_still_picture_explains_only_that_picture() -> None:
 def test_symbols_that_only_the_final_check_shows_are_in_the_legend_of_the_check() -> None:
     view = BookieInside(crashed())
     assert "replayed" not in legend_of(view)
-    whole = view.legend_of(view.current_picture)
+    whole = view.current_picture.legend()
     assert whole
     assert "replayed" in {mark.text for mark in marks_of(whole)}
     assert view.film["legend"] != view.film["checkLegend"]

@@ -16,13 +16,11 @@ from labkit.system.trace.bookie_state import BOOKIE_HANDLERS, BookieState
 from labkit.system.trace.cluster_state import by_number, fold_bookie
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.bookie_inside.blocks import legend_of
 from labkit.views.widgets.bookie_inside.picture import BookiePicture, summary
 from labkit.views.widgets.controls import Control, choice
 from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource
-from labkit.views.widgets.scene import Mark
 
 DEFAULT_PAGE_SIZE = 8192
 _KINDS = {"node.paused", "node.resumed", "bookie.formatted", *(kind for kind, _ in BOOKIE_HANDLERS)}
@@ -67,9 +65,6 @@ class BookieInside(PlayingView):
         events = [e for e in self._own(run.events) if run.at(e.seq) <= end]
         reserved = [] if self.is_live else events
         return BookiePicture(run, self._bookie, self._page_size, acts, reserved)
-
-    def legend_of(self, picture: BookiePicture) -> Mark | None:
-        return legend_of(frozenset(picture.symbols))
 
     def choices(self) -> list[Control]:
         names = self._known(self.run.events)

@@ -15,6 +15,7 @@ from labkit.views.widgets.bookie_inside.blocks import (
     NOTE,
     WIDTH,
     block,
+    legend_of,
     symbols_of,
     width_of_item,
 )
@@ -106,6 +107,9 @@ class BookiePicture:
     def take(self, event: Event) -> None:
         self._fold.apply(event)
         self._explainer.take(event)
+
+    def legend(self) -> Mark | None:
+        return legend_of(frozenset(self.symbols))
 
     def scene(self) -> Mark:
         state = self._fold.inside(self._name)
@@ -275,7 +279,8 @@ def _names_of(item: Item, title: str, before: str) -> tuple[str, str]:
         name = entry_kin(item.ledger, item.entry)
         return name, name
     if item.kind == "special":
-        return f"r{item.note}", f"r{title}-{item.note}"
+        # If a file was lost in a crash and written again, two ledgers can have the same offset.
+        return f"r{item.ledger}-{item.note}", f"r{title}-{item.note}"
     if item.kind == "mark":  # Use one key at all offsets, so that readers see the mark advance.
         return "mark", ""
     return f"{item.kind} {item.label if item.kind == 'page' else before}", ""

@@ -10,13 +10,11 @@ from typing import Any
 
 from labkit.system.trace.cluster_state import ClusterState, fold
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.controls import Control, choice
 from labkit.views.widgets.follower import LiveCluster
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource
-from labkit.views.widgets.scene import Mark
 
 MIN_ROWS, MAX_ROWS = 4, 16
 """The minimum and the maximum number of visible rows. A ledger with more entries scrolls."""
@@ -49,9 +47,6 @@ class ClusterView(PlayingView):
         last = max((each.last_add_pushed for each in end.ledgers.values()), default=0)
         rows = min(max(last + 1, MIN_ROWS), MAX_ROWS)
         return ClusterPicture(run, self._ledger, tuple(end.bookies), acts, (rows, rows))
-
-    def legend_of(self, picture: ClusterPicture) -> Mark | None:
-        return legend_of(frozenset(picture.grid.symbols))
 
     def choices(self) -> list[Control]:
         ledgers = sorted(self.current_picture.grid.fold.ledgers, reverse=True)

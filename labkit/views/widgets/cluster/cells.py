@@ -11,6 +11,8 @@ from labkit.views.widgets.legend import SAMPLE, Symbol, legend
 from labkit.views.widgets.scene import Mark, group, hatch, path, rect, text
 from labkit.views.widgets.text_metrics import width_of
 
+ACKED_ROOM = 30
+"""The space for the check mark on the right of a cell's label, and as much on its left."""
 ROW, CELL = 28, 20
 """The height of a row, and the height of a cell in it. The rest of the row is used for messages."""
 
@@ -108,7 +110,10 @@ def cell(
     entry: int, kin: str, title: str, symbols: tuple[str, ...], width: float, *, is_latest: bool
 ) -> Mark:
     look, *glyphs = symbols
-    parts = [*shape(look, width, str(entry))]
+    label = str(entry)
+    if "acked" in glyphs and width_of(label, bold=True) + ACKED_ROOM > width:
+        label = ""  # The id is also at the left end of the row.
+    parts = [*shape(look, width, label)]
     ink = "page" if look in ("durable", "flushed") else "ink"
     if "acked" in glyphs:
         parts.append(text("acked", width - 10, 14.5, _GLYPHS["acked"], fill=ink, anchor="middle"))

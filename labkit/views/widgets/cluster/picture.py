@@ -6,6 +6,7 @@ from functools import lru_cache
 from labkit.system.trace.cluster_state import ClusterState, Ledger
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.grid import Grid
 from labkit.views.widgets.cluster.heads import header, id_words
 from labkit.views.widgets.plurals import counted
@@ -39,6 +40,9 @@ class ClusterPicture:
 
     def take(self, event: Event) -> None:
         self.grid.take(event)
+
+    def legend(self) -> Mark | None:
+        return legend_of(frozenset(self.grid.symbols))
 
     def scene(self) -> Mark:
         state, ledger_id, layout = self.grid.fold.state(), self.grid.shown(), self.grid.layout

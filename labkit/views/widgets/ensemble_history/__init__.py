@@ -13,10 +13,9 @@ from typing import Any
 
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.ensemble_history.moments import newest_ledger
-from labkit.views.widgets.ensemble_history.picture import EnsemblePicture, legend_of
+from labkit.views.widgets.ensemble_history.picture import EnsemblePicture
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
-from labkit.views.widgets.scene import Mark
 
 ROWS, STILL_ROWS = 6, 20
 """The number of visible moments while the view plays, and in a stored picture."""
@@ -45,9 +44,6 @@ class EnsembleHistory(PlayingView):
 
     def picture(self, run: DisplayedRun, acts: Acts) -> EnsemblePicture:
         return EnsemblePicture(run.events, self.ledger_id, acts, ROWS)
-
-    def legend_of(self, picture: EnsemblePicture) -> Mark | None:
-        return legend_of()
 
     def selection(self) -> dict[str, Any]:
         return {"ledger": self.ledger_id}

@@ -130,6 +130,9 @@ class EnsemblePicture:
     def take(self, event: Event) -> None:
         self.history.take(event)
 
+    def legend(self) -> Mark | None:
+        return _legend()
+
     def scene(self) -> Mark:
         """Return the picture. The last moment shows the current state, and the other moments no
         longer change.
@@ -328,7 +331,7 @@ def _words_of(bookie: SegmentBookie, segment: SegmentEntries) -> str:
 
 
 @lru_cache(1)
-def legend_of() -> Mark | None:
+def _legend() -> Mark | None:
     return legend([Symbol(look, [_sample(look)], words, BOX - 3) for look, words in LEGEND])
 
 

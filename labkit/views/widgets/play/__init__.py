@@ -18,7 +18,6 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.trace.cluster_state import fold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.cluster.picture import ClusterPicture
 from labkit.views.widgets.controls import Control, button, choice
 from labkit.views.widgets.future_search import QUESTION, HasCurves
@@ -249,9 +248,6 @@ class PlayView(PlayingView):
             self.heading() if self.played.in_flight else "Nothing in flight",
             possible.__contains__,
         )
-
-    def legend_of(self, picture: PlayPicture) -> Mark | None:
-        return legend_of(frozenset(picture.cluster.grid.symbols))
 
     def still(self, picture: PlayPicture, *above: Mark) -> str:
         return super().still(picture, lines_above([*self.remarks(), *self.outcome()]), *above)

@@ -5,7 +5,7 @@ that must wait for an earlier one on its connection has a faint card without but
 the reason, as does the card of a message that will be dropped.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -19,8 +19,8 @@ _LABELS = {
 }
 
 
-class Message(Protocol):
-    """A message in flight."""
+class Message(Hashable, Protocol):
+    """A message in flight; two equal messages have the same card."""
 
     @property
     def name(self) -> str: ...
@@ -63,12 +63,7 @@ def column_marks(
         moves = tuple(f"{kind} {message.name}" for kind in _LABELS)
         card, height = _card(
             f"{message.name} {at}",
-            message.name,
-            message.source,
-            message.target,
-            message.words,
-            message.behind,
-            message.is_void,
+            message,
             offers(f"deliver {message.name}"),
             tuple(move for move in moves if offers(move)),
             message.target in bookies,
@@ -82,21 +77,17 @@ def column_marks(
 @lru_cache(1024)
 def _card(
     key: str,
-    name: str,
-    source: str,
-    target: str,
-    words: str,
-    behind: str,
-    is_void: bool,
+    message: Message,
     is_offered: bool,
     moves: tuple[str, ...],
     to_bookie: bool,
     width: float,
 ) -> tuple[Mark, float]:
+    source, target, words, behind = message.source, message.target, message.words, message.behind
     lines = lines_of(words, width - 16)
     if behind:
         lines += lines_of(f"must wait for “{behind}”", width - 16)
-    elif is_void:
+    elif message.is_void:
         lines += lines_of("no effect: the connection is closed", width - 16)
     height = 26 + LINE * len(lines)
     can_arrive = is_offered and not behind
@@ -120,9 +111,9 @@ def _card(
             if source == target
             else f"Deliver the message “{words}” from {source} to {target}"
         )
-        if is_void:
+        if message.is_void:
             title += ", which drops it, because the connection is closed"
-        card = group("card", *parts, title=title, act="deliver", on=f"deliver {name}")
+        card = group("card", *parts, title=title, act="deliver", on=f"deliver {message.name}")
     buttons, x = list[Mark](), 0.0
     for move in moves:
         sign, label, sentence = _LABELS[move.split()[0]]

@@ -91,6 +91,9 @@ class PlayPicture:
                 last=f"after {entry}" if has_entry else "without any entry",
             )
 
+    def legend(self) -> Mark | None:
+        return self.cluster.legend()
+
     def scene(self) -> Mark:
         cluster, grid = self.cluster.scene(), self.cluster.grid
         width, height = size_of(cluster)

@@ -11,10 +11,9 @@ Read the modules in this order: `state` (the displayed values), `fold` (builds t
 
 from labkit.views.widgets.acts import NO_ACTS, Acts
 from labkit.views.widgets.playing import PlayingView
-from labkit.views.widgets.recovery_progress.picture import RecoveryPicture, legend_of, summary
+from labkit.views.widgets.recovery_progress.picture import RecoveryPicture, summary
 from labkit.views.widgets.recovery_progress.state import RecoveryState
 from labkit.views.widgets.run import DisplayedRun, RunSource
-from labkit.views.widgets.scene import Mark
 
 
 class RecoveryProgress(PlayingView):
@@ -33,9 +32,6 @@ class RecoveryProgress(PlayingView):
 
     def picture(self, run: DisplayedRun, acts: Acts) -> RecoveryPicture:
         return RecoveryPicture(run.events, acts)
-
-    def legend_of(self, picture: RecoveryPicture) -> Mark | None:
-        return legend_of()
 
     def state(self) -> RecoveryState:
         return self.at_opening(self.picture(self.run, NO_ACTS)).state

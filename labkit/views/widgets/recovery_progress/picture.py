@@ -105,6 +105,9 @@ class RecoveryPicture:
             self._progress.apply(self._steps[count])
             self.state = self._progress.state()
 
+    def legend(self) -> Mark | None:
+        return _legend()
+
     def scene(self) -> Mark:
         top = 34 + self._chips.height
         bottom = top + AXIS + sum(HEIGHTS[lane.kind] for lane in self._chart.lanes)
@@ -337,7 +340,7 @@ def _target(x: float, y: float, bookie: str, count: int) -> Mark:
 
 
 @lru_cache(1)
-def legend_of() -> Mark | None:
+def _legend() -> Mark | None:
     marked = rect("box", 0, 1, 28, 15, rx=3, **_SHAPES["marked"])
     return legend(
         [

@@ -19,9 +19,7 @@ from labkit.views.widgets.captions import hide_explanations
 from labkit.views.widgets.controls import Control, choice, number
 from labkit.views.widgets.playing import PlayingView
 from labkit.views.widgets.run import DisplayedRun, RunSource, events_of
-from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.space_time.layout import ShownPart
-from labkit.views.widgets.space_time.marks import legend_of
 from labkit.views.widgets.space_time.model import diagram_of
 from labkit.views.widgets.space_time.picture import SpaceTimePicture
 from labkit.views.widgets.verdict_words import failure_of
@@ -94,9 +92,6 @@ class SpaceTime(PlayingView):
 
     def picture(self, run: DisplayedRun, acts: Acts) -> SpaceTimePicture:
         return self._picture_of(run, ROWS, acts)
-
-    def legend_of(self, picture: SpaceTimePicture) -> Mark | None:
-        return legend_of(frozenset(picture.symbols))
 
     def opening(self) -> float:
         if self.opens_at is None and self._shown(self.run.events) is self.run.events:

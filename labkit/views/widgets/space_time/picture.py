@@ -30,6 +30,7 @@ from labkit.views.widgets.space_time.marks import (
     future_dot,
     ink_of,
     lane_mark,
+    legend_of,
     now_mark,
     time_mark,
     write_mark,
@@ -109,6 +110,9 @@ class SpaceTimePicture:
                 self._now, self._last, self._count = row, event, self._count + 1
         if self._broken and event.seq == self._broken[0]:
             self._story = lines_of(self._broken[1], WIDTH - 32)
+
+    def legend(self) -> Mark | None:
+        return legend_of(frozenset(self.symbols))
 
     def scene(self) -> Mark:
         first = max(min(self._now + 1 + ROWS_AHEAD, len(self.plan.times)) - self.rows, 0)

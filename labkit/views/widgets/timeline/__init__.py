@@ -23,13 +23,11 @@ from labkit.system.model.errors import LabkitError
 from labkit.system.trace.cluster_state import by_number
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
-from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.controls import Control, button, choice
 from labkit.views.widgets.future_search import Foreseeable
 from labkit.views.widgets.playing import FAULTS, PlayingView
 from labkit.views.widgets.plurals import counted
 from labkit.views.widgets.run import DisplayedRun
-from labkit.views.widgets.scene import Mark
 from labkit.views.widgets.timeline.fault_form import FaultForm
 from labkit.views.widgets.timeline.picture import TimelinePicture
 from labkit.views.widgets.timeline.runs import BrokenPromise, Palette, PlayedRun
@@ -103,9 +101,6 @@ class TimelineView(PlayingView):
             and (event.kind in _FAULT_KINDS if kind == "!" else event.kind.startswith(kind))
         ]
         return picture
-
-    def legend_of(self, picture: TimelinePicture) -> Mark | None:
-        return legend_of(frozenset().union(*(panel.grid.symbols for panel in picture.panels)))
 
     def texts(self) -> list[tuple[str, str]]:
         codes = [f"{run.title}\n{run.code}" for run in self.shown if run.code]

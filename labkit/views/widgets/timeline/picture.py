@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from labkit.system.trace.cluster_state import fold
 from labkit.system.trace.events import Event
 from labkit.views.widgets.acts import Acts
+from labkit.views.widgets.cluster.cells import legend_of
 from labkit.views.widgets.run import DisplayedRun, EventPositions
 from labkit.views.widgets.scene import Mark, PartCache, narrowed, picture
 from labkit.views.widgets.timeline.panel import MARGIN, Panel, min_width
@@ -75,6 +76,9 @@ class TimelinePicture:
         for which, panel in enumerate(self.panels):
             if (at := self.steps[event.seq].index_in(which)) is not None:
                 panel.take(self.runs[which].events[at])
+
+    def legend(self) -> Mark | None:
+        return legend_of(frozenset().union(*(panel.grid.symbols for panel in self.panels)))
 
     def scene(self) -> Mark:
         pitch = self.panels[0].width + BETWEEN

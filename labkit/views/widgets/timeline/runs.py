@@ -45,7 +45,6 @@ class PlayedRun:
     bookies: bookies that exist even if no event mentions them.
     messages: for the `seq` of an event, the message that the event sent or that caused it.
     late_syncs: see `labkit.views.widgets.late_syncs`.
-    first, last: the `seq` range in which faults can be injected.
     source: the object that `Palette.fork` needs to repeat the run.
     """
 
@@ -58,8 +57,6 @@ class PlayedRun:
     bookies: Sequence[str] = ()
     messages: Mapping[int, str] = field(default_factory=dict)
     late_syncs: Mapping[int, int] = field(default_factory=dict)
-    first: int = 0
-    last: int = -1
     source: Any = None
 
     def sentence(self, event: Event) -> str:
