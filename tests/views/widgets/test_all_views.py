@@ -5,7 +5,7 @@ reproducible.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from xml.etree import ElementTree
@@ -15,6 +15,7 @@ import pytest
 from labkit.course.runs.game.game import Game
 from labkit.course.runs.play import Play
 from labkit.course.runs.timeline import timeline
+from labkit.system.trace.events import Event
 from labkit.system.trace.log import TraceLog
 from labkit.views.widgets import (
     BookieInside,
@@ -45,7 +46,7 @@ from tests.views.widgets.histories import repaired, two_crashes
 from tests.views.widgets.lineages import alone, in_a_batch
 from tests.views.widgets.lives import PAGE_SIZE, whole_life
 from tests.views.widgets.recoveries import recovery
-from tests.views.widgets.scripted import Script
+from tests.views.widgets.scripted import Script, killed_and_restarted
 from tests.views.xray.test_entry_locations import life_of_an_entry
 
 VIEWS: dict[str, Callable[[], SceneView]] = {
@@ -99,6 +100,38 @@ VIEWS |= {
 }
 
 
+VIEWS_OF_A_LOG: dict[str, Callable[[TraceLog | Sequence[Event]], SceneView]] = {
+    "cluster": ClusterView,
+    "ensemble history": EnsembleHistory,
+    "recovery": RecoveryProgress,
+    "space-time": SpaceTime,
+    "timeline": timeline,
+}
+
+
+@pytest.mark.parametrize("name", VIEWS_OF_A_LOG | {"bookie inside": BookieInside})
+def test_long_names_do_not_run_out_of_the_picture(name: str) -> None:
+    view = (VIEWS_OF_A_LOG | {"bookie inside": BookieInside})[name]
+
+    def long(short: str) -> str:
+        return f"{short}.storage.eu-central-1.<b>example</b>.org:3181" if short else ""
+
+    events = [
+        event._replace(
+            node=long(event.node),
+            peer=long(event.peer),
+            ensemble=tuple(map(long, event.ensemble)),
+        )
+        for event in killed_and_restarted().events
+    ]
+    shown = view(events)
+    ElementTree.fromstring(shown.svg())
+    for mark, x, y in placed(shown.scene()):
+        if mark.tag == "text" and mark.text:
+            left, right, _, _ = box_of(mark, x, y)
+            assert 0 <= left <= right <= size_of(shown.scene())[0], mark.text
+
+
 @cache
 def on_a_hundred_bookies() -> TraceLog:
     """Write two entries to a ledger whose ensemble has a hundred bookies."""
@@ -108,13 +141,6 @@ def on_a_hundred_bookies() -> TraceLog:
     return script.settled()
 
 
-VIEWS_OF_A_LOG: dict[str, Callable[[TraceLog], SceneView]] = {
-    "cluster": ClusterView,
-    "ensemble history": EnsembleHistory,
-    "recovery": RecoveryProgress,
-    "space-time": SpaceTime,
-    "timeline": timeline,
-}
 WITHOUT_BUTTONS: dict[str, Callable[[], SceneView]] = {
     "bookie inside, with a crash": lambda: BookieInside(whole_life().trace, page_size=PAGE_SIZE),
 }

@@ -192,11 +192,13 @@ def _wait(chart: Chart, step: int, us: int, height: float) -> Mark:
 
 def _lane(chart: Chart, lane: Lane, y: float) -> Mark:
     height = HEIGHTS[lane.kind]
-    parts = [text("name", GUTTER - 10, 15, lane.name, anchor="end")]
+    name = fitted(lane.name, GUTTER - 10 - MARGIN)
+    parts = [text("name", GUTTER - 10, 15, name, anchor="end")]
     parts += [_span(chart, each, height - 4) for each in lane.spans]
     parts += _labels(chart, lane, height / 2 + 3.5)
     kin = {"bookie": node_kin(lane.name), "ledger": lane.name.replace("ledger ", "l-")}
-    return group(lane.name, *parts, y=y, kin=kin.get(lane.kind, ""))
+    title = "" if name == lane.name else lane.name
+    return group(lane.name, *parts, y=y, title=title, kin=kin.get(lane.kind, ""))
 
 
 def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:
