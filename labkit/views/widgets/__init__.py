@@ -22,10 +22,10 @@ is the same for all views, so a new view needs only a new Python package. Read t
 order:
 
     scene         marks and their SVG; `palette` defines colours, `text_metrics` measures text
-    legend        what the symbols mean, in rows or in a column
+    kin           the names of the things that marks show; `legend` explains symbols
     film          the scenes of a run as tables that a browser plays; `animated`: as one SVG file
     display_clock the clock that all views of a run share; `run` assigns a position to each event
-    view          a widget with a still picture; `scene_view` adds controls, `playing` adds runs
+    view          a widget with a still picture; `scene_view` adds `controls`, `playing` adds runs
     browser/link  copies a link to the displayed moment, for runs that have links
     bundle        joins the modules of `browser/` into one for anywidget; `page` needs no kernel
 """

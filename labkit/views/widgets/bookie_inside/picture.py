@@ -156,10 +156,37 @@ class BookiePicture:
                     self._came.setdefault((band.band.title, placed.key), offset)
 
     def _draw_band(
-        self, band: BandLayout, top: float, is_named: bool, is_down: bool, origins: Sequence[str]
+        self,
+        laid_out: BandLayout,
+        top: float,
+        is_named: bool,
+        is_down: bool,
+        origins: Sequence[str],
     ) -> Mark:
-        self.symbols.update(*(symbols_of(each.item) for each in band.placed))
-        return _band(band, top, is_named, is_down, origins)
+        self.symbols.update(*(symbols_of(each.item) for each in laid_out.placed))
+        band, height = laid_out.band, laid_out.height
+        is_dark = is_down and band.part == "memory"  # the memory of a process that is down
+        frame = rect(
+            "frame",
+            GUTTER,
+            0,
+            RIGHT - GUTTER,
+            height,
+            rx=5,
+            fill="page" if is_dark else "box",
+            stroke="lost" if is_dark else "line",
+            dash="6 3" if is_dark else "",
+        )
+        title = fitted(band.title, GUTTER - 22, bold=True)
+        return group(
+            band.title,
+            frame,
+            *([text("part", 16, 3, band.part, fill="faint")] if is_named else []),
+            text("title", 16, 20, title, bold=True),
+            text("subtitle", 16, 36, fitted(band.subtitle, GUTTER - 18), fill="faint"),
+            *(block(*each, came) for each, came in zip(laid_out.placed, origins, strict=True)),
+            y=top,
+        )
 
     def _head(self, state: str, found: str | None) -> Mark:
         ink, name = ("lost" if state == "down" else "ink"), fitted(self._name, 200, 14, bold=True)
@@ -229,34 +256,6 @@ def _tops(bands: Sequence[BandLayout]) -> tuple[list[tuple[float, bool]], float]
             tops.append((y, at == 0))
             y += band.height + BETWEEN
     return tops, y + BETWEEN
-
-
-def _band(
-    laid_out: BandLayout, top: float, is_named: bool, is_down: bool, origins: Sequence[str]
-) -> Mark:
-    band, height = laid_out.band, laid_out.height
-    is_dark = is_down and band.part == "memory"  # the memory of a process that is down
-    frame = rect(
-        "frame",
-        GUTTER,
-        0,
-        RIGHT - GUTTER,
-        height,
-        rx=5,
-        fill="page" if is_dark else "box",
-        stroke="lost" if is_dark else "line",
-        dash="6 3" if is_dark else "",
-    )
-    title = fitted(band.title, GUTTER - 22, bold=True)
-    return group(
-        band.title,
-        frame,
-        *([text("part", 16, 3, band.part, fill="faint")] if is_named else []),
-        text("title", 16, 20, title, bold=True),
-        text("subtitle", 16, 36, fitted(band.subtitle, GUTTER - 18), fill="faint"),
-        *(block(*each, came) for each, came in zip(laid_out.placed, origins, strict=True)),
-        y=top,
-    )
 
 
 def _placed(band: Band) -> tuple[PlacedItem, ...]:

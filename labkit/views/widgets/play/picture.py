@@ -110,7 +110,9 @@ class PlayPicture:
                 self._cache.part(name, _line, height + LINE_HEIGHT * at, name, words)
                 for at, (name, words) in enumerate(lines.items())
             ),
-            self._cache.part("below", _below, below, width, self._cards),
+            self._cache.group(
+                "below", path("line", f"M0 0H{width:g}", stroke="line"), self._cards, y=below
+            ),
         )
 
 
@@ -142,11 +144,6 @@ def _line(y: float, name: str, words: str) -> Mark:
     label = text("label", 39, 16.5, name, fill="page", bold=True, anchor="middle")
     state = text("state", GUTTER - MARGIN, 16.5, fitted(words, WIDTH - GUTTER))
     return group(name, box, label, state, x=MARGIN, y=y)
-
-
-def _below(y: float, width: float, marks: Mark) -> Mark:
-    line = path("line", f"M0 0H{width:g}", stroke="line")
-    return group("below", line, marks, y=y)
 
 
 def lines_above(remarks: Sequence[tuple[str, str]]) -> Mark:

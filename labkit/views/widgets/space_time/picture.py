@@ -105,7 +105,7 @@ class SpaceTimePicture:
         place = self._place.get(event.seq)
         if place is not None:
             self._upto = place + 1
-            row = self._row(place)
+            row = self.plan.row.get(place, -1)
             if row >= 0:
                 self._now, self._last, self._count = row, event, self._count + 1
         if self._broken and event.seq == self._broken[0]:
@@ -138,9 +138,6 @@ class SpaceTimePicture:
         events = counted(self._count, "event")
         words = f"Space-time diagram of ledger {self.diagram.ledger}: {events} on {lanes}"
         return words + (f"; most recently {describe(self._last)}" if self._last else "")
-
-    def _row(self, place: int) -> int:
-        return self.plan.row.get(place, -1)
 
     # Lanes
 
@@ -219,11 +216,10 @@ class SpaceTimePicture:
         return {lanes.index(events[at].node): at for at in places}
 
     def _dot(self, dot: Dot) -> Mark:
-        shown = [at for at in dot.events if at < self._upto]
-        return self._cache.part((dot.lane, dot.row), self._draw_dot, dot, len(shown))
+        shown = tuple(at for at in dot.events if at < self._upto)
+        return self._cache.part((dot.lane, dot.row), self._draw_dot, dot, shown)
 
-    def _draw_dot(self, dot: Dot, count: int) -> Mark:
-        shown = dot.events[:count]
+    def _draw_dot(self, dot: Dot, shown: tuple[int, ...]) -> Mark:
         events = [self.diagram.events[at] for at in shown]
         label = self._label(dot, shown)
         if any(event.kind == "lac.advanced" for event in events):
@@ -282,7 +278,7 @@ class SpaceTimePicture:
     def _note(self, sight: range, top: float) -> list[Mark]:
         event = self._explainer.event
         place = -1 if event is None else self._place.get(event.seq, -1)
-        row = self._row(place)
+        row = self.plan.row.get(place, -1)
         if event is None or row not in sight:
             return []
         x = self.plan.x[self.diagram.lanes.index(event.node)]
