@@ -5,7 +5,7 @@
     stop_signal          the signals that stop a server
     exit_codes           exit codes of the labkit command
     ports                free ports that are likely to stay free
-    posix                file locks, syncs and signals, which Windows lacks
+    posix                file locks, syncs and user ids, which Windows lacks
     file_system          syncs a whole file system with one call
     regular_files        opens only regular files
     private              files and directories that only their owner can access

@@ -1,4 +1,4 @@
-"""Operating system functions that Windows lacks: file locks, syncs, stopping processes.
+"""Operating system functions that Windows lacks: file locks, syncs, user ids, stopping processes.
 
 On Windows, only the simulated world runs. All code that starts servers calls `require_posix`, which
 raises an error that explains this. This module and the modules that use it can still be imported
@@ -53,6 +53,10 @@ def raise_open_file_limit() -> None:
         most = _OPEN_MAX if hard == resource.RLIM_INFINITY else min(hard, _OPEN_MAX)
     if soft != resource.RLIM_INFINITY and (soft < most or most == resource.RLIM_INFINITY):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def own_user() -> int:
+    return os.geteuid()
 
 
 def open_file_limit() -> int:

@@ -133,12 +133,8 @@ def tls_context(certificate: Path, private_key: Path) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, private_key, refuse_password)
-    except ssl.SSLError as error:
+    except OSError as error:  # This includes `ssl.SSLError`.
         raise BKIncorrectParameterException(
             f"{certificate} and {private_key} are not a certificate and its key: {error}"
-        ) from None
-    except OSError as error:
-        raise BKIncorrectParameterException(
-            f"{certificate} or {private_key} cannot be read: {error.strerror}"
         ) from None
     return context

@@ -24,6 +24,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from labkit.system.model.missing_part import MissingPart
+from labkit.worlds.live.host.posix import own_user
 from labkit.worlds.live.host.private import FOLDER_MODE, UNFINISHED, make_private, write_private
 
 SECRET_VARIABLE = "LABKIT_ZOOKEEPER_SECRET"
@@ -67,9 +68,9 @@ def check_secrets_folder() -> Path:
         status = folder.lstat()
     except FileNotFoundError:
         return folder
-    if status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
+    if status.st_uid == own_user() and stat.S_ISDIR(status.st_mode):
         return folder
-    is_own = status.st_uid == os.geteuid()
+    is_own = status.st_uid == own_user()
     why = "it is not a folder" if is_own else "it belongs to another user"
     raise MissingPart(
         "ZooKeeper",
@@ -109,7 +110,7 @@ def withdraw(address: str, secret: str) -> None:
 
 
 def _folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"labkit-{os.geteuid()}"
+    return Path(tempfile.gettempdir()) / f"labkit-{own_user()}"
 
 
 def _path(address: str) -> Path:
@@ -124,7 +125,7 @@ def _is_private(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     mode = (stat.S_IFMT(status.st_mode), stat.S_IMODE(status.st_mode))
-    return status.st_uid == os.geteuid() and mode == (stat.S_IFDIR, FOLDER_MODE)
+    return status.st_uid == own_user() and mode == (stat.S_IFDIR, FOLDER_MODE)
 
 
 def _live_secret(path: Path) -> str | None:
