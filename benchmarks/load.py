@@ -22,8 +22,6 @@ from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 
-from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
-
 from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.client.context import ClientConfig
 from labkit.system.client.reader import LedgerReader
@@ -32,6 +30,7 @@ from labkit.system.metadata.location import MetadataLocation
 from labkit.system.model.entry import Entry
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.host.memory import collect_garbage_rarely
 from labkit.worlds.live.net import TcpNetwork
 from labkit.worlds.live.new_client import random_bookies
 from labkit.worlds.live.zookeeper.store import ZooKeeperStore

@@ -11,8 +11,6 @@ import random
 import sys
 from collections.abc import Sequence
 
-from labkit.worlds.live.host.gc_tuning import collect_garbage_rarely
-
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
 from labkit.system.broker.ownership import BrokerAddress
@@ -23,6 +21,7 @@ from labkit.system.topic.append_queue import PendingEntry, group_by_appender
 from labkit.system.topic.managed_ledger import ManagedLedger
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.clock import trace_clock_us, wall_clock_ms
+from labkit.worlds.live.host.memory import collect_garbage_rarely
 from labkit.worlds.live.host.ports import LOOPBACK
 from labkit.worlds.live.net import TcpNetwork, listen, port_of
 from tests.system.client.memory_store import MemoryStore
