@@ -1,12 +1,12 @@
 """Helpers for tests that use Pulsar's official client."""
 
-import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
 import pulsar
 
 from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.admin import done, topic_path
 
 Sent = tuple[pulsar.MessageId, bytes]
 
@@ -86,10 +86,4 @@ def rest(consumer: pulsar.Consumer, wait_ms: int = 300) -> list[bytes]:
 
 def make_partitions(cluster: LocalCluster, topic: str, count: int) -> None:
     """Create a partitioned topic in `public/default` through Pulsar's admin API."""
-    base = cluster.web_url_of(cluster.broker_names[0])
-    url = f"{base}/admin/v2/persistent/public/default/{topic}/partitions"
-    request = urllib.request.Request(
-        url, str(count).encode(), {"Content-Type": "application/json"}, method="PUT"
-    )
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        assert answer.status in (200, 204)
+    done(cluster, "PUT", topic_path(topic, "/partitions"), count)

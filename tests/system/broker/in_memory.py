@@ -69,20 +69,8 @@ class Dispatchers:
     def __init__(self) -> None:
         self._made: list[SingleActiveDispatcher | MultipleConsumersDispatcher] = []
 
-    def single(
-        self,
-        ledger: "MemoryLedger",
-        cursor: ManagedCursor | None = None,
-        context: DispatchContext | None = None,
-        *,
-        is_exclusive: bool = True,
-    ) -> SingleActiveDispatcher:
-        made = SingleActiveDispatcher(
-            ledger,
-            cursor or ledger.cursor(),
-            context or surroundings(),
-            is_exclusive=is_exclusive,
-        )
+    def single(self, ledger: "MemoryLedger") -> SingleActiveDispatcher:
+        made = SingleActiveDispatcher(ledger, ledger.cursor(), surroundings(), is_exclusive=True)
         self._made.append(made)
         return made
 
@@ -90,15 +78,12 @@ class Dispatchers:
         self,
         ledger: "MemoryLedger",
         selector: SharedSelector | KeySharedSelector | None = None,
-        cursor: ManagedCursor | None = None,
         now_ms: Callable[[], int] = lambda: 0,
         recorder: Recorder | None = None,
     ) -> MultipleConsumersDispatcher:
+        context = surroundings(now_ms, recorder=recorder)
         made = MultipleConsumersDispatcher(
-            ledger,
-            cursor or ledger.cursor(),
-            selector or SharedSelector(),
-            surroundings(now_ms, recorder=recorder),
+            ledger, ledger.cursor(), selector or SharedSelector(), context
         )
         self._made.append(made)
         return made

@@ -4,12 +4,13 @@ import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 
 import pulsar
 
 from labkit.worlds.live.processes.cluster import LocalCluster
+from labkit.worlds.live.processes.node_process import NodeStateError
 from tests.system.broker.client import connect, receive_all
 from tests.until import until
 
@@ -109,6 +110,15 @@ def _by_key(payloads: Iterable[bytes]) -> dict[str, list[bytes]]:
     for payload in payloads:
         of_keys[_key(payload)].append(payload)
     return dict(of_keys)
+
+
+async def mend(cluster: LocalCluster) -> None:
+    """Resume and restart all nodes that a test has paused or stopped."""
+    for name in (*cluster.bookie_names, *cluster.broker_names):
+        with suppress(NodeStateError):
+            await cluster.resume(name)
+        if not cluster.is_up(name):
+            await cluster.restart(name)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from labkit.system.broker.protocol.frames import body_of, decode_frame
-from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandSubscribe
+from labkit.system.model.proto.pulsar_pb2 import BaseCommand, CommandAck, CommandSubscribe
 from labkit.system.topic.names import full_name
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.admin import done
@@ -69,6 +69,33 @@ class RawClient:
         )
         while (found := await self.next())[0] != BaseCommand.SUCCESS:
             assert found[0] == BaseCommand.ACTIVE_CONSUMER_CHANGE, found[1]
+
+    def flow(self, permits: int = 100) -> None:
+        """Give permits to consumer 1."""
+        self.tell(BaseCommand.FLOW, consumer_id=1, messagePermits=permits)
+
+    async def receive(self, count: int) -> list[Any]:
+        """Receive that many messages and return their fields."""
+        return [await self.expect(BaseCommand.MESSAGE) for _ in range(count)]
+
+    def ack(self, *message_ids: object) -> None:
+        """Acknowledge messages as consumer 1, without requesting a response."""
+        kind = CommandAck.Individual
+        self.tell(BaseCommand.ACK, consumer_id=1, ack_type=kind, message_id=message_ids)
+
+    async def ask_ack(
+        self,
+        *message_ids: object,
+        kind: CommandAck.AckType = CommandAck.Individual,
+        consumer_id: int = 1,
+        **more: Any,
+    ) -> Any:
+        """Acknowledge messages, and return the fields of the response."""
+        ids = {"consumer_id": consumer_id, "ack_type": kind, "message_id": message_ids}
+        request_id = self.ask(BaseCommand.ACK, **ids, **more)
+        answer = await self.expect(BaseCommand.ACK_RESPONSE)
+        assert answer.request_id == request_id
+        return answer
 
     @classmethod
     async def connect(cls, service_url: str) -> Self:

@@ -13,7 +13,6 @@ from tests.system.broker.admin import ask, message_at, topic_path
 from tests.system.broker.client import send_all
 
 PAYLOADS = [f"message {number}".encode() for number in range(6)]
-EARLIEST = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ def test_batch_is_answered_whole_and_decompressed(
     assert [body.count(word) for word in (b"one", b"two", b"three")] == [50, 1, 1]
 
 
-def test_messages_are_examined_from_both_ends(
+def test_examining_starts_at_any_end(
     brokers: LocalCluster, topic: str, sent: list[pulsar.MessageId]
 ) -> None:
     def examined(start: str, position: int) -> bytes:

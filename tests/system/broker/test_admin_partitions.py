@@ -64,9 +64,7 @@ def test_statistics_are_those_of_all_partitions(brokers: LocalCluster, partition
 @pytest.mark.promise(
     "A request about a partitioned topic reaches every partition, whichever broker owns it"
 )
-def test_subscription_is_created_listed_and_deleted_on_all_partitions(
-    brokers: LocalCluster, partitioned: str
-) -> None:
+def test_subscriptions_exist_on_all_partitions(brokers: LocalCluster, partitioned: str) -> None:
     path = topic_path(partitioned, SUB)
     assert ask(brokers, "PUT", path, "earliest")[0] == HTTPStatus.CONFLICT
     one = topic_path(f"{partitioned}-partition-1", "/subscription/one")
@@ -120,9 +118,7 @@ def test_all_partitions_are_unloaded(brokers: LocalCluster, partitioned: str) ->
 
 
 @pytest.mark.asyncio(loop_scope="session")
-async def test_requests_about_partitions_carry_the_clients_token(
-    bookies: LocalCluster, topic: str
-) -> None:
+async def test_requests_to_partitions_carry_the_token(bookies: LocalCluster, topic: str) -> None:
     def check(method: str, data: bytes) -> Identity:
         if (method, data) != ("token", b"right"):
             raise BrokerError(ServerError.AuthenticationError, "wrong token")

@@ -19,8 +19,9 @@ from labkit.system.model.ledger import LedgerState
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.live.processes.cluster import LocalCluster
+from tests.system.broker.admin import unload
 from tests.system.broker.client import connect, receive_all, send_all
-from tests.system.broker.load import Load, working
+from tests.system.broker.load import Load, mend, working
 from tests.system.broker.owner import owner_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -38,17 +39,13 @@ async def load(brokers: LocalCluster, topic: str) -> AsyncIterator[Load]:
     """Run a producer whose messages must all be stored exactly once and in order."""
     async with working(brokers, topic) as load:
         yield load
-    for name in brokers.broker_names:
-        if not brokers.is_up(name):
-            await brokers.restart(name)
+    await mend(brokers)
 
 
 @pytest.mark.promise(
     "Every broker redirects clients to the owner of a topic, and topics are spread over brokers"
 )
-async def test_any_broker_leads_to_the_one_that_serves_a_topic(
-    brokers: LocalCluster, bookkeeper: BookKeeper
-) -> None:
+async def test_any_broker_leads_to_the_owner(brokers: LocalCluster, bookkeeper: BookKeeper) -> None:
     topics = [f"spread-{number}" for number in range(12)]
     urls = [brokers.service_url_of(name) for name in brokers.broker_names]
 
@@ -75,9 +72,8 @@ async def test_any_broker_leads_to_the_one_that_serves_a_topic(
 async def test_unloaded_topic_goes_on_without_loss_or_double(
     brokers: LocalCluster, bookkeeper: BookKeeper, topic: str, load: Load
 ) -> None:
-    base = brokers.web_url_of(await owner_of(brokers, bookkeeper, topic))
     for _ in range(3):
-        await asyncio.to_thread(_put, f"{base}/admin/v2/{_path(topic)}/unload")
+        await asyncio.to_thread(unload, brokers, topic)
         await load.goes_on()
     chain, _ = await read_chain(bookkeeper, managed_ledger_path(full_name(topic)))
     ids = [link.ledger_id for link in chain]
@@ -114,16 +110,6 @@ async def test_ledger_ids_of_a_topic_grow_while_all_brokers_restart(
     assert len(ledgers) == 3
     assert ledgers == sorted(ledgers)
     assert await asyncio.to_thread(receive_all, client, topic, 300) == sent
-
-
-def _path(topic: str) -> str:
-    return f"persistent/public/default/{topic}"
-
-
-def _put(url: str) -> None:
-    request = urllib.request.Request(url, b"", method="PUT")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        assert answer.status in (200, 204)
 
 
 @pytest.mark.java

@@ -43,9 +43,7 @@ def subscribe(
 @pytest.mark.promise(
     "A second Exclusive consumer is rejected, and so is a consumer of a different subscription type"
 )
-def test_a_second_exclusive_consumer_or_one_of_another_type_is_refused(
-    client: pulsar.Client, topic: str
-) -> None:
+def test_a_second_exclusive_consumer_is_refused(client: pulsar.Client, topic: str) -> None:
     first = subscribe(client, topic)
     for kind in (ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.KeyShared):
         with pytest.raises(pulsar.ConsumerBusy):
@@ -55,9 +53,7 @@ def test_a_second_exclusive_consumer_or_one_of_another_type_is_refused(
 
 
 @pytest.mark.promise("A new subscription starts at the requested position")
-def test_a_new_subscription_begins_at_the_end_unless_it_asks_for_the_beginning(
-    client: pulsar.Client, topic: str
-) -> None:
+def test_a_new_subscription_starts_where_it_asks_to(client: pulsar.Client, topic: str) -> None:
     producer = client.create_producer(topic)
     send_all(producer, PAYLOADS[:10])
     latest, earliest = client.subscribe(topic, "latest"), subscribe(client, topic)
@@ -69,7 +65,7 @@ def test_a_new_subscription_begins_at_the_end_unless_it_asks_for_the_beginning(
 @pytest.mark.promise(
     "Unsubscribing deletes all acknowledgements and is rejected while other consumers are connected"
 )
-def test_to_unsubscribe_forgets_what_was_acknowledged_and_needs_a_sole_consumer(
+def test_to_unsubscribe_forgets_acks_and_needs_one_consumer(
     client: pulsar.Client, topic: str
 ) -> None:
     send_all(client.create_producer(topic), PAYLOADS)
@@ -121,7 +117,7 @@ def test_chunks_come_back_as_one_message(client: pulsar.Client, topic: str) -> N
 
 @pytest.mark.promise("An individually acknowledged message is not redelivered")
 @pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
-def test_what_is_acknowledged_singly_stays_away(
+def test_acknowledged_messages_stay_away(
     client: pulsar.Client, topic: str, kind: ConsumerType
 ) -> None:
     send_all(client.create_producer(topic), PAYLOADS)
@@ -182,9 +178,7 @@ def test_a_batch_acknowledged_in_part_comes_again_whole_or_by_index(
 
 
 @pytest.mark.promise("After too many deliveries, a message goes to the dead letter topic")
-def test_after_too_many_deliveries_a_message_goes_to_the_dead_letter_topic(
-    client: pulsar.Client, topic: str
-) -> None:
+def test_messages_finally_go_to_the_dead_letter_topic(client: pulsar.Client, topic: str) -> None:
     policy = pulsar.ConsumerDeadLetterPolicy(2, f"{topic}-dead", "dead-sub")
     options = {"negative_ack_redelivery_delay_ms": 50, "dead_letter_policy": policy}
     consumer = subscribe(client, topic, ConsumerType.Shared, **options)

@@ -18,9 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.promise("A damaged entry is reported")
-async def test_a_damaged_entry_is_passed_over_and_reported(
-    bookies: LocalCluster, topic: str
-) -> None:
+async def test_a_damaged_entry_is_skipped_and_reported(bookies: LocalCluster, topic: str) -> None:
     def consume(url: str) -> None:
         client = connect(url)
         consumer = client.subscribe(topic, "sub", initial_position=InitialPosition.Earliest)

@@ -4,7 +4,6 @@ acknowledged message is lost, no message is stored twice, and the order is kept.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import pytest
 import pytest_asyncio
@@ -13,9 +12,8 @@ from labkit.system.client.bookkeeper import BookKeeper
 from labkit.system.topic.chain.chain_store import read_chain
 from labkit.system.topic.names import full_name, managed_ledger_path
 from labkit.worlds.live.processes.cluster import LocalCluster
-from labkit.worlds.live.processes.node_process import NodeStateError
 from tests.system.broker.client import connect, make_partitions
-from tests.system.broker.load import Load, working
+from tests.system.broker.load import Load, mend, working
 from tests.system.broker.owner import owner_of
 from tests.until import until_true
 
@@ -34,11 +32,7 @@ async def whole() -> AsyncIterator[LocalCluster]:
 async def cluster(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
     """Yield four bookies and two brokers, and restart those that the test has stopped."""
     yield whole
-    for name in (*whole.bookie_names, *whole.broker_names):
-        with suppress(NodeStateError):
-            await whole.resume(name)
-        if not whole.is_up(name):
-            await whole.restart(name)
+    await mend(whole)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -51,9 +45,7 @@ async def load(cluster: LocalCluster, topic: str) -> AsyncIterator[Load]:
     "If brokers are killed while producers with deduplication send, no acknowledged message "
     "is lost or stored twice, and each key keeps its order"
 )
-async def test_owner_killed_in_mid_production(
-    cluster: LocalCluster, topic: str, load: Load
-) -> None:
+async def test_owner_killed_while_producing(cluster: LocalCluster, topic: str, load: Load) -> None:
     bookkeeper = await cluster.connect()
     for _ in range(2):
         owner = await owner_of(cluster, bookkeeper, topic)
@@ -63,9 +55,7 @@ async def test_owner_killed_in_mid_production(
         await cluster.restart(owner)
 
 
-async def test_owner_of_a_partition_killed_in_mid_production(
-    cluster: LocalCluster, topic: str
-) -> None:
+async def test_owner_of_a_partition_killed_meanwhile(cluster: LocalCluster, topic: str) -> None:
     await asyncio.to_thread(make_partitions, cluster, topic, 4)
     bookkeeper = await cluster.connect()
     async with working(cluster, topic) as load:
@@ -93,9 +83,7 @@ async def test_all_bookies_killed_in_mid_production(cluster: LocalCluster, load:
 
 
 @pytest.mark.promise("If two brokers believe that they own a topic, one of them is fenced")
-async def test_of_two_brokers_that_believe_they_own_a_topic_one_is_fenced(
-    cluster: LocalCluster, topic: str, load: Load
-) -> None:
+async def test_one_of_two_owners_is_fenced(cluster: LocalCluster, topic: str, load: Load) -> None:
     bookkeeper = await cluster.connect()
     owner = await owner_of(cluster, bookkeeper, topic)
     await cluster.pause(owner)

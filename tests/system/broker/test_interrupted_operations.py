@@ -140,9 +140,7 @@ def test_refused_deletion_of_a_partitioned_topic_changes_nothing_and_can_be_repe
     interrupted(begin_partitioned, refused, check)
 
 
-def test_interrupted_growth_is_finished_by_the_next_one_and_no_subscription_misses_a_message() -> (
-    None
-):
+def test_interrupted_growth_is_finished_by_the_next_one_without_missed_messages() -> None:
     async def check(broker: Broker) -> None:
         record, _ = await read_partitioned_topic(broker.store, WHOLE)
         third = partition_name(WHOLE, 2)

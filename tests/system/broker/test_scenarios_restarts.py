@@ -20,6 +20,7 @@ from tests.system.broker.client import (
     send_all,
     send_batch,
 )
+from tests.system.broker.load import mend
 from tests.system.broker.owner import owner_of
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.java]
@@ -37,9 +38,7 @@ async def whole() -> AsyncIterator[LocalCluster]:
 async def brokers(whole: LocalCluster) -> AsyncIterator[LocalCluster]:
     """Yield three bookies and two brokers, and restart those that the test has stopped."""
     yield whole
-    for name in (*whole.bookie_names, *whole.broker_names):
-        if not whole.is_up(name):
-            await whole.restart(name)
+    await mend(whole)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

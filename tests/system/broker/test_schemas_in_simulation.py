@@ -9,7 +9,7 @@ from labkit.system.topic.config import ManagedLedgerConfig
 from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.settings.triggers import At
 from tests.repeat import repeated
-from tests.system.topic.simulated import Story, in_simulation, simulate
+from tests.system.topic.simulated import Story, simulate
 
 TOPIC = "persistent://public/default/t"
 
@@ -21,21 +21,6 @@ def schema(number: int) -> Schema:
 
 async def register(client: BookKeeper, number: int) -> bytes:
     return await Schemas(client, ManagedLedgerConfig()).register(TOPIC, schema(number))
-
-
-@in_simulation
-async def test_versions_are_stored_in_ledgers_and_read_again(client: BookKeeper) -> None:
-    assert [await register(client, number) for number in (0, 1, 0)] == [
-        encode_version(0),
-        encode_version(1),
-        encode_version(0),
-    ]
-    schemas = Schemas(client, ManagedLedgerConfig())
-    assert await schemas.delete_versions(TOPIC) == 2
-    assert await register(client, 0) == encode_version(3)
-    assert len(await client.list_ledgers()) == 4
-    await schemas.delete(TOPIC)
-    assert await client.list_ledgers() == []
 
 
 @pytest.mark.promise("No schema is lost if the broker crashes while storing one")

@@ -18,9 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.promise(
     "A missing topic is created or reported as missing, depending on the configuration"
 )
-async def test_topic_that_is_wanted_is_made_with_partitions(
-    bookies: LocalCluster, topic: str
-) -> None:
+async def test_missing_topic_is_created_with_partitions(bookies: LocalCluster, topic: str) -> None:
     config = BrokerConfig(default_num_partitions=3)
 
     def produce(url: str) -> list[pulsar.MessageId]:
@@ -54,9 +52,7 @@ async def test_topic_that_must_not_be_made_is_not_found(bookies: LocalCluster, t
     "A namespace policy controls whether a message that is sent again is stored once"
 )
 @pytest.mark.parametrize("enabled", [True, False])
-async def test_namespace_says_whether_a_message_sent_again_is_stored_once(
-    brokers: LocalCluster, enabled: bool
-) -> None:
+async def test_namespace_may_enable_deduplication(brokers: LocalCluster, enabled: bool) -> None:
     bookkeeper = await brokers.connect()
     namespace = f"public/deduplicated-{enabled}"
     data = json.dumps({"deduplicationEnabled": enabled}).encode()

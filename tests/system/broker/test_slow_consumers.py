@@ -8,7 +8,6 @@ import pytest
 
 from labkit.system.broker.broker import Broker
 from labkit.system.broker.config import BrokerConfig
-from labkit.system.model.proto.pulsar_pb2 import BaseCommand
 from labkit.worlds.live.net import FrameConnection
 from labkit.worlds.live.processes.cluster import LocalCluster
 from tests.system.broker.client import connect, receive_all
@@ -56,15 +55,13 @@ async def test_little_is_kept_for_a_client_that_does_not_read_and_the_others_go_
         await until(lambda: not broker.connections)
         silent = await RawClient.connect(url)
         await silent.subscribe(topic)
-        silent.tell(BaseCommand.FLOW, consumer_id=1, messagePermits=1000)
+        silent.flow()
         [connection] = broker.connections
         await until(lambda: not connection.is_writable)
         assert await asyncio.to_thread(consume, url) == COUNT * MIB
         # The broker sends 4 MiB per turn, plus at most one message.
         assert 0 < waiting_bytes(broker) < 6 * MIB
-        entry_ids = [
-            (await silent.expect(BaseCommand.MESSAGE)).message_id.entryId for _ in range(COUNT)
-        ]
+        entry_ids = [each.message_id.entryId for each in await silent.receive(COUNT)]
         assert entry_ids == list(range(COUNT))
         assert await silent.is_silent()
         silent.close()

@@ -79,20 +79,20 @@ async def test_consumer_that_has_acknowledged_everything_learns_that_it_has_reac
         await terminate()
     async with raw_client(brokers, topic) as raw:
         await raw.subscribe(topic)
-        raw.tell(BaseCommand.FLOW, consumer_id=1, messagePermits=10)
-        messages = [await raw.expect(BaseCommand.MESSAGE) for _ in range(2)]
+        raw.flow()
+        messages = await raw.receive(2)
         if earlier:
             await terminate()
-        raw.tell(BaseCommand.ACK, consumer_id=1, ack_type=0, message_id=[messages[0].message_id])
+        raw.ack(messages[0].message_id)
         assert await raw.is_silent()
-        raw.tell(BaseCommand.ACK, consumer_id=1, ack_type=0, message_id=[messages[1].message_id])
+        raw.ack(messages[1].message_id)
         assert (await raw.expect(BaseCommand.REACHED_END_OF_TOPIC)).consumer_id == 1
     async with raw_client(brokers, topic) as raw:
         await raw.subscribe(topic)
         assert (await raw.expect(BaseCommand.REACHED_END_OF_TOPIC)).consumer_id == 1
 
 
-def test_all_partitions_are_terminated_used_or_not(
+def test_all_partitions_are_terminated(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     done(brokers, "PUT", topic_path(topic, "/partitions"), 3)

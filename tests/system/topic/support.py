@@ -10,16 +10,6 @@ from labkit.system.topic.producing.producer import Producer
 HOUR_MS = 3_600_000
 
 
-class Clock:
-    """A wall clock that the test sets."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1_700_000_000_000
-
-    def __call__(self) -> int:
-        return self.now_ms
-
-
 async def send_all(producer: Producer, payloads: list[bytes]) -> list[MessageId]:
     futures = [producer.send(payload) for payload in payloads]
     await producer.flush()

@@ -60,9 +60,7 @@ def test_defaults_of_a_broker_are_pulsars() -> None:
 
 
 @pytest.mark.parametrize(("name", "lowest"), LOWEST.items())
-def test_each_setting_is_taken_down_to_its_lowest_value_and_not_below(
-    name: str, lowest: int
-) -> None:
+def test_each_setting_has_a_lowest_value_that_is_accepted(name: str, lowest: int) -> None:
     assert getattr(ManagedLedgerConfig(**{name: lowest}), name) == lowest
     with pytest.raises(BKIncorrectParameterException, match=f"{name} is .* at least {lowest}$"):
         ManagedLedgerConfig(**{name: lowest - 1})

@@ -26,70 +26,36 @@ class TimedWork:
         self._is_running = False
 
 
+@pytest.mark.parametrize(
+    ("interval_s", "lasts_s", "calls", "times"),
+    [
+        pytest.param(5, 0, {7: "begin", 23: "stop"}, [12, 17, 22], id="at equal intervals"),
+        pytest.param(5, 0, {0: "begin", 3: "trigger"}, [3, 5, 10, 15, 20, 25], id="when triggered"),
+        pytest.param(5, 12, {0: "begin"}, [5, 17, 29], id="at once after it took too long"),
+        pytest.param(5, 0, {0: "stop stop trigger"}, [], id="not after a stop without a beginning"),
+        pytest.param(5, 0, {0: "begin stop stop trigger"}, [], id="not after it was stopped"),
+        pytest.param(5, 0, {0: "trigger", 1: "begin stop"}, [1], id="first if triggered before"),
+        pytest.param(
+            60,
+            10,
+            {0: "begin trigger", 3: "trigger trigger trigger", 28: "trigger"},
+            [0, 10, 28],
+            id="once more if triggered meanwhile",
+        ),
+    ],
+)
 @in_virtual_time
-async def test_first_interval_begins_with_the_beginning_and_each_is_as_long() -> None:
-    work = TimedWork()
-    task = MaintenanceTask(work, interval_ms=5000)
-    await asyncio.sleep(7)
-    task.begin()
-    await asyncio.sleep(16)
-    assert work.times == [12.0, 17.0, 22.0]
-    task.stop()
-    await asyncio.sleep(100)
-    assert len(work.times) == 3
-
-
-@in_virtual_time
-async def test_work_that_is_wanted_between_two_intervals_moves_none_of_them() -> None:
-    work = TimedWork()
-    task = MaintenanceTask(work, interval_ms=5000)
-    task.begin()
-    await asyncio.sleep(3)
-    task.trigger()
-    await asyncio.sleep(8)
-    assert work.times == [3.0, 5.0, 10.0]
-    task.stop()
-
-
-@in_virtual_time
-async def test_work_that_takes_longer_than_the_interval_is_done_again_at_once_and_once() -> None:
-    work = TimedWork(lasts_s=12)
-    task = MaintenanceTask(work, interval_ms=5000)
-    task.begin()
-    await asyncio.sleep(30)
-    assert work.times == [5.0, 17.0, 29.0]
-    task.stop()
-
-
-@pytest.mark.parametrize("begins", [False, True])
-@in_virtual_time
-async def test_upkeep_may_be_stopped_more_than_once_and_before_its_beginning(begins: bool) -> None:
-    work = TimedWork()
-    task = MaintenanceTask(work, interval_ms=5000)
-    if begins:
-        task.begin()
-    for _ in range(2):
-        task.stop()
-    task.trigger()
-    await asyncio.sleep(20)
-    assert work.times == []
-
-
-@in_virtual_time
-async def test_work_that_is_wanted_while_it_is_done_is_done_once_more_behind_it() -> None:
-    work = TimedWork(lasts_s=10)
-    task = MaintenanceTask(work, interval_ms=60_000)
-    task.begin()
-    task.trigger()
-    await asyncio.sleep(3)
-    for _ in range(3):
-        task.trigger()
-    await asyncio.sleep(27)
-    assert work.times == [0.0, 10.0]
-    task.trigger()
-    await asyncio.sleep(1)
-    assert work.times == [0.0, 10.0, 30.0]
-    task.stop()
+async def test_work_is_done(
+    interval_s: int, lasts_s: float, calls: dict[int, str], times: list[float]
+) -> None:
+    work, loop = TimedWork(lasts_s), asyncio.get_running_loop()
+    task = MaintenanceTask(work, interval_ms=1000 * interval_s)
+    for at_s, names in calls.items():
+        await asyncio.sleep(at_s - loop.time())
+        for name in names.split():
+            getattr(task, name)()
+    await asyncio.sleep(29.5 - loop.time())
+    assert work.times == times
 
 
 async def test_work_that_fails_once_is_done_again_when_triggered() -> None:
@@ -111,16 +77,4 @@ async def test_work_that_fails_once_is_done_again_when_triggered() -> None:
     await done.wait()
     gc.collect()  # asyncio reports an exception when it deletes the task.
     assert [type(error) for error in reported] == [ZeroDivisionError]
-    task.stop()
-
-
-@in_virtual_time
-async def test_work_that_is_wanted_before_the_beginning_is_done_at_the_beginning() -> None:
-    work = TimedWork()
-    task = MaintenanceTask(work, interval_ms=5000)
-    task.trigger()
-    await asyncio.sleep(1)
-    task.begin()
-    await asyncio.sleep(1)
-    assert work.times == [1.0]
     task.stop()

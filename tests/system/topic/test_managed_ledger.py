@@ -16,10 +16,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("rounds", repeated(range(3)))
-async def test_ledger_that_a_client_recovers_is_left_without_a_lost_or_double_message(
-    cluster: LocalCluster, owner: BookKeeper, name: str, rounds: int
+async def test_a_topic_whose_ledger_is_recovered_loses_and_repeats_no_message(
+    cluster: LocalCluster, client: BookKeeper, rounds: int
 ) -> None:
-    topic = await Topic.create(owner, name, partitions=0)
+    topic = await Topic.create(client, f"recovered-{rounds}", partitions=0)
     producer = topic.producer()
     sent = [producer.send(payload) for payload in numbered(0, 300)]
     await sent[0]

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -61,7 +62,7 @@ def rolled(trace: Trace) -> list[Event]:
 
 
 @in_simulation
-async def test_readers_hear_of_a_new_end_once_in_a_turn_however_many_entries_were_confirmed(
+async def test_readers_are_told_of_a_new_end_once_in_each_turn(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client, ManagedLedgerConfig())
@@ -108,7 +109,7 @@ def test_each_ledger_is_recorded_with_the_reason_for_it() -> None:
 
 
 @in_simulation
-async def test_end_reaches_all_that_asked_with_its_reason_and_close_does_not_count_as_one(
+async def test_end_is_reported_with_its_reason_and_a_close_is_not(
     client: BookKeeper,
 ) -> None:
     told: list[tuple[str, LabkitError]] = []
@@ -157,7 +158,7 @@ class Surprised(ManagedLedger):
 
 
 @in_simulation
-async def test_entries_that_a_ledger_has_when_another_client_closes_it_are_stored_there(
+async def test_entries_in_a_ledger_that_another_client_closes_are_kept(
     client: BookKeeper,
 ) -> None:
     ledger = Surprised(TOPIC, PATH, client, ManagedLedgerConfig())
@@ -177,19 +178,14 @@ async def test_entries_that_a_ledger_has_when_another_client_closes_it_are_store
 
 
 @in_simulation
-async def test_entries_without_room_for_a_next_ledger_fail_and_so_do_all_later_ones(
+async def test_entries_without_a_next_ledger_fail_as_do_later_ones(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client)
     ended: list[LabkitError] = []
     ledger.when_ended(ended.append)
     no_bookies = BKNotEnoughBookiesException("two of three")
-
-    async def fails(*_: int, **__: object) -> LedgerWriter:
-        raise no_bookies
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client, "create_ledger", fails)
+    with patch.object(client, "create_ledger", side_effect=no_bookies):
         futures = await append_all(ledger, [b"%d" % number for number in range(8)])
         for future in futures[:5]:
             await future
@@ -205,7 +201,7 @@ async def test_entries_without_room_for_a_next_ledger_fail_and_so_do_all_later_o
 
 
 @in_simulation
-async def test_owner_that_has_ended_neither_closes_its_ledger_nor_begins_the_next(
+async def test_owner_that_has_ended_closes_and_begins_no_ledger(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client)
@@ -264,7 +260,7 @@ class NeverAnswered:
 
 
 @in_simulation
-async def test_entries_of_a_cancelled_append_are_stored_before_the_chain_is_terminated(
+async def test_entries_of_a_cancelled_append_precede_a_termination(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client)
@@ -275,8 +271,7 @@ async def test_entries_of_a_cancelled_append_are_stored_before_the_chain_is_term
         await asyncio.sleep(0.1)
         return await create_ledger(*arguments, **options)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client, "create_ledger", slow)
+    with patch.object(client, "create_ledger", slow):
         appending = asyncio.create_task(append_all(ledger, [b"%d" % n for n in range(7)]))
         await begun.wait()
     terminating = asyncio.create_task(ledger.terminate())
@@ -290,7 +285,7 @@ async def test_entries_of_a_cancelled_append_are_stored_before_the_chain_is_term
 
 
 @in_simulation
-async def test_closed_owner_leaves_no_ledger_from_a_rollover_whose_caller_was_cancelled(
+async def test_closed_owner_leaves_no_ledger_from_a_cancelled_rollover(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client)
@@ -302,8 +297,7 @@ async def test_closed_owner_leaves_no_ledger_from_a_rollover_whose_caller_was_ca
         await asyncio.sleep(0.1)
         return version
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client.store, "set", slow)
+    with patch.object(client.store, "set", slow):
         appending = asyncio.create_task(append_all(ledger, [b"%d" % n for n in range(7)]))
         await stored_once.wait()
     closing = asyncio.create_task(ledger.close())
@@ -348,16 +342,10 @@ async def test_pause_before_the_next_ledger_makes_no_other_call_wait(client: Boo
 async def test_termination_whose_caller_is_cancelled_ends_the_owner(client: BookKeeper) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 3)
-    requested = asyncio.Event()
-
-    async def never_answered(*_: object) -> None:
-        requested.set()
-        await asyncio.Event().wait()
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client.store, "set", never_answered)
+    never = NeverAnswered()
+    with patch.object(client.store, "set", never):
         terminating = asyncio.create_task(ledger.terminate())
-        await requested.wait()
+        await never.called.wait()
         terminating.cancel()
         with pytest.raises(asyncio.CancelledError):
             await terminating
@@ -367,9 +355,7 @@ async def test_termination_whose_caller_is_cancelled_ends_the_owner(client: Book
 
 @pytest.mark.parametrize("nth", range(5))
 @in_simulation
-async def test_one_lost_metadata_response_does_not_end_a_rollover(
-    client: BookKeeper, nth: int
-) -> None:
+async def test_one_lost_metadata_response_ends_no_rollover(client: BookKeeper, nth: int) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 4)
     lost: list[str] = []
@@ -415,7 +401,7 @@ async def test_managed_ledger_takes_nothing_before_it_is_open(client: BookKeeper
 
 
 @in_simulation
-async def test_closed_one_has_no_writer_and_is_closed_again_without_a_change(
+async def test_closed_owner_is_closed_again_without_a_change(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client)
@@ -436,16 +422,11 @@ async def test_owner_that_cannot_close_its_ledger_says_so_and_is_closed_all_the_
 ) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 3)
-
-    async def fails(_: LedgerWriter) -> None:
-        raise error
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(LedgerWriter, "close", fails)
-        with pytest.raises(type(error)):
-            await ledger.close()
-    with pytest.raises(BKLedgerClosedException, match="open the topic again"):
-        await ledger.append(b"x")
+    with patch.object(LedgerWriter, "close", side_effect=error), pytest.raises(type(error)):
+        await ledger.close()
+    for call in (ledger.append(b"x"), ledger.set_property("a", "1")):
+        with pytest.raises(BKLedgerClosedException, match="open the topic again"):
+            await call
     again = await opened(client)
     assert await read_all(again) == [0, 1, 2]
 
@@ -457,8 +438,7 @@ async def test_owner_whose_close_is_cancelled_is_closed_all_the_same(client: Boo
     positions = await stored(ledger, 0, 3)
     cursor.acknowledge(positions[:1])
     never = NeverAnswered()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(CursorStore, "close", never)
+    with patch.object(CursorStore, "close", never):
         closing = asyncio.create_task(ledger.close())
         await never.called.wait()
         closing.cancel()
@@ -488,7 +468,7 @@ class HeldCreation:
 
 
 @in_simulation
-async def test_no_ledger_that_a_cursor_needs_is_trimmed_while_the_cursor_is_created(
+async def test_no_ledger_that_a_new_cursor_needs_is_trimmed_meanwhile(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client, KEEP_NOTHING)
@@ -496,9 +476,8 @@ async def test_no_ledger_that_a_cursor_needs_is_trimmed_while_the_cursor_is_crea
     positions = await stored(ledger, 0, 6)
     other.acknowledge_up_to(positions[4])
     await other.flush()
-    with pytest.MonkeyPatch.context() as patched:
-        held = HeldCreation(client)
-        patched.setattr(client.store, "create_child", held)
+    held = HeldCreation(client)
+    with patch.object(client.store, "create_child", held):
         opening = asyncio.create_task(ledger.open_cursor("s", "earliest"))
         await held.begun.wait()
         trimming = asyncio.create_task(ledger.trim())
@@ -511,7 +490,7 @@ async def test_no_ledger_that_a_cursor_needs_is_trimmed_while_the_cursor_is_crea
 
 
 @in_simulation
-async def test_cursor_that_is_created_during_a_trim_starts_in_a_ledger_that_is_kept(
+async def test_cursor_created_during_a_trim_starts_in_a_kept_ledger(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client, KEEP_NOTHING)
@@ -533,9 +512,8 @@ async def test_cursor_that_is_being_created_when_its_owner_ends_is_not_opened(
     client: BookKeeper, closes: bool
 ) -> None:
     ledger = await opened(client)
-    with pytest.MonkeyPatch.context() as patched:
-        held = HeldCreation(client)
-        patched.setattr(client.store, "create_child", held)
+    held = HeldCreation(client)
+    with patch.object(client.store, "create_child", held):
         opening = asyncio.create_task(ledger.open_cursor("s", "earliest"))
         await held.begun.wait()
         if closes:
@@ -568,8 +546,7 @@ async def test_trim_that_fails_is_made_up_for_at_the_next_interval(client: BookK
             raise DOWN
         return await set_node(path, data, version)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client.store, "set", fails)
+    with patch.object(client.store, "set", fails):
         cursor.acknowledge_up_to(positions[4])
         await cursor.flush()
         with pytest.raises(MetadataUnavailableError):
@@ -619,8 +596,7 @@ async def test_upkeep_ends_with_its_owner(client: BookKeeper, closes: bool) -> N
         times += 1
         return await trim()
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ledger, "trim", counted)
+    with patch.object(ledger, "trim", counted):
         await asyncio.sleep(1.05)
         assert times == 10
         if closes:
@@ -632,7 +608,7 @@ async def test_upkeep_ends_with_its_owner(client: BookKeeper, closes: bool) -> N
 
 
 @in_simulation
-async def test_entries_that_wait_while_another_owner_takes_over_are_not_pushed(
+async def test_waiting_entries_are_not_pushed_after_a_takeover(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client, SMALL)
@@ -646,26 +622,6 @@ async def test_entries_that_wait_while_another_owner_takes_over_are_not_pushed(
     with pytest.raises(ManagedLedgerFencedError):
         await ledger.append(b"late")
     assert writer.last_add_pushed == -1
-
-
-# Properties
-
-
-@in_simulation
-async def test_a_replaced_owner_sets_no_property(client: BookKeeper) -> None:
-    former = await opened(client)
-    ended: list[Exception] = []
-    former.when_ended(ended.append)
-    new = await opened(client)
-    with pytest.raises(ManagedLedgerFencedError):
-        await former.set_property("epoch", "1")
-    assert len(ended) == 1
-    with pytest.raises(ManagedLedgerFencedError):
-        await former.set_property("epoch", "1")
-    assert new.properties == {}
-    await new.close()
-    with pytest.raises(BKLedgerClosedException):
-        await new.set_property("epoch", "1")
 
 
 # Terminated chains
@@ -705,19 +661,16 @@ async def test_empty_chain_is_terminated_too(client: BookKeeper) -> None:
 
 
 @in_simulation
-async def test_owner_that_cannot_store_the_termination_ends_and_the_next_one_takes_entries(
+async def test_owner_that_cannot_store_its_termination_is_replaced(
     client: BookKeeper,
 ) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 2)
-
-    async def fails(path: str, data: bytes, version: int) -> int:
-        raise MetadataUnavailableError("the metadata store is not responding")
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client.store, "set", fails)
-        with pytest.raises(MetadataUnavailableError):
-            await ledger.terminate()
+    with (
+        patch.object(client.store, "set", side_effect=DOWN),
+        pytest.raises(MetadataUnavailableError),
+    ):
+        await ledger.terminate()
     with pytest.raises(MetadataUnavailableError):
         await ledger.append(b"x")
     following = await opened(client)
@@ -811,28 +764,53 @@ async def test_deleted_cursor_keeps_nothing(client: BookKeeper) -> None:
 # Owners
 
 
+async def append_two(former: ManagedLedger) -> None:
+    await asyncio.gather(*await append_all(former, [b"late", b"later"]))
+
+
+CHANGES: dict[str, tuple[Callable[[ManagedLedger], Awaitable[object]], str]] = {
+    "append entries": (append_two, "the chain of persistent"),
+    "set a property": (lambda former: former.set_property("a", "1"), "the chain of persistent"),
+    "create a cursor": (lambda former: former.open_cursor("late", "latest"), "the chain of persis"),
+    "open a new cursor": (
+        lambda former: former.open_cursor("new", "latest"),
+        "the chain of persis",
+    ),
+    "delete a cursor": (lambda former: former.delete_cursor("old"), "cursor old of public/default"),
+    "store a cursor": (
+        lambda former: former.cursors["old"].reset("latest"),
+        "cursor old of public",
+    ),
+}
+"""What a former owner may try, and which part of the topic the new owner has changed."""
+
+
+@pytest.mark.parametrize(("change", "part"), CHANGES.values(), ids=CHANGES)
 @in_simulation
-async def test_overtaken_owner_ends_for_good_and_says_so_once(client: BookKeeper) -> None:
-    old = await opened(client)
-    ends: list[LabkitError] = []
-    old.when_ended(ends.append)
-    await stored(old, 0, 3)
+async def test_a_former_owner_changes_nothing_and_ends_once_and_for_good(
+    client: BookKeeper, change: Callable[[ManagedLedger], Awaitable[object]], part: str
+) -> None:
+    former = await opened(client)
+    ended: list[LabkitError] = []
+    former.when_ended(ended.append)
+    await former.open_cursor("old", "earliest")
+    await stored(former, 0, 3)
     new = await opened(client)
-    futures = await append_all(old, [b"late", b"later"])
-    for future in futures:
-        with pytest.raises(ManagedLedgerFencedError, match="open the topic again"):
-            await future
-    for _ in range(2):
+    await new.open_cursor("new", "earliest")
+    with pytest.raises(ManagedLedgerFencedError, match=f"{part}.*open the topic again"):
+        await change(former)
+    for call in (former.append(b"late"), former.open_cursor("late", "latest"), append_two(former)):
         with pytest.raises(ManagedLedgerFencedError):
-            await old.append(b"no")
-    with pytest.raises(ManagedLedgerFencedError):
-        await old.open_cursor("s", "latest")
-    assert len(ends) == 1
-    await old.close()
-    assert len(ends) == 1
+            await call
+    await former.close()
+    assert len(ended) == 1
     await stored(new, 3, 5)
     assert await read_all(new) == [0, 1, 2, 3, 4]
+    assert new.properties == {}
+    assert [cursor.unacknowledged_count for cursor in new.cursors.values()] == [5, 5]
+    new.cursors["old"].acknowledge_up_to(new.last_confirmed)
     await new.close()
+    assert await client.store.children(PATH) == ["new", "old"]
 
 
 @pytest.mark.parametrize("nth", range(1, 30, 4))

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -70,15 +71,6 @@ async def test_as_many_entries_are_read_as_the_wanted_messages_need(client: Book
 
 
 @in_simulation
-async def test_one_message_at_a_time_gives_them_all(client: BookKeeper) -> None:
-    topic = await created(client)
-    batches = topic.producer(batching=Batching(max_messages=3, max_delay_ms=HOUR_MS))
-    await send_all(batches, numbered(0, 20))
-    assert await payloads(topic, at_once=1) == numbered(0, 20)
-    await topic.close()
-
-
-@in_simulation
 async def test_partitions_take_turns_and_an_empty_one_is_passed_over(client: BookKeeper) -> None:
     topic = await created(client, 3)
     producer = topic.producer()
@@ -92,7 +84,7 @@ async def test_partitions_take_turns_and_an_empty_one_is_passed_over(client: Boo
 
 
 @in_simulation
-async def test_consumer_behind_a_message_reads_the_other_partitions_from_their_start(
+async def test_consumer_after_a_message_reads_other_partitions_whole(
     client: BookKeeper,
 ) -> None:
     topic = await created(client, 2)
@@ -106,7 +98,7 @@ async def test_consumer_behind_a_message_reads_the_other_partitions_from_their_s
 
 
 @in_simulation
-async def test_entry_without_a_message_is_reported_again_and_again_behind_what_precedes_it(
+async def test_entry_without_a_message_is_reported_every_time(
     client: BookKeeper,
 ) -> None:
     topic = await created(client)
@@ -144,7 +136,7 @@ async def test_cancelled_receive_loses_no_message_whenever_it_ends(client: BookK
 
 
 @in_simulation
-async def test_ledger_that_is_trimmed_just_before_it_is_read_is_passed_over(
+async def test_ledger_that_is_trimmed_before_it_is_read_is_skipped(
     client: BookKeeper,
 ) -> None:
     topic = await created(client, config=KEEP_NOTHING)
@@ -159,15 +151,14 @@ async def test_ledger_that_is_trimmed_just_before_it_is_read_is_passed_over(
         await partition.ledger.trim()
         return await open_ledger(ledger_id, **options)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client, "open_ledger_no_recovery", trimmed)
+    with patch.object(client, "open_ledger_no_recovery", trimmed):
         assert await payloads(topic) == numbered(10, 12)
         assert await payloads(topic, ids[3]) == numbered(10, 12)
     await topic.close()
 
 
 @in_simulation
-async def test_ledger_that_is_missing_though_the_chain_has_it_is_not_passed_over(
+async def test_ledger_that_is_missing_in_the_chain_is_not_skipped(
     client: BookKeeper,
 ) -> None:
     topic = await created(client)
@@ -190,8 +181,7 @@ async def test_consumer_that_goes_on_in_a_ledger_opens_it_once(client: BookKeepe
         opened.append(ledger_id)
         return await open_ledger(ledger_id, **options)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(client, "open_ledger_no_recovery", noted)
+    with patch.object(client, "open_ledger_no_recovery", noted):
         consumer = topic.consumer()
         for payload in numbered(0, 12):
             assert [m.payload for m in await consumer.receive(1)] == [payload]
@@ -233,7 +223,7 @@ async def created(
 
 
 @in_simulation
-async def test_consumer_begins_behind_a_message_and_never_gives_one_twice(
+async def test_consumer_starts_after_a_message_and_repeats_none(
     client: BookKeeper,
 ) -> None:
     topic = await created(client)
@@ -253,7 +243,7 @@ async def test_consumer_begins_behind_a_message_and_never_gives_one_twice(
 
 
 @in_simulation
-async def test_consumer_gets_what_its_owner_has_just_confirmed_and_no_more_than_it_wants(
+async def test_consumer_gets_what_was_just_confirmed_up_to_its_limit(
     client: BookKeeper,
 ) -> None:
     topic = await created(client)
@@ -272,7 +262,7 @@ async def test_consumer_gets_what_its_owner_has_just_confirmed_and_no_more_than_
 
 
 @in_simulation
-async def test_consumer_of_another_client_sees_an_open_ledger_as_its_bookies_report_it(
+async def test_consumer_of_another_client_sees_what_bookies_report(
     client: BookKeeper,
 ) -> None:
     topic = await created(client)
@@ -287,19 +277,33 @@ async def test_consumer_of_another_client_sees_an_open_ledger_as_its_bookies_rep
 
 
 @in_simulation
-async def test_message_keeps_its_key_time_and_properties(client: BookKeeper) -> None:
-    topic = await created(client)
-    for batching in (None, SLOW):
-        producer = topic.producer("named", batching=batching)
-        sent = producer.send(b"x", key="k", event_time_ms=7, properties={"a": "b"})
-        await producer.flush()
-        await sent
-    for message in await receive_all(topic.consumer()):
-        told = message.payload, message.key, message.event_time_ms
-        assert told == (b"x", "k", 7)
-        assert dict(message.properties) == {"a": "b"}
-        assert message.producer_name == "named"
+async def test_a_message_keeps_its_id_key_time_and_properties(
+    client: BookKeeper,
+) -> None:
+    topic = await created(client, 3)
+    for number, batching in enumerate((None, SLOW)):
+        producer = topic.producer(f"producer {number}", batching=batching)
+        sent = [
+            producer.send(b"x", key=f"k{n}", event_time_ms=n, properties={"n": f"{n}"})
+            for n in range(1, 9)
+        ]
+        await producer.close()
+        expected = {future.result(): n for n, future in enumerate(sent, 1)}
+        found = [m for m in await receive_all(topic.consumer()) if m.producer_name == producer.name]
+        assert {m.message_id: m.event_time_ms for m in found} == expected
+        for message in found:
+            n = message.event_time_ms
+            assert (message.key, dict(message.properties)) == (f"k{n}", {"n": f"{n}"})
     await topic.close()
+
+
+@in_simulation
+async def test_concurrent_receives_return_different_messages(client: BookKeeper) -> None:
+    topic = await created(client)
+    ids = await send_all(topic.producer(), numbered(0, 6))
+    consumer = topic.consumer()
+    received = await asyncio.gather(*(consumer.receive(2) for _ in range(3)))
+    assert [message.message_id for messages in received for message in messages] == ids
 
 
 @in_simulation

@@ -77,9 +77,7 @@ def test_any_bytes_are_a_key(key: bytes, is_base64: bool) -> None:
         ({"sequence_id": 8}, b"p-8"),
     ],
 )
-def test_the_ordering_key_goes_before_the_key_and_the_sequence_id(
-    fields: dict[str, Any], key: bytes
-) -> None:
+def test_the_ordering_key_precedes_key_and_sequence_id(fields: dict[str, Any], key: bytes) -> None:
     named = {"producer_name": "p", "sequence_id": 7, "publish_time": 1, **fields}
     assert sticky_key(MessageMetadata(**named)) == key
 
@@ -126,8 +124,10 @@ def test_sticky_ranges_are_their_owners_and_gaps_are_nobodys() -> None:
     assert ranges.owner_of(99) is low
     assert ranges.owner_of(100) is None
     assert ranges.owner_of(250) is low
+    high = Client().consumer("high", ranges=[(100, 199)])
+    ranges.add(high)
     ranges.remove(low)
-    assert ranges.owner_of(99) is None
+    assert (ranges.owner_of(99), ranges.owner_of(100)) == (None, high)
 
 
 @pytest.mark.parametrize("taken", [[(50, 60)], [(99, 99)], [(0, 65535)], [(90, 120)]])
@@ -144,28 +144,9 @@ def test_invalid_sticky_ranges_are_refused(wanted: list[tuple[int, int]]) -> Non
         StickyRanges().add(Client().consumer(ranges=wanted))
 
 
-def test_a_moved_hash_waits_until_its_former_owner_holds_nothing_of_it() -> None:
-    choice, (first, second) = KeySharedSelector(AutoSplitRanges(), keeps_order=True), consumers(2)
-    choice.add(first)
-    choice.entry_sent(first, 0)
-    choice.entry_sent(first, 0)
-    choice.add(second)
-    for _ in range(2):
-        assert choice.choose(0) is None
-        choice.entry_released(0)
-    assert choice.choose(0) is second
-
-
 def test_a_moved_hash_does_not_wait_where_order_is_not_wanted() -> None:
     choice, (first, second) = KeySharedSelector(AutoSplitRanges(), keeps_order=False), consumers(2)
     choice.add(first)
     choice.entry_sent(first, 0)
     choice.add(second)
     assert choice.choose(0) is second
-
-
-def test_a_hash_whose_owner_has_no_permits_waits() -> None:
-    choice, (only,) = KeySharedSelector(AutoSplitRanges(), keeps_order=True), consumers(1)
-    choice.add(only)
-    only.permits = 0
-    assert choice.choose(5) is None

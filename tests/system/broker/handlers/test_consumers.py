@@ -35,15 +35,13 @@ async def raw(brokers: LocalCluster, topic: str) -> AsyncIterator[RawClient]:
 
 
 async def delivered(raw: RawClient, count: int) -> list[tuple[int, int]]:
-    """Receive `count` MESSAGE commands and return their positions."""
-    messages = [await raw.expect(KIND.MESSAGE) for _ in range(count)]
-    return [position_of(message.message_id) for message in messages]
+    """Receive `count` messages and return their positions."""
+    raw.flow()
+    return [position_of(message.message_id) for message in await raw.receive(count)]
 
 
 @pytest.mark.promise("Consumers are closed before a seek succeeds")
-async def test_consumers_are_closed_before_a_seek_succeeds(
-    client: pulsar.Client, raw: RawClient, topic: str
-) -> None:
+async def test_a_seek_closes_consumers(client: pulsar.Client, raw: RawClient, topic: str) -> None:
     producer = client.create_producer(topic)
     sent = await asyncio.to_thread(send_all, producer, PAYLOADS)
     await raw.subscribe(topic, 1, CommandSubscribe.Shared)
@@ -55,36 +53,30 @@ async def test_consumers_are_closed_before_a_seek_succeeds(
     assert {each.request_id for each in closed} == {NO_REQUEST}
     assert (await raw.expect(KIND.SUCCESS)).request_id == request_id
     await raw.subscribe(topic, 1, CommandSubscribe.Shared)
-    raw.tell(KIND.FLOW, consumer_id=1, messagePermits=100)
     # The broker resends the entry itself; the client has to skip the messages before the seek.
     assert await delivered(raw, 2) == [(at["ledgerId"], 4), (at["ledgerId"], 5)]
 
 
-async def test_acknowledgements_are_answered_if_that_is_asked_for(
+async def test_acks_are_answered_on_request(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS)
     await raw.subscribe(topic, kind=CommandSubscribe.Shared)
-    raw.tell(KIND.FLOW, consumer_id=1, messagePermits=100)
-    ids = [(await raw.expect(KIND.MESSAGE)).message_id for _ in range(6)]
-    raw.tell(KIND.ACK, consumer_id=1, ack_type=CommandAck.Individual, message_id=ids[:2])
-    request_id = raw.ask(
-        KIND.ACK, consumer_id=1, ack_type=CommandAck.Individual, message_id=ids[2:3]
-    )
-    answer = await raw.expect(KIND.ACK_RESPONSE)
-    assert (answer.request_id, answer.HasField("error")) == (request_id, False)
-    raw.ask(KIND.ACK, consumer_id=1, ack_type=CommandAck.Cumulative, message_id=ids[5:])
-    answer = await raw.expect(KIND.ACK_RESPONSE)
+    raw.flow()
+    ids = [message.message_id for message in await raw.receive(6)]
+    raw.ack(*ids[:2])
+    assert not (await raw.ask_ack(ids[2])).HasField("error")
+    answer = await raw.ask_ack(ids[5], kind=CommandAck.Cumulative)
     assert (answer.error, "cumulative" in answer.message) == (ServerError.NotAllowedError, True)
-    raw.ask(KIND.ACK, consumer_id=7, ack_type=CommandAck.Individual, message_id=ids[5:])
-    assert (await raw.expect(KIND.ACK_RESPONSE)).error == ServerError.ConsumerNotFound
+    unknown = await raw.ask_ack(ids[5], consumer_id=7)
+    assert unknown.error == ServerError.ConsumerNotFound
     raw.tell(KIND.REDELIVER_UNACKNOWLEDGED_MESSAGES, consumer_id=1)
-    again = [await raw.expect(KIND.MESSAGE) for _ in range(3)]
+    again = await raw.receive(3)
     assert [(m.message_id, m.redelivery_count) for m in again] == [(at, 1) for at in ids[3:]]
 
 
 @pytest.mark.promise("An entry that was never stored cannot be acknowledged")
-async def test_what_was_never_stored_cannot_be_acknowledged(
+async def test_only_stored_entries_are_acked(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     producer = client.create_producer(topic)
@@ -96,10 +88,8 @@ async def test_what_was_never_stored_cannot_be_acknowledged(
         (CommandAck.Cumulative, {"ledgerId": ledger_id, "entryId": 100}),
         (CommandAck.Cumulative, {"ledgerId": 2**62, "entryId": 0}),
     ]:
-        raw.ask(KIND.ACK, consumer_id=1, ack_type=kind, message_id=[beyond])
-        await raw.expect(KIND.ACK_RESPONSE)
+        await raw.ask_ack(beyond, kind=kind)
     await asyncio.to_thread(producer.send, b"one more")
-    raw.tell(KIND.FLOW, consumer_id=1, messagePermits=100)
     assert await delivered(raw, 7) == [(ledger_id, at) for at in range(7)]
 
 
@@ -109,11 +99,9 @@ async def test_the_last_message_is_answered_with_the_mark_delete_position(
 ) -> None:
     await asyncio.to_thread(send_batch, client, topic, PAYLOADS)
     await raw.subscribe(topic)
-    raw.tell(KIND.FLOW, consumer_id=1, messagePermits=100)
-    message = await raw.expect(KIND.MESSAGE)
-    raw.tell(
-        KIND.ACK, consumer_id=1, ack_type=CommandAck.Individual, message_id=[message.message_id]
-    )
+    raw.flow()
+    [message] = await raw.receive(1)
+    raw.ack(message.message_id)
     raw.ask(KIND.GET_LAST_MESSAGE_ID, consumer_id=1)
     answer = await raw.expect(KIND.GET_LAST_MESSAGE_ID_RESPONSE)
     last = position_of(message.message_id)
@@ -121,12 +109,11 @@ async def test_the_last_message_is_answered_with_the_mark_delete_position(
     assert position_of(answer.consumer_mark_delete_position) == last
 
 
-async def test_a_subscription_may_begin_a_time_ago(
+async def test_a_subscription_starts_in_past(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS)
     await raw.subscribe(topic, start_message_rollback_duration_sec=3600)
-    raw.tell(KIND.FLOW, consumer_id=1, messagePermits=100)
     assert len(await delivered(raw, 6)) == 6
 
 
@@ -156,15 +143,13 @@ async def test_a_consumer_that_is_closed_while_it_subscribes_is_not_there(
 
 
 @pytest.mark.parametrize("kind", [KIND.SEEK, KIND.UNSUBSCRIBE, KIND.GET_LAST_MESSAGE_ID])
-async def test_a_request_about_no_consumer_is_refused(
-    raw: RawClient, kind: BaseCommand.Type
-) -> None:
+async def test_requests_need_a_consumer(raw: RawClient, kind: BaseCommand.Type) -> None:
     request_id = raw.ask(kind, consumer_id=9)
     error = await raw.expect(KIND.ERROR)
     assert (error.request_id, error.error) == (request_id, ServerError.ConsumerNotFound)
 
 
-async def test_topics_of_a_namespace_are_listed_as_they_come(
+async def test_topics_of_namespaces_are_listed(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     async def listed() -> list[str]:
@@ -183,7 +168,7 @@ async def test_topics_of_a_namespace_are_listed_as_they_come(
     assert (await raw.expect(KIND.ERROR)).error == ServerError.InvalidTopicName
 
 
-async def test_a_consumer_of_any_schema_registers_none(
+async def test_auto_consume_registers_nothing(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(client.create_producer, topic)
@@ -200,17 +185,9 @@ async def test_an_acknowledgement_in_a_transaction_is_refused(
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS[:1])
     await raw.subscribe(topic)
-    raw.tell(KIND.FLOW, consumer_id=1, messagePermits=1)
     [position] = await delivered(raw, 1)
-    raw.ask(
-        KIND.ACK,
-        consumer_id=1,
-        ack_type=CommandAck.Individual,
-        message_id=[message_id_data(position)],
-        txnid_least_bits=1,
-        txnid_most_bits=0,
-    )
-    refused = await raw.expect(KIND.ACK_RESPONSE)
+    at = message_id_data(position)
+    refused = await raw.ask_ack(at, txnid_least_bits=1, txnid_most_bits=0)
     assert refused.error == ServerError.NotAllowedError
 
 

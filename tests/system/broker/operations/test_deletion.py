@@ -1,5 +1,7 @@
 """Tests for topic deletion: when it is rejected, and which damaged topics it can still delete."""
 
+from unittest.mock import patch
+
 import pytest
 
 from labkit.system.broker.broker import Broker
@@ -70,15 +72,14 @@ async def test_topic_is_not_opened_while_a_request_deletes_it(broker: Broker) ->
             refusals.append(found.value)
         await delete(path, version)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(broker.store, "delete", asked_meanwhile)
+    with patch.object(broker.store, "delete", asked_meanwhile):
         await delete_topic(broker, PLAIN, force=True)
     assert len(refusals) > 4
     await check_gone(broker.client, PLAIN)
 
 
 @on_a_broker
-async def test_client_that_was_let_in_before_the_deletion_does_not_subscribe_during_it(
+async def test_admitted_client_does_not_subscribe_during_the_deletion(
     broker: Broker,
 ) -> None:
     topic = await broker.topic(PLAIN)
@@ -89,8 +90,7 @@ async def test_client_that_was_let_in_before_the_deletion_does_not_subscribe_dur
             await topic.subscriptions.create("late")
         await settled()
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(topic.publisher, "wait_until_settled", asked_meanwhile)
+    with patch.object(topic.publisher, "wait_until_settled", asked_meanwhile):
         await delete_topic(broker, PLAIN, force=False)
     await check_gone(broker.client, PLAIN)
 
@@ -120,12 +120,8 @@ async def test_topic_with_a_damaged_chain_is_deleted_with_force_alone(broker: Br
 
 @on_a_broker
 async def test_topic_whose_bookies_do_not_answer_is_deleted(broker: Broker) -> None:
-    async def fails(ledger_id: int) -> None:
-        raise BKReadException("no bookie answers")
-
     await broker.unload(PLAIN)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(broker.client, "open_ledger", fails)
+    with patch.object(broker.client, "open_ledger", side_effect=BKReadException("no response")):
         with pytest.raises(BKReadException):
             await broker.topic(PLAIN)
         await delete_topic(broker, PLAIN, force=True)
@@ -141,15 +137,16 @@ async def test_topic_that_is_opened_elsewhere_before_it_is_marked_stays(broker: 
         return await set_node(path, data, version)
 
     await broker.unload(PLAIN)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(broker.store, "set", overtaken)
-        with pytest.raises(BrokerError, match="was opened concurrently"):
-            await delete_topic(broker, PLAIN, force=True)
+    with (
+        patch.object(broker.store, "set", overtaken),
+        pytest.raises(BrokerError, match="was opened concurrently"),
+    ):
+        await delete_topic(broker, PLAIN, force=True)
     await check_whole(broker, PLAIN)
 
 
 @on_a_broker
-async def test_owner_that_was_cut_off_stores_nothing_once_the_deletion_is_decided(
+async def test_owner_that_was_cut_off_stores_nothing_after_the_decision(
     broker: Broker,
 ) -> None:
     topic = await broker.topic(PLAIN)

@@ -25,7 +25,7 @@ def questions(count: int) -> list[bytes]:
     "A client's requests, producers, names and responses are limited, and a client that does "
     "not read is disconnected"
 )
-async def test_client_that_does_not_take_its_answers_is_not_read_and_given_up(
+async def test_client_that_does_not_read_is_dropped(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     for takes_them in (True, False):
@@ -43,7 +43,7 @@ async def test_client_that_does_not_take_its_answers_is_not_read_and_given_up(
     assert client.closed
 
 
-async def test_client_that_asks_much_at_once_is_read_again_when_half_is_answered(
+async def test_client_with_many_requests_is_read_again_after_half(
     client: FrameClient,
 ) -> None:
     client.give(*questions(MAX_REQUESTS - 1))
@@ -56,9 +56,7 @@ async def test_client_that_asks_much_at_once_is_read_again_when_half_is_answered
     await until(lambda: len(client.answers) == MAX_REQUESTS)
 
 
-async def test_frames_of_one_client_leave_room_for_another(
-    broker: HeldBroker, client: FrameClient
-) -> None:
+async def test_one_client_leaves_room_for_another(broker: HeldBroker, client: FrameClient) -> None:
     other = await FrameClient(broker).connect()
     client.give(*[frame(PING)] * 10_000)
     assert client.paused
@@ -91,7 +89,7 @@ async def test_connection_has_a_bounded_number_of_producers(
     assert "this connection has 3 producers" in refused.message
 
 
-async def test_subscribing_in_vain_leaves_nothing_behind(
+async def test_failed_subscribes_do_not_count(
     client: FrameClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("labkit.system.broker.handlers.consumers.MAX_PER_CONNECTION", 3)
@@ -116,9 +114,7 @@ async def test_consumer_names_a_bounded_number_of_ranges(client: FrameClient) ->
     assert (refused.request_id, refused.error) == (request_id, ServerError.ConsumerAssignError)
 
 
-async def test_sequence_id_that_no_mark_has_room_for_is_refused(
-    broker: HeldBroker, client: FrameClient
-) -> None:
+async def test_negative_sequence_id_is_rejected(broker: HeldBroker, client: FrameClient) -> None:
     await client.produce()
     client.give(sending(2**63))
     refused = await client.answer(BaseCommand.SEND_ERROR)

@@ -75,9 +75,7 @@ def test_invalid_text_is_refused() -> None:
 @pytest.mark.parametrize(
     ("content", "request_id"), [(b"\x08\x07\x10\x01", 7), (b"\x12\x01a", None)]
 )
-def test_a_command_of_a_later_pulsar_is_known_by_its_request(
-    content: bytes, request_id: int | None
-) -> None:
+def test_a_later_command_is_known_by_its_request(content: bytes, request_id: int | None) -> None:
     command = b"\x08\x64" + b"\xa2\x06" + bytes([len(content)]) + content
     with pytest.raises(UnknownCommandError, match="type 100") as unknown:
         decode_frame(struct.pack(">I", len(command)) + command)

@@ -56,9 +56,7 @@ async def test_a_request_that_is_not_served_is_answered_and_the_rest_goes_on(
     await client.produce(producer_id=2)
 
 
-async def test_a_request_of_a_later_pulsar_is_answered_and_the_rest_goes_on(
-    broker: HeldBroker, client: FrameClient
-) -> None:
+async def test_a_later_pulsars_request_is_answered(broker: HeldBroker, client: FrameClient) -> None:
     client.give(LATER)
     refused = await client.answer(BaseCommand.ERROR)
     assert (refused.request_id, refused.error) == (77, ServerError.UnsupportedVersionError)
@@ -69,7 +67,7 @@ async def test_a_request_of_a_later_pulsar_is_answered_and_the_rest_goes_on(
     assert unconnected.closed
 
 
-async def test_a_client_that_looks_for_transactions_learns_that_there_are_none(
+async def test_requests_for_transactions_are_refused(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     client.ask(METADATA, topic=COORDINATORS)
@@ -84,12 +82,21 @@ async def test_a_client_that_looks_for_transactions_learns_that_there_are_none(
     assert broker.ledger().entries == []
 
 
+@pytest.mark.promise("Unsupported and oversized requests are rejected by name")
 @pytest.mark.parametrize(
-    "topic",
-    ["persistent://../default/x", "persistent://t/./x", "persistent://t/n/..", "x" * 1_000_000],
+    ("topic", "code"),
+    [
+        ("a/b", ServerError.InvalidTopicName),
+        ("persistent://only/two", ServerError.InvalidTopicName),
+        ("persistent://../default/x", ServerError.InvalidTopicName),
+        ("persistent://t/./x", ServerError.InvalidTopicName),
+        ("persistent://t/n/..", ServerError.InvalidTopicName),
+        ("x" * 1_000_000, ServerError.InvalidTopicName),
+        ("non-persistent://a/b/c", ServerError.NotAllowedError),
+    ],
 )
 async def test_a_name_that_cannot_be_stored_is_refused_in_a_short_answer(
-    broker: HeldBroker, client: FrameClient, topic: str
+    broker: HeldBroker, client: FrameClient, topic: str, code: ServerError
 ) -> None:
     lines: list[str] = []
     broker.log = lines.append
@@ -102,7 +109,7 @@ async def test_a_name_that_cannot_be_stored_is_refused_in_a_short_answer(
     client.ask(BaseCommand.GET_SCHEMA, topic=topic)
     schema = await client.answer(BaseCommand.GET_SCHEMA_RESPONSE)
     codes = [found.error, where.error, refused.error, schema.error_code]
-    assert codes == [ServerError.InvalidTopicName] * 4
+    assert codes == [code, code, code, ServerError.InvalidTopicName]
     texts = found.message, where.message, refused.message, schema.error_message
     assert max(map(len, texts)) <= 1000
     assert [line.partition(": ")[0] for line in lines] == ["rejected a request from 'test'"] * 4
@@ -178,7 +185,7 @@ async def test_a_message_for_other_clusters_is_refused_after_the_receipts_of_the
     assert len(broker.ledger().entries) == 1
 
 
-async def test_a_message_for_a_cluster_whose_name_is_not_valid_utf8_is_refused(
+async def test_a_cluster_name_that_is_not_utf8_is_refused(
     broker: HeldBroker, client: FrameClient
 ) -> None:
     await broker.start()

@@ -61,9 +61,7 @@ async def test_a_schema_in_other_words_keeps_its_version(schemas: Schemas) -> No
     assert await schemas.register(TOPIC, other) == encode_version(0)
 
 
-async def test_two_that_bring_schemas_at_once_get_two_versions(
-    client: PlayedClient, schemas: Schemas
-) -> None:
+async def test_concurrent_schemas_get_two_versions(client: PlayedClient, schemas: Schemas) -> None:
     wanted = (record("a"), record("a", optional="b"), record("a"))
     versions = await asyncio.gather(*(schemas.register(TOPIC, each) for each in wanted))
     assert sorted({*versions}) == [encode_version(0), encode_version(1)]
@@ -72,7 +70,7 @@ async def test_two_that_bring_schemas_at_once_get_two_versions(
     assert [call for call in client.calls if call.startswith("delete")] == []
 
 
-async def test_a_version_that_another_broker_added_meanwhile_is_looked_at(
+async def test_a_version_added_meanwhile_is_compared(
     client: PlayedClient, schemas: Schemas
 ) -> None:
     other = Schemas(client.real, ManagedLedgerConfig())
@@ -111,7 +109,7 @@ async def test_partitions_and_short_names_mean_the_topic(schemas: Schemas) -> No
 
 
 @pytest.mark.promise("The version of a deleted schema is not reused")
-async def test_a_deleted_schema_is_gone_and_its_number_is_never_used_again(
+async def test_a_deleted_schema_is_gone_and_its_version_is_not_reused(
     schemas: Schemas,
 ) -> None:
     await schemas.register(TOPIC, record("a"))
@@ -133,9 +131,7 @@ async def test_nothing_is_deleted_where_nothing_is(client: PlayedClient, schemas
     assert not await client.store.exists(NODE)
 
 
-async def test_with_the_topic_the_numbers_are_deleted_too(
-    client: PlayedClient, schemas: Schemas
-) -> None:
+async def test_versions_are_deleted_with_the_topic(client: PlayedClient, schemas: Schemas) -> None:
     await schemas.register(TOPIC, record("a"))
     await schemas.delete_versions(TOPIC)
     await schemas.delete(TOPIC)
@@ -167,7 +163,7 @@ async def test_a_topic_has_a_bounded_number_of_versions(
     assert await schemas.delete_versions(TOPIC) == 3
 
 
-async def test_a_list_of_all_versions_is_bounded(
+async def test_the_list_of_versions_is_bounded(
     schemas: Schemas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("labkit.system.broker.schemas.registry._MAX_LIST_BYTES", 200)
@@ -178,9 +174,7 @@ async def test_a_list_of_all_versions_is_bounded(
 
 
 @pytest.mark.parametrize("version", [b"", bytes(7) + b"\1", b"\xff" * 8, bytes(9), b"\1" * 100_000])
-async def test_a_version_that_is_not_there_is_refused_in_few_words(
-    schemas: Schemas, version: bytes
-) -> None:
+async def test_a_missing_version_is_refused_in_few_words(schemas: Schemas, version: bytes) -> None:
     await schemas.register(TOPIC, STRING)
     with pytest.raises(BrokerError, match="has no schema version") as refused:
         await schemas.get(TOPIC, version)
@@ -255,7 +249,7 @@ async def test_the_namespaces_strategy_decides_what_a_new_schema_may_change(
                 await schemas.register(TOPIC, schema)
 
 
-async def test_a_transitive_strategy_looks_at_all_versions(
+async def test_transitive_strategies_see_all_versions(
     client: PlayedClient, schemas: Schemas
 ) -> None:
     await schemas.register(TOPIC, record("a"))
@@ -289,9 +283,7 @@ async def test_a_namespace_may_take_no_new_schemas(client: PlayedClient, schemas
         await schemas.register(TOPIC, record("a", optional="b"))
 
 
-async def test_a_namespace_may_want_producers_to_have_a_schema(
-    client: PlayedClient, schemas: Schemas
-) -> None:
+async def test_namespaces_may_require_a_schema(client: PlayedClient, schemas: Schemas) -> None:
     bytes_ = Schema(type=Schema.Schemaless)
     await set_policies(client, schema_validation_enforced=True)
     assert await schemas.register(TOPIC, bytes_) == NO_VERSION

@@ -94,9 +94,7 @@ async def test_read_is_served_from_memory_up_to_the_first_entry_that_is_not_ther
     ("most", "size", "given"),
     [(1000, 1000, 6), (3, 1000, 3), (1, 1000, 1), (1000, 30, 3), (1000, 29, 2), (1000, 1, 1)],
 )
-async def test_read_from_memory_keeps_to_both_limits_beyond_its_first_entry(
-    most: int, size: int, given: int
-) -> None:
+async def test_read_from_memory_obeys_both_limits(most: int, size: int, given: int) -> None:
     played = Played(6, cache_size_bytes=1000)
     played.keep(0, *range(6))
     assert await played.read((0, 0), most, size) == places(0, *range(given))

@@ -120,7 +120,7 @@ async def test_damaged_chain_is_reported_and_no_ledger_is_touched() -> None:
 # The next ledger
 
 
-async def test_chain_leaves_room_in_its_node_for_its_properties(
+async def test_chain_leaves_room_for_its_properties(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(chain_store, "MAX_NODE_BYTES", 10_060)
@@ -155,9 +155,7 @@ async def test_ledger_is_made_as_it_is_configured_and_names_its_chain() -> None:
     )
 
 
-async def test_ledger_without_entries_leaves_the_chain_when_the_next_begins_and_is_deleted() -> (
-    None
-):
+async def test_ledger_without_entries_leaves_the_chain_with_the_next_and_is_deleted() -> None:
     owned = Owned()
     for count in (3, 0, 2):
         await owned.end(await owned.begin(count))

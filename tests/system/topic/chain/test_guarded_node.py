@@ -1,12 +1,15 @@
 """Tests for a node with a single owner when responses may be lost."""
 
 import asyncio
+from unittest.mock import patch
 
 import pytest
 
 from labkit.system.metadata.store import MetadataUnavailableError, NodeExistsError
 from labkit.system.topic.chain.guarded_node import GuardedNode, ManagedLedgerFencedError
 from tests.system.metadata.lossy_store import LossyStore
+
+NO_RESPONSE = MetadataUnavailableError("the metadata store is not responding")
 
 
 @pytest.fixture
@@ -46,14 +49,11 @@ async def test_of_two_owners_that_create_the_node_one_goes_on(store: LossyStore)
 async def loses(store: LossyStore, lost: str, owner: GuardedNode, data: bytes) -> None:
     """Let the owner write, lose the request or the response, and let the next read fail."""
     store.lose = [lost]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(store, "get", no_response)
-        with pytest.raises(MetadataUnavailableError):
-            await owner.write(data)
-
-
-async def no_response(*_: object) -> tuple[bytes, int]:
-    raise MetadataUnavailableError("the metadata store is not responding")
+    with (
+        patch.object(store, "get", side_effect=NO_RESPONSE),
+        pytest.raises(MetadataUnavailableError),
+    ):
+        await owner.write(data)
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -80,9 +80,7 @@ async def test_owner_whose_answer_was_lost_goes_on_or_deletes_the_node(
 
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_owner_goes_on_after_one_lost_request_or_response(
-    store: LossyStore, begun: bool, lost: str
-) -> None:
+async def test_owner_survives_one_lost_message(store: LossyStore, begun: bool, lost: str) -> None:
     owner = node(store)
     if begun:
         await owner.write(b"0")
@@ -94,9 +92,7 @@ async def test_owner_goes_on_after_one_lost_request_or_response(
 
 
 @pytest.mark.parametrize("deletes", [False, True])
-async def test_owner_goes_on_after_a_change_whose_caller_was_cancelled(
-    store: LossyStore, deletes: bool
-) -> None:
+async def test_owner_continues_after_a_cancelled_change(store: LossyStore, deletes: bool) -> None:
     owner = node(store)
     await owner.write(b"0")
     store.lose = ["caller"]
@@ -160,9 +156,7 @@ async def test_deletion_whose_answer_was_lost_may_be_repeated(store: LossyStore)
 
 
 @pytest.mark.parametrize("lost", ["request", "answer"])
-async def test_a_write_after_a_deletion_whose_answer_was_lost_stores_the_node(
-    store: LossyStore, lost: str
-) -> None:
+async def test_a_write_after_an_unknown_deletion_stores_it(store: LossyStore, lost: str) -> None:
     owner = node(store)
     await owner.write(b"0")
     store.lose = [lost]
@@ -198,7 +192,7 @@ async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: L
     assert not await owner.read()
 
 
-async def test_read_makes_an_owner_that_was_overtaken_the_one_that_goes_on(
+async def test_read_makes_an_overtaken_owner_the_one_that_goes_on(
     store: LossyStore,
 ) -> None:
     one, other = node(store), node(store)
@@ -216,10 +210,11 @@ async def test_read_makes_an_owner_that_was_overtaken_the_one_that_goes_on(
 async def test_node_that_cannot_be_read_is_not_taken_for_missing(store: LossyStore) -> None:
     owner = node(store)
     await owner.write(b"0")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(store, "get", no_response)
-        with pytest.raises(MetadataUnavailableError):
-            await owner.read()
+    with (
+        patch.object(store, "get", side_effect=NO_RESPONSE),
+        pytest.raises(MetadataUnavailableError),
+    ):
+        await owner.read()
     assert owner.data == b"0"
     await owner.write(b"1")
 

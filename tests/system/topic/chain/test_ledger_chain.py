@@ -28,7 +28,7 @@ POSITIONS = st.tuples(st.integers(-1, 13), st.integers(-1, 4))
 
 
 @given(chains(), POSITIONS)
-def test_first_entry_from_a_position_and_last_one_before_it(
+def test_first_entry_from_a_position_and_last_before(
     chain: LedgerChain, position: Position
 ) -> None:
     entries = entries_of(chain)
@@ -37,7 +37,7 @@ def test_first_entry_from_a_position_and_last_one_before_it(
 
 
 @given(chains(), POSITIONS)
-def test_next_position_is_an_entry_or_the_place_of_the_one_to_come(
+def test_next_position_is_an_entry_or_the_next_place(
     chain: LedgerChain, position: Position
 ) -> None:
     behind = [entry for entry in entries_of(chain) if entry > position]
@@ -56,7 +56,7 @@ def test_nth_entry_after_a_position(chain: LedgerChain, position: Position, coun
 
 
 @given(chains(), POSITIONS, POSITIONS)
-def test_entries_between_two_positions_are_counted(
+def test_entries_in_between_are_counted(
     chain: LedgerChain, after: Position, up_to: Position
 ) -> None:
     between = [entry for entry in entries_of(chain) if after < entry <= up_to]
@@ -64,7 +64,7 @@ def test_entries_between_two_positions_are_counted(
 
 
 @given(chains())
-def test_end_is_the_last_confirmed_entry_or_the_place_in_front_of_the_first(
+def test_end_is_the_last_confirmed_entry_or_the_place_before_the_first(
     chain: LedgerChain,
 ) -> None:
     entries = entries_of(chain)

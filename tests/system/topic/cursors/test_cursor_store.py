@@ -164,9 +164,7 @@ async def test_without_bookies_for_a_new_ledger_the_write_says_so() -> None:
     assert kept.node == CursorNode(IN_NODE, at(0))
 
 
-async def test_ledger_that_the_node_may_name_after_a_lost_answer_goes_only_when_another_has() -> (
-    None
-):
+async def test_ledger_that_the_node_may_name_after_a_lost_answer_goes_with_another() -> None:
     kept = await Kept().begun()
     kept.client.failing.fail("add", FAILED)
     kept.client.failing.fail("node set", DOWN, times=2)
@@ -200,9 +198,7 @@ async def test_ranges_and_batches_beyond_the_limit_are_not_stored_in_a_ledger() 
 
 
 @pytest.mark.parametrize(("ranges", "batches", "fits"), [(2, 1, True), (0, 3, True), (2, 2, False)])
-async def test_cursor_rests_in_its_node_if_ranges_and_batches_together_fit(
-    ranges: int, batches: int, fits: bool
-) -> None:
+async def test_cursor_rests_in_its_node_if_it_fits(ranges: int, batches: int, fits: bool) -> None:
     kept = await Kept(max_ranges_in_node=3).begun()
     state = at(2, ranges, batches)
     await kept.store.close(state)
@@ -236,9 +232,7 @@ async def test_cursor_that_another_owner_has_is_not_deleted() -> None:
     assert kept.ledgers == [1]
 
 
-async def test_ledger_that_cannot_be_deleted_now_is_deleted_the_next_time_and_then_forgotten() -> (
-    None
-):
+async def test_ledger_that_cannot_be_deleted_is_deleted_the_next_time_and_forgotten() -> None:
     kept = await Kept(max_entries_per_cursor_ledger=1).begun()
     kept.client.failing.fail("delete", DOWN)
     await kept.store.write(at(2))
@@ -277,9 +271,7 @@ async def test_cursor_that_rests_is_found_in_its_node_which_is_written_again() -
         await kept.store.write(at(6))
 
 
-async def test_next_owner_reads_the_last_state_stops_the_former_one_and_deletes_its_ledger() -> (
-    None
-):
+async def test_next_owner_reads_the_last_state_stops_the_former_and_deletes_its_ledger() -> None:
     kept = await Kept().begun()
     await kept.store.write(at(2))
     kept.client.failing.calls.clear()

@@ -38,14 +38,11 @@ async def test_cursor_begins_with_the_entry_that_is_asked_for(client: BookKeeper
     await ledger.close()
 
 
-# Storage
-
-
 # Allowed positions
 
 
 @in_simulation
-async def test_acknowledgement_beyond_what_is_confirmed_is_refused_with_all_that_came_with_it(
+async def test_unconfirmed_entries_are_not_acknowledged_nor_others_with_them(
     client: BookKeeper,
 ) -> None:
     ledger, cursor, positions = await with_cursor(client, entries=3)
@@ -77,7 +74,7 @@ async def test_acknowledgement_of_what_is_not_there_needs_nothing(client: BookKe
 
 
 @in_simulation
-async def test_seek_makes_everything_behind_it_open_again_and_is_durable(
+async def test_seek_reopens_everything_behind_it_and_is_durable(
     client: BookKeeper,
 ) -> None:
     _ledger, cursor, positions = await with_cursor(client)

@@ -99,8 +99,6 @@ def test_a_node_or_entry_that_lacks_a_required_field_is_damaged(
 
 @pytest.mark.parametrize("decode", [decode_cursor_node, decode_position])
 @pytest.mark.parametrize("data", DAMAGED)
-def test_damaged_bytes_of_a_cursor_are_reported_as_such(
-    decode: Callable[[bytes], object], data: bytes
-) -> None:
+def test_a_damaged_cursor_is_reported(decode: Callable[[bytes], object], data: bytes) -> None:
     with pytest.raises(DamagedNodeError):
         decode(data)

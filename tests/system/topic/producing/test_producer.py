@@ -101,70 +101,53 @@ async def turn() -> None:
 
 # When a batch is complete
 
+HOUR_MS = 3_600_000
+TWO = 2 * framed(b"12345")
+"""The size of a batch of two messages with five bytes each."""
 
+
+@pytest.mark.parametrize(
+    ("batching", "sent", "entries"),
+    [
+        pytest.param(
+            Batching(max_bytes=TWO, max_delay_ms=HOUR_MS),
+            # The second message fills the batch to the last byte. The fourth one does not fit.
+            {0: "12345", 1: "abcde", 2: "1234 1234567", 3: "123"},
+            [(1, "12345 abcde"), (2, "1234"), (3, "1234567 123")],
+            id="with the last message that fits into its bytes",
+        ),
+        pytest.param(
+            Batching(max_messages=3, max_delay_ms=HOUR_MS),
+            {0: "0 1", 1: "2 3 4 5 6"},
+            [(1, "0 1 2"), (1, "3 4 5")],
+            id="with its last message",
+        ),
+        pytest.param(
+            Batching(max_delay_ms=5000),
+            {0: "0", 2: "1", 4: "2", 6: "3"},
+            [(5, "0 1 2"), (11, "3")],
+            id="after its delay",
+        ),
+        pytest.param(
+            Batching(max_messages=2, max_delay_ms=5000),
+            {0: "0", 3: "1", 4: "2"},
+            [(3, "0 1"), (9, "2")],
+            id="after its own delay, not that of the one before",
+        ),
+        pytest.param(None, {0: "0 1"}, [(0, "0"), (0, "1")], id="at once without batching"),
+    ],
+)
 @in_virtual_time
-async def test_batch_is_complete_with_the_last_message_that_fits_into_its_bytes() -> None:
-    sending = Sending(Batching(max_bytes=2 * framed(b"12345"), max_delay_ms=10**6))
-    sending.send(b"12345")
-    await turn()
-    assert sending.ledger.contents == []
-    # This message fills the batch to the last byte, so it belongs to the batch and completes
-    # it.
-    sending.send(b"abcde")
-    await turn()
-    assert sending.ledger.contents == [[b"12345", b"abcde"]]
-    # This message exceeds the limit by one byte, so the existing batch is sent first.
-    sending.send(b"1234", b"1234567")
-    await turn()
-    assert sending.ledger.contents[1:] == [[b"1234"]]
-    sending.send(b"123")
-    await turn()
-    assert sending.ledger.contents[1:] == [[b"1234"], [b"1234567", b"123"]]
-
-
-@in_virtual_time
-async def test_batch_is_complete_with_its_last_message_and_the_next_begins_empty() -> None:
-    sending = Sending(Batching(max_messages=3, max_delay_ms=10**6))
-    sending.send(b"0", b"1")
-    await turn()
-    assert sending.ledger.contents == []
-    sending.send(b"2", b"3", b"4", b"5", b"6")
-    await turn()
-    assert sending.ledger.contents == [[b"0", b"1", b"2"], [b"3", b"4", b"5"]]
-
-
-@in_virtual_time
-async def test_batch_is_complete_at_its_delay_after_its_first_message() -> None:
-    sending = Sending(Batching(max_delay_ms=5000))
-    for payload in (b"0", b"1", b"2", b"3"):
-        sending.send(payload)
-        await asyncio.sleep(2)
+async def test_a_batch_is_complete(
+    batching: Batching | None, sent: dict[int, str], entries: list[tuple[float, str]]
+) -> None:
+    sending, loop = Sending(batching), asyncio.get_running_loop()
+    for at_s, payloads in sent.items():
+        await asyncio.sleep(at_s - loop.time())
+        sending.send(*payloads.encode().split())
     await asyncio.sleep(20)
-    assert sending.ledger.times == [5.0, 11.0]
-    assert sending.ledger.contents == [[b"0", b"1", b"2"], [b"3"]]
-
-
-@in_virtual_time
-async def test_batch_that_was_complete_before_its_delay_leaves_the_next_one_its_own() -> None:
-    sending = Sending(Batching(max_messages=2, max_delay_ms=5000))
-    sending.send(b"0")
-    await asyncio.sleep(3)
-    sending.send(b"1")
-    await asyncio.sleep(1)
-    sending.send(b"2")
-    await asyncio.sleep(20)
-    assert sending.ledger.times == [3.0, 9.0]
-
-
-@in_virtual_time
-async def test_without_batching_each_message_is_an_entry_at_once() -> None:
-    sending = Sending()
-    sent = sending.send(b"0", b"1")
-    await turn()
-    assert sending.ledger.contents == [[b"0"], [b"1"]]
-    sending.ledger.store()
-    await turn()
-    assert ids(sent) == [(0, -1, -1), (1, -1, -1)]
+    contents = [b" ".join(payloads).decode() for payloads in sending.ledger.contents]
+    assert list(zip(sending.ledger.times, contents, strict=True)) == entries
 
 
 @in_virtual_time
@@ -283,7 +266,7 @@ def payload_of(size: int, batching: Batching | None) -> bytes:
 
 @pytest.mark.parametrize("batching", [None, Batching(max_delay_ms=1)])
 @in_virtual_time
-async def test_message_is_taken_up_to_the_largest_size_and_refused_above(
+async def test_message_may_have_the_largest_size_but_no_more(
     batching: Batching | None,
 ) -> None:
     sending = Sending(batching)
@@ -299,12 +282,14 @@ async def test_message_is_taken_up_to_the_largest_size_and_refused_above(
 @in_virtual_time
 async def test_message_that_was_refused_has_no_number() -> None:
     sending = Sending()
-    sending.send(b"0")
+    sent = sending.send(b"0")
     with pytest.raises(BKIncorrectParameterException):
         sending.send(bytes(MAX_PAYLOAD_SIZE))
-    sending.send(b"1")
+    sent += sending.send(b"1")
     await turn()
     sending.ledger.store()
+    await turn()
+    assert ids(sent) == [(0, -1, -1), (1, -1, -1)]
     entries = [decode_messages(entry.data, 7, 0, -1)[0] for entry in sending.ledger.entries]
     assert [entry.sequence_id for entry in entries] == [0, 1]
     assert {(entry.publish_time_ms, entry.producer_name) for entry in entries} == {(NOW_MS, "me")}
