@@ -19,7 +19,6 @@ from labkit.system.broker.dispatch.key_shared import (
 )
 from labkit.system.broker.dispatch.multiple import MultipleConsumersDispatcher
 from labkit.system.broker.dispatch.shared import SharedSelector
-from labkit.system.broker.dispatch.single_active import SingleActiveDispatcher
 from labkit.system.broker.protocol.connection import ClientConnection
 from labkit.system.broker.protocol.frames import position_of
 from labkit.system.model.errors import BKReadException
@@ -67,12 +66,7 @@ class Dispatchers:
     """Creates dispatchers, which the fixture `dispatchers` stops at the end of the test."""
 
     def __init__(self) -> None:
-        self._made: list[SingleActiveDispatcher | MultipleConsumersDispatcher] = []
-
-    def single(self, ledger: "MemoryLedger") -> SingleActiveDispatcher:
-        made = SingleActiveDispatcher(ledger, ledger.cursor(), surroundings(), is_exclusive=True)
-        self._made.append(made)
-        return made
+        self._made: list[MultipleConsumersDispatcher] = []
 
     def multiple(
         self,

@@ -122,7 +122,7 @@ def test_what_cannot_be_is_refused_with_a_reason(
 
 @pytest.mark.promise("The ledgers of a deleted topic are deleted")
 @pytest.mark.asyncio(loop_scope="session")
-async def test_deletion_deletes_ledgers(
+async def test_a_deleted_topics_ledgers_are_gone(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     producer = client.create_producer(topic)

@@ -99,7 +99,7 @@ def test_batch_is_answered_whole_and_decompressed(
     assert [body.count(word) for word in (b"one", b"two", b"three")] == [50, 1, 1]
 
 
-def test_examining_starts_at_any_end(
+def test_messages_are_examined_from_both_ends(
     brokers: LocalCluster, topic: str, sent: list[pulsar.MessageId]
 ) -> None:
     def examined(start: str, position: int) -> bytes:

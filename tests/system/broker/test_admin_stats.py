@@ -57,7 +57,7 @@ def test_what_was_sent_to_consumers_that_have_left_is_counted(
 
 
 @pytest.mark.promise("Statistics include the open ledger and consumers that have left")
-def test_stats_count_the_open_ledger(
+def test_internal_statistics_count_the_open_ledger(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     path = topic_path(topic, "/internalStats")
@@ -76,7 +76,7 @@ def test_stats_count_the_open_ledger(
     assert (stats["entriesAddedCounter"], stats["currentLedgerEntries"]) == (0, 0)
 
 
-def test_stats_show_ledgers_and_cursors(
+def test_internal_statistics_show_ledgers_and_cursors(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     sent = send_all(client.create_producer(topic), PAYLOADS)

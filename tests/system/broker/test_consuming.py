@@ -65,7 +65,7 @@ def test_a_new_subscription_starts_where_it_asks_to(client: pulsar.Client, topic
 @pytest.mark.promise(
     "Unsubscribing deletes all acknowledgements and is rejected while other consumers are connected"
 )
-def test_to_unsubscribe_forgets_acks_and_needs_one_consumer(
+def test_to_unsubscribe_forgets_what_was_acknowledged_and_needs_a_sole_consumer(
     client: pulsar.Client, topic: str
 ) -> None:
     send_all(client.create_producer(topic), PAYLOADS)
@@ -117,7 +117,7 @@ def test_chunks_come_back_as_one_message(client: pulsar.Client, topic: str) -> N
 
 @pytest.mark.promise("An individually acknowledged message is not redelivered")
 @pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
-def test_acknowledged_messages_stay_away(
+def test_what_is_acknowledged_singly_stays_away(
     client: pulsar.Client, topic: str, kind: ConsumerType
 ) -> None:
     send_all(client.create_producer(topic), PAYLOADS)

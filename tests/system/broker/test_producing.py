@@ -49,7 +49,7 @@ def test_messages_come_back_with_the_ids_of_their_receipts(
 
 @pytest.mark.promise("An entry contains exactly what the client sent after its command")
 @pytest.mark.asyncio(loop_scope="session")
-async def test_entries_hold_what_was_sent(
+async def test_an_entry_holds_what_the_client_sent(
     brokers: LocalCluster, client: pulsar.Client, topic: str
 ) -> None:
     producer = client.create_producer(topic, "the-producer", **BATCHES)

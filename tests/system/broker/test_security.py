@@ -46,9 +46,7 @@ def keys(tmp_path: Path) -> dict[str, object]:
     "the reason"
 )
 @pytest.mark.java
-async def test_only_clients_with_a_token_connect_also_over_tls(
-    keys: dict[str, object],
-) -> None:
+async def test_only_clients_with_a_token_connect_also_over_tls(keys: dict[str, object]) -> None:
     async with LocalCluster(1, brokers=1, traced=False, broker_conf=keys) as cluster:
         port = cluster.ports_of("broker-1")["tls_port"]
         certificate = str(keys["tlsCertificateFilePath"])
@@ -82,9 +80,7 @@ async def test_only_clients_with_a_token_connect_also_over_tls(
 
 
 @pytest.mark.java
-async def test_client_whose_token_expires_shows_its_next_one(
-    keys: dict[str, object],
-) -> None:
+async def test_client_whose_token_expires_shows_its_next_one(keys: dict[str, object]) -> None:
     conf = {**keys, "authenticationRefreshCheckSeconds": 1}
     made: list[float] = []
 
@@ -130,9 +126,7 @@ def ask_as(role: str, url: str, method: str = "GET", body: object = None) -> tup
 
 @pytest.mark.promise("With authorization, a role may only do what it was granted")
 @pytest.mark.java
-async def test_role_does_what_it_is_granted_a_superuser_anything(
-    keys: dict[str, object],
-) -> None:
+async def test_role_does_what_it_is_granted_a_superuser_anything(keys: dict[str, object]) -> None:
     conf = {**keys, "authorizationEnabled": "true", "superUserRoles": "root,other"}
 
     def come_in_as(role: str) -> pulsar.Client:

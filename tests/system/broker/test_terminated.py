@@ -92,7 +92,7 @@ async def test_consumer_that_has_acknowledged_everything_learns_that_it_has_reac
         assert (await raw.expect(BaseCommand.REACHED_END_OF_TOPIC)).consumer_id == 1
 
 
-def test_all_partitions_are_terminated(
+def test_all_partitions_are_terminated_used_or_not(
     client: pulsar.Client, brokers: LocalCluster, topic: str
 ) -> None:
     done(brokers, "PUT", topic_path(topic, "/partitions"), 3)

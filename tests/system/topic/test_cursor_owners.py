@@ -30,9 +30,7 @@ from tests.system.topic.simulated import (
 
 
 @in_simulation
-async def test_next_owner_stops_a_cursor_of_the_former_which_ends(
-    client: BookKeeper,
-) -> None:
+async def test_next_owner_stops_a_cursor_of_the_former_which_ends(client: BookKeeper) -> None:
     old, cursor, positions = await with_cursor(client)
     ends: list[LabkitError] = []
     old.when_ended(ends.append)
@@ -55,9 +53,7 @@ async def test_next_owner_stops_a_cursor_of_the_former_which_ends(
 
 
 @in_simulation
-async def test_former_owner_of_a_terminated_topic_creates_no_cursor(
-    client: BookKeeper,
-) -> None:
+async def test_former_owner_of_a_terminated_topic_creates_no_cursor(client: BookKeeper) -> None:
     old = await opened(client)
     await old.terminate()
     old = await opened(client)
@@ -86,9 +82,7 @@ async def acknowledge_all(
 
 
 @pytest.mark.parametrize("crash_at_ms", range(12, 132, 4))
-def test_after_a_crash_acknowledged_entries_may_return_and_none_is_skipped(
-    crash_at_ms: int,
-) -> None:
+def test_after_a_crash_acked_entries_may_return_and_none_is_skipped(crash_at_ms: int) -> None:
     acknowledged: list[Position] = []
     positions: list[Position] = []
 
@@ -163,9 +157,7 @@ def test_owner_whose_session_is_cut_goes_on_or_leaves_a_true_cursor(at_ms: int) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first_seed", repeated(range(0, 16, 4)))
-def test_whatever_goes_wrong_no_unacknowledged_entry_is_skipped(
-    first_seed: int,
-) -> None:
+def test_whatever_goes_wrong_no_unacknowledged_entry_is_skipped(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + 4):
         owners_in_a_storm(seed)
 

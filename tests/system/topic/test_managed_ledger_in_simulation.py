@@ -62,9 +62,7 @@ def rolled(trace: Trace) -> list[Event]:
 
 
 @in_simulation
-async def test_readers_are_told_of_a_new_end_once_in_each_turn(
-    client: BookKeeper,
-) -> None:
+async def test_readers_are_told_of_a_new_end_once_in_each_turn(client: BookKeeper) -> None:
     ledger = await opened(client, ManagedLedgerConfig())
     ends: list[Position] = []
     ledger.when_confirmed(lambda: ends.append(ledger.last_confirmed))
@@ -109,9 +107,7 @@ def test_each_ledger_is_recorded_with_the_reason_for_it() -> None:
 
 
 @in_simulation
-async def test_end_is_reported_with_its_reason_and_a_close_is_not(
-    client: BookKeeper,
-) -> None:
+async def test_end_is_reported_with_its_reason_and_a_close_is_not(client: BookKeeper) -> None:
     told: list[tuple[str, LabkitError]] = []
 
     async def opened_with_listeners() -> ManagedLedger:
@@ -158,9 +154,7 @@ class Surprised(ManagedLedger):
 
 
 @in_simulation
-async def test_entries_in_a_ledger_that_another_client_closes_are_kept(
-    client: BookKeeper,
-) -> None:
+async def test_entries_in_a_ledger_that_another_client_closes_are_kept(client: BookKeeper) -> None:
     ledger = Surprised(TOPIC, PATH, client, ManagedLedgerConfig())
     await ledger.open()
     first = await stored(ledger, 0, 3)
@@ -178,9 +172,7 @@ async def test_entries_in_a_ledger_that_another_client_closes_are_kept(
 
 
 @in_simulation
-async def test_entries_without_a_next_ledger_fail_as_do_later_ones(
-    client: BookKeeper,
-) -> None:
+async def test_entries_without_a_next_ledger_fail_as_do_later_ones(client: BookKeeper) -> None:
     ledger = await opened(client)
     ended: list[LabkitError] = []
     ledger.when_ended(ended.append)
@@ -201,9 +193,7 @@ async def test_entries_without_a_next_ledger_fail_as_do_later_ones(
 
 
 @in_simulation
-async def test_owner_that_has_ended_closes_and_begins_no_ledger(
-    client: BookKeeper,
-) -> None:
+async def test_owner_that_has_ended_closes_and_begins_no_ledger(client: BookKeeper) -> None:
     ledger = await opened(client)
     await append_all(ledger, [b"%d" % number for number in range(5)])
     # This happens in the turn in which the next ledger is requested.
@@ -260,9 +250,7 @@ class NeverAnswered:
 
 
 @in_simulation
-async def test_entries_of_a_cancelled_append_precede_a_termination(
-    client: BookKeeper,
-) -> None:
+async def test_entries_of_a_cancelled_append_precede_a_termination(client: BookKeeper) -> None:
     ledger = await opened(client)
     create_ledger, begun = client.create_ledger, asyncio.Event()
 
@@ -285,9 +273,7 @@ async def test_entries_of_a_cancelled_append_precede_a_termination(
 
 
 @in_simulation
-async def test_closed_owner_leaves_no_ledger_from_a_cancelled_rollover(
-    client: BookKeeper,
-) -> None:
+async def test_closed_owner_leaves_no_ledger_from_a_cancelled_rollover(client: BookKeeper) -> None:
     ledger = await opened(client)
     set_node, stored_once = client.store.set, asyncio.Event()
 
@@ -401,9 +387,7 @@ async def test_managed_ledger_takes_nothing_before_it_is_open(client: BookKeeper
 
 
 @in_simulation
-async def test_closed_owner_is_closed_again_without_a_change(
-    client: BookKeeper,
-) -> None:
+async def test_closed_owner_is_closed_again_without_a_change(client: BookKeeper) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 3)
     await ledger.close()
@@ -468,9 +452,7 @@ class HeldCreation:
 
 
 @in_simulation
-async def test_no_ledger_that_a_new_cursor_needs_is_trimmed_meanwhile(
-    client: BookKeeper,
-) -> None:
+async def test_no_ledger_that_a_new_cursor_needs_is_trimmed_meanwhile(client: BookKeeper) -> None:
     ledger = await opened(client, KEEP_NOTHING)
     other = await ledger.open_cursor("other", "earliest")
     positions = await stored(ledger, 0, 6)
@@ -490,9 +472,7 @@ async def test_no_ledger_that_a_new_cursor_needs_is_trimmed_meanwhile(
 
 
 @in_simulation
-async def test_cursor_created_during_a_trim_starts_in_a_kept_ledger(
-    client: BookKeeper,
-) -> None:
+async def test_cursor_created_during_a_trim_starts_in_a_kept_ledger(client: BookKeeper) -> None:
     ledger = await opened(client, KEEP_NOTHING)
     other = await ledger.open_cursor("other", "earliest")
     positions = await stored(ledger, 0, 6)
@@ -608,9 +588,7 @@ async def test_upkeep_ends_with_its_owner(client: BookKeeper, closes: bool) -> N
 
 
 @in_simulation
-async def test_waiting_entries_are_not_pushed_after_a_takeover(
-    client: BookKeeper,
-) -> None:
+async def test_waiting_entries_are_not_pushed_after_a_takeover(client: BookKeeper) -> None:
     ledger = await opened(client, SMALL)
     writer = ledger.writer
     assert writer is not None
@@ -661,9 +639,7 @@ async def test_empty_chain_is_terminated_too(client: BookKeeper) -> None:
 
 
 @in_simulation
-async def test_owner_that_cannot_store_its_termination_is_replaced(
-    client: BookKeeper,
-) -> None:
+async def test_owner_that_cannot_store_its_termination_is_replaced(client: BookKeeper) -> None:
     ledger = await opened(client)
     await stored(ledger, 0, 2)
     with (

@@ -84,9 +84,7 @@ async def test_partitions_take_turns_and_an_empty_one_is_passed_over(client: Boo
 
 
 @in_simulation
-async def test_consumer_after_a_message_reads_other_partitions_whole(
-    client: BookKeeper,
-) -> None:
+async def test_consumer_after_a_message_reads_other_partitions_whole(client: BookKeeper) -> None:
     topic = await created(client, 2)
     ids = await send_all(topic.producer(), numbered(0, 6))
     assert sorted(await payloads(topic, ids[2])) == [b"message %d" % n for n in (1, 3, 4, 5)]
@@ -98,9 +96,7 @@ async def test_consumer_after_a_message_reads_other_partitions_whole(
 
 
 @in_simulation
-async def test_entry_without_a_message_is_reported_every_time(
-    client: BookKeeper,
-) -> None:
+async def test_entry_without_a_message_is_reported_every_time(client: BookKeeper) -> None:
     topic = await created(client)
     before = await send_all(topic.producer(), numbered(0, 2))
     [partition] = topic.partitions
@@ -136,9 +132,7 @@ async def test_cancelled_receive_loses_no_message_whenever_it_ends(client: BookK
 
 
 @in_simulation
-async def test_ledger_that_is_trimmed_before_it_is_read_is_skipped(
-    client: BookKeeper,
-) -> None:
+async def test_ledger_that_is_trimmed_before_it_is_read_is_skipped(client: BookKeeper) -> None:
     topic = await created(client, config=KEEP_NOTHING)
     [partition] = topic.partitions
     cursor = await partition.ledger.open_cursor("keeps", "earliest")
@@ -158,9 +152,7 @@ async def test_ledger_that_is_trimmed_before_it_is_read_is_skipped(
 
 
 @in_simulation
-async def test_ledger_that_is_missing_in_the_chain_is_not_skipped(
-    client: BookKeeper,
-) -> None:
+async def test_ledger_that_is_missing_in_the_chain_is_not_skipped(client: BookKeeper) -> None:
     topic = await created(client)
     ids = await send_all(topic.producer(), numbered(0, 12))
     await client.delete_ledger(ids[5].ledger_id)
@@ -223,9 +215,7 @@ async def created(
 
 
 @in_simulation
-async def test_consumer_starts_after_a_message_and_repeats_none(
-    client: BookKeeper,
-) -> None:
+async def test_consumer_starts_after_a_message_and_repeats_none(client: BookKeeper) -> None:
     topic = await created(client)
     producer = topic.producer(batching=Batching(max_messages=3, max_delay_ms=HOUR_MS))
     ids = await send_all(producer, numbered(0, 9))
@@ -243,9 +233,7 @@ async def test_consumer_starts_after_a_message_and_repeats_none(
 
 
 @in_simulation
-async def test_consumer_gets_what_was_just_confirmed_up_to_its_limit(
-    client: BookKeeper,
-) -> None:
+async def test_consumer_gets_what_was_just_confirmed_up_to_its_limit(client: BookKeeper) -> None:
     topic = await created(client)
     producer, consumer = topic.producer(), topic.consumer()
     assert await consumer.receive() == []
@@ -262,9 +250,7 @@ async def test_consumer_gets_what_was_just_confirmed_up_to_its_limit(
 
 
 @in_simulation
-async def test_consumer_of_another_client_sees_what_bookies_report(
-    client: BookKeeper,
-) -> None:
+async def test_consumer_of_another_client_sees_what_bookies_report(client: BookKeeper) -> None:
     topic = await created(client)
     producer = topic.producer()
     for payload in numbered(0, 3):
@@ -277,9 +263,7 @@ async def test_consumer_of_another_client_sees_what_bookies_report(
 
 
 @in_simulation
-async def test_a_message_keeps_its_id_key_time_and_properties(
-    client: BookKeeper,
-) -> None:
+async def test_a_message_keeps_its_id_key_time_and_properties(client: BookKeeper) -> None:
     topic = await created(client, 3)
     for number, batching in enumerate((None, SLOW)):
         producer = topic.producer(f"producer {number}", batching=batching)

@@ -219,6 +219,8 @@ def _about(command: BaseCommand) -> str:
             return f"producer {about.producer_id} was closed"
         case BaseCommand.ERROR:
             return f"error {ServerError.Name(about.error)}"
+        case BaseCommand.SEND_ERROR:
+            return f"message {about.sequence_id}: error {ServerError.Name(about.error)}"
         case BaseCommand.AUTH_CHALLENGE:
             return f"challenge: {about.challenge.auth_method_name} {about.challenge.auth_data!r}"
         case BaseCommand.LOOKUP_RESPONSE if about.HasField("error"):

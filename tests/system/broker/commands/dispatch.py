@@ -2,6 +2,7 @@
 
     ledgers 3 0 3        begin with ledgers 10, 11 and 12, which have this many entries
     batches 10 10        begin with entries that are batches of this many messages
+    undecodable 1        begin with an entry that is not a message, and this many others
     keys a b             choose a key for each of these consumers, which join in this order
     keyed a b b          begin with an entry for each key
     shared, key_shared, exclusive, failover
@@ -91,6 +92,9 @@ class DispatchCommands(Commands):
 
     async def batches(self, *counts: int) -> None:
         self._begin([batch(count) for count in counts])
+
+    async def undecodable(self, count: int) -> None:
+        self._begin([b"not a message", *([message()] * count)])
 
     async def keys(self, *names: str) -> None:
         ranges, consumers = AutoSplitRanges(), [Client().consumer(name) for name in names]

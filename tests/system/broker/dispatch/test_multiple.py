@@ -115,7 +115,7 @@ async def test_a_consumer_holds_a_bounded_number_of_entries(
     assert numbers(other) == [6, 7, 8]
 
 
-async def test_reading_ahead_is_limited(
+async def test_no_entries_are_read_ahead_while_too_many_wait(
     dispatchers: Dispatchers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multiple, "MAX_WAITING", 100)

@@ -126,9 +126,7 @@ class Waited:
     "consumer are read in batches"
 )
 @pytest.mark.parametrize("hashes", [1, 10_000])
-async def test_a_message_costs_the_same_however_many_entries_are_waiting(
-    hashes: int,
-) -> None:
+async def test_a_message_costs_the_same_however_many_entries_are_waiting(hashes: int) -> None:
     few, many = Waited(FEW, hashes), Waited(MANY, hashes)
     assert await many.cost(10) <= 1.1 * await few.cost(10)
 
@@ -165,9 +163,7 @@ async def test_what_a_shared_consumer_leaves_behind_is_read_in_batches() -> None
     assert many <= 1.1 * few
 
 
-async def test_with_one_permit_one_waiting_entry_is_read(
-    dispatchers: Dispatchers,
-) -> None:
+async def test_with_one_permit_one_waiting_entry_is_read(dispatchers: Dispatchers) -> None:
     ledger, client = MemoryLedger([message()] * 300), Client()
     dispatcher = dispatchers.multiple(ledger)
     wanted: list[int] = []
@@ -198,9 +194,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-def test_waiting_entries_keep_their_order_for_each_receiver(
-    changes: list[tuple[str, int]],
-) -> None:
+def test_waiting_entries_keep_their_order_for_each_receiver(changes: list[tuple[str, int]]) -> None:
     """The model is a dictionary that is sorted on each call."""
     consumers = [Client().consumer(f"c{number}") for number in range(2)]
     all_receivers: list[Receiver] = [*consumers, *Receivers]

@@ -57,7 +57,7 @@ async def test_a_seek_closes_consumers(client: pulsar.Client, raw: RawClient, to
     assert await delivered(raw, 2) == [(at["ledgerId"], 4), (at["ledgerId"], 5)]
 
 
-async def test_acks_are_answered_on_request(
+async def test_acknowledgements_are_answered_if_that_is_asked_for(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS)
@@ -76,7 +76,7 @@ async def test_acks_are_answered_on_request(
 
 
 @pytest.mark.promise("An entry that was never stored cannot be acknowledged")
-async def test_only_stored_entries_are_acked(
+async def test_what_was_never_stored_cannot_be_acknowledged(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     producer = client.create_producer(topic)
@@ -109,7 +109,7 @@ async def test_the_last_message_is_answered_with_the_mark_delete_position(
     assert position_of(answer.consumer_mark_delete_position) == last
 
 
-async def test_a_subscription_starts_in_past(
+async def test_a_subscription_may_begin_a_time_ago(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(send_all, client.create_producer(topic), PAYLOADS)
@@ -149,7 +149,7 @@ async def test_requests_need_a_consumer(raw: RawClient, kind: BaseCommand.Type) 
     assert (error.request_id, error.error) == (request_id, ServerError.ConsumerNotFound)
 
 
-async def test_topics_of_namespaces_are_listed(
+async def test_topics_of_a_namespace_are_listed_as_they_come(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     async def listed() -> list[str]:
@@ -168,7 +168,7 @@ async def test_topics_of_namespaces_are_listed(
     assert (await raw.expect(KIND.ERROR)).error == ServerError.InvalidTopicName
 
 
-async def test_auto_consume_registers_nothing(
+async def test_a_consumer_of_any_schema_registers_none(
     client: pulsar.Client, raw: RawClient, topic: str
 ) -> None:
     await asyncio.to_thread(client.create_producer, topic)

@@ -79,9 +79,7 @@ async def test_topic_is_not_opened_while_a_request_deletes_it(broker: Broker) ->
 
 
 @on_a_broker
-async def test_admitted_client_does_not_subscribe_during_the_deletion(
-    broker: Broker,
-) -> None:
+async def test_admitted_client_does_not_subscribe_during_the_deletion(broker: Broker) -> None:
     topic = await broker.topic(PLAIN)
     settled = topic.publisher.wait_until_settled
 
@@ -146,9 +144,7 @@ async def test_topic_that_is_opened_elsewhere_before_it_is_marked_stays(broker: 
 
 
 @on_a_broker
-async def test_owner_that_was_cut_off_stores_nothing_after_the_decision(
-    broker: Broker,
-) -> None:
+async def test_owner_that_was_cut_off_stores_nothing_after_the_decision(broker: Broker) -> None:
     topic = await broker.topic(PLAIN)
     await mark(broker.store, PLAIN)
     with pytest.raises(LabkitError):

@@ -67,9 +67,7 @@ async def test_a_later_pulsars_request_is_answered(broker: HeldBroker, client: F
     assert unconnected.closed
 
 
-async def test_requests_for_transactions_are_refused(
-    broker: HeldBroker, client: FrameClient
-) -> None:
+async def test_transactions_are_refused(broker: HeldBroker, client: FrameClient) -> None:
     client.ask(METADATA, topic=COORDINATORS)
     answer = await client.answer(METADATA_RESPONSE)
     assert answer.error == ServerError.NotAllowedError
@@ -115,50 +113,37 @@ async def test_a_name_that_cannot_be_stored_is_refused_in_a_short_answer(
     assert [line.partition(": ")[0] for line in lines] == ["rejected a request from 'test'"] * 4
 
 
-SUBSCRIBING = {"topic": TOPIC, "subscription": "sub", "subType": CommandSubscribe.Exclusive}
+SUBSCRIBING: dict[str, Any] = {
+    **{"topic": TOPIC, "subscription": "sub", "consumer_id": 1},
+    "subType": CommandSubscribe.Exclusive,
+}
+
+
+NAMESPACES = ("../..", "public/..", "public", "a/b/c", "t/n" * 1000)
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "error", "text"),
+    ("kind", "fields"),
     [
-        *(
-            (
-                BaseCommand.SUBSCRIBE,
-                {**SUBSCRIBING, "subscription": name},
-                ServerError.InvalidTopicName,
-                "",
-            )
-            for name in ("", " ", "..", "x" * 1_000_000)
-        ),
-        (
-            BaseCommand.SUBSCRIBE,
-            {**SUBSCRIBING, "replicate_subscription_state": True},
-            ServerError.NotAllowedError,
-            "replicateSubscriptionState",
-        ),
-        *(
-            (
-                BaseCommand.GET_TOPICS_OF_NAMESPACE,
-                {"namespace": namespace},
-                ServerError.InvalidTopicName,
-                "",
-            )
-            for namespace in ("../..", "public/..", "public", "a/b/c", "t/n" * 1000)
-        ),
+        *((BaseCommand.SUBSCRIBE, {"subscription": x}) for x in ("", " ", "..", "x" * 1_000_000)),
+        *((BaseCommand.GET_TOPICS_OF_NAMESPACE, {"namespace": name}) for name in NAMESPACES),
     ],
 )
-async def test_an_invalid_or_unsupported_request_is_refused(
-    client: FrameClient,
-    kind: "BaseCommand.Type",
-    fields: dict[str, Any],
-    error: ServerError,
-    text: str,
+async def test_a_request_with_an_invalid_name_is_refused(
+    client: FrameClient, kind: "BaseCommand.Type", fields: dict[str, Any]
 ) -> None:
     if kind == BaseCommand.SUBSCRIBE:
-        fields = {**fields, "consumer_id": 1}
+        fields = {**SUBSCRIBING, **fields}
     request_id = client.ask(kind, **fields)
     refused = await client.answer(BaseCommand.ERROR)
-    assert (refused.request_id, refused.error, text in refused.message) == (request_id, error, True)
+    assert (refused.request_id, refused.error) == (request_id, ServerError.InvalidTopicName)
+
+
+async def test_a_replicated_subscription_is_refused(client: FrameClient) -> None:
+    client.ask(BaseCommand.SUBSCRIBE, **SUBSCRIBING, replicate_subscription_state=True)
+    refused = await client.answer(BaseCommand.ERROR)
+    assert refused.error == ServerError.NotAllowedError
+    assert "replicateSubscriptionState" in refused.message
 
 
 async def test_a_listener_that_no_broker_has_is_named(client: FrameClient) -> None:
@@ -185,9 +170,7 @@ async def test_a_message_for_other_clusters_is_refused_after_the_receipts_of_the
     assert len(broker.ledger().entries) == 1
 
 
-async def test_a_cluster_name_that_is_not_utf8_is_refused(
-    broker: HeldBroker, client: FrameClient
-) -> None:
+async def test_cluster_names_must_be_utf8(broker: HeldBroker, client: FrameClient) -> None:
     await broker.start()
     await client.produce()
     rest = replicated_message(["?"])[6:].replace(b"\x01?", b"\x01\xff")

@@ -70,9 +70,7 @@ async def test_concurrent_schemas_get_two_versions(client: PlayedClient, schemas
     assert [call for call in client.calls if call.startswith("delete")] == []
 
 
-async def test_a_version_added_meanwhile_is_compared(
-    client: PlayedClient, schemas: Schemas
-) -> None:
+async def test_a_version_added_meanwhile_counts(client: PlayedClient, schemas: Schemas) -> None:
     other = Schemas(client.real, ManagedLedgerConfig())
     await schemas.register(TOPIC, record("a"))
 
@@ -109,9 +107,7 @@ async def test_partitions_and_short_names_mean_the_topic(schemas: Schemas) -> No
 
 
 @pytest.mark.promise("The version of a deleted schema is not reused")
-async def test_a_deleted_schema_is_gone_and_its_version_is_not_reused(
-    schemas: Schemas,
-) -> None:
+async def test_a_deleted_schema_is_gone_and_its_version_is_not_reused(schemas: Schemas) -> None:
     await schemas.register(TOPIC, record("a"))
     assert await schemas.delete_versions(TOPIC) == 1
     assert await schemas.delete_versions(TOPIC) == 1
@@ -163,7 +159,7 @@ async def test_a_topic_has_a_bounded_number_of_versions(
     assert await schemas.delete_versions(TOPIC) == 3
 
 
-async def test_the_list_of_versions_is_bounded(
+async def test_a_list_of_all_versions_is_bounded(
     schemas: Schemas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("labkit.system.broker.schemas.registry._MAX_LIST_BYTES", 200)
@@ -199,9 +195,7 @@ async def test_a_consumer_registers_a_schema_only_on_an_idle_topic(schemas: Sche
 
 
 @pytest.mark.promise("A consumer's schema is only compared, never stored")
-async def test_a_consumer_only_has_to_read_what_the_newest_schema_writes(
-    schemas: Schemas,
-) -> None:
+async def test_a_consumer_only_has_to_read_what_the_newest_schema_writes(schemas: Schemas) -> None:
     await schemas.register(TOPIC, record("a", "b"))
     # Producers with these schemas would be rejected, because consumers with the old schema could
     # not read their messages.
@@ -249,9 +243,7 @@ async def test_the_namespaces_strategy_decides_what_a_new_schema_may_change(
                 await schemas.register(TOPIC, schema)
 
 
-async def test_transitive_strategies_see_all_versions(
-    client: PlayedClient, schemas: Schemas
-) -> None:
+async def test_transitive_strategies_see_everything(client: PlayedClient, schemas: Schemas) -> None:
     await schemas.register(TOPIC, record("a"))
     await schemas.register(TOPIC, record("a", optional="b"))
     # The new schema requires b to be a number, but data of the first version may contain any b.

@@ -110,9 +110,7 @@ async def test_types_come_back_from_the_ledger(here: Stored, kind: int) -> None:
     assert (found.schema.name, found.timestamp_ms) == (ID, NOW_MS)
 
 
-async def test_a_deletion_is_a_version_without_a_hash_that_hides_others(
-    here: Stored,
-) -> None:
+async def test_a_deletion_is_a_version_without_a_hash_that_hides_others(here: Stored) -> None:
     numbers = [await here.append(each) for each in (text(), text(), DELETION, text())]
     assert numbers == [0, 1, 2, 3]
     located = await here.storage.locate(ID)
@@ -157,9 +155,7 @@ async def test_a_node_that_is_too_large_leaves_no_ledger(here: Stored) -> None:
     assert sorted(here.client.ledgers) == [1]
 
 
-async def test_a_ledger_stays_while_it_is_unknown_if_the_locator_names_it(
-    here: Stored,
-) -> None:
+async def test_a_ledger_stays_while_it_is_unknown_if_the_locator_names_it(here: Stored) -> None:
     await here.append(text())
     here.client.failing.fail("node set", DOWN)
     with pytest.raises(MetadataUnavailableError):

@@ -120,9 +120,7 @@ async def test_damaged_chain_is_reported_and_no_ledger_is_touched() -> None:
 # The next ledger
 
 
-async def test_chain_leaves_room_for_its_properties(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_chain_leaves_room_for_its_properties(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain_store, "MAX_NODE_BYTES", 10_060)
     owned = Owned()
     for _ in range(4):

@@ -192,9 +192,7 @@ async def test_owner_knows_the_nodes_content_by_what_was_surely_written(store: L
     assert not await owner.read()
 
 
-async def test_read_makes_an_overtaken_owner_the_one_that_goes_on(
-    store: LossyStore,
-) -> None:
+async def test_read_makes_an_overtaken_owner_the_one_that_goes_on(store: LossyStore) -> None:
     one, other = node(store), node(store)
     await one.write(b"0")
     await loses(store, "answer", one, b"1")

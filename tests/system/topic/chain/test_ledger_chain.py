@@ -28,18 +28,14 @@ POSITIONS = st.tuples(st.integers(-1, 13), st.integers(-1, 4))
 
 
 @given(chains(), POSITIONS)
-def test_first_entry_from_a_position_and_last_before(
-    chain: LedgerChain, position: Position
-) -> None:
+def test_first_from_a_position_and_last_before(chain: LedgerChain, position: Position) -> None:
     entries = entries_of(chain)
     assert chain.first_from(position) == next((e for e in entries if e >= position), None)
     assert chain.last_before(position) == next((e for e in entries[::-1] if e < position), None)
 
 
 @given(chains(), POSITIONS)
-def test_next_position_is_an_entry_or_the_next_place(
-    chain: LedgerChain, position: Position
-) -> None:
+def test_next_position_is_an_entry_or_the_end(chain: LedgerChain, position: Position) -> None:
     behind = [entry for entry in entries_of(chain) if entry > position]
     place_to_come = (
         (chain.stored_ledgers[-1].ledger_id, chain.open_entry_count)
@@ -56,7 +52,7 @@ def test_nth_entry_after_a_position(chain: LedgerChain, position: Position, coun
 
 
 @given(chains(), POSITIONS, POSITIONS)
-def test_entries_in_between_are_counted(
+def test_entries_between_two_positions_are_counted(
     chain: LedgerChain, after: Position, up_to: Position
 ) -> None:
     between = [entry for entry in entries_of(chain) if after < entry <= up_to]
@@ -64,9 +60,7 @@ def test_entries_in_between_are_counted(
 
 
 @given(chains())
-def test_end_is_the_last_confirmed_entry_or_the_place_before_the_first(
-    chain: LedgerChain,
-) -> None:
+def test_end_is_the_last_confirmed_entry_or_the_place_before_the_first(chain: LedgerChain) -> None:
     entries = entries_of(chain)
     in_front = (chain.stored_ledgers[-1].ledger_id, -1) if chain.stored_ledgers else NOWHERE
     assert chain.end == (entries[-1] if entries else in_front)

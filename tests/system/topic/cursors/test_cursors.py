@@ -42,9 +42,7 @@ async def test_cursor_begins_with_the_entry_that_is_asked_for(client: BookKeeper
 
 
 @in_simulation
-async def test_unconfirmed_entries_are_not_acknowledged_nor_others_with_them(
-    client: BookKeeper,
-) -> None:
+async def test_acknowledging_an_unconfirmed_entry_acknowledges_nothing(client: BookKeeper) -> None:
     ledger, cursor, positions = await with_cursor(client, entries=3)
     ledger_id = positions[0][0]
     for wrong in ((ledger_id, 3), (ledger_id + 1, 0)):
@@ -74,9 +72,7 @@ async def test_acknowledgement_of_what_is_not_there_needs_nothing(client: BookKe
 
 
 @in_simulation
-async def test_seek_reopens_everything_behind_it_and_is_durable(
-    client: BookKeeper,
-) -> None:
+async def test_seek_reopens_everything_behind_it_and_is_durable(client: BookKeeper) -> None:
     _ledger, cursor, positions = await with_cursor(client)
     cursor.acknowledge_up_to(positions[7])
     cursor.acknowledge([positions[9]])

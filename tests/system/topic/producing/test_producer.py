@@ -266,9 +266,7 @@ def payload_of(size: int, batching: Batching | None) -> bytes:
 
 @pytest.mark.parametrize("batching", [None, Batching(max_delay_ms=1)])
 @in_virtual_time
-async def test_message_may_have_the_largest_size_but_no_more(
-    batching: Batching | None,
-) -> None:
+async def test_message_may_have_the_largest_size_but_no_more(batching: Batching | None) -> None:
     sending = Sending(batching)
     with pytest.raises(BKIncorrectParameterException, match=f"at most {LARGEST}"):
         sending.send(payload_of(LARGEST + 1, batching))
