@@ -22,7 +22,8 @@
     retry, wake          call these methods of the dispatcher
     trim                 delete the first ledger
     waiting, pending a, permits a, mark_delete, reads
-                         print the dispatcher's state
+                         print the dispatcher's state, and how many entries each read since the
+                         last time was to return
     wait 1
 
 Every line of commands is followed by what each client has received.
@@ -52,10 +53,12 @@ class _HeldLedger(MemoryLedger):
 
     def __init__(self, *ledgers: list[bytes]) -> None:
         super().__init__(*ledgers)
+        self.wanted: list[int] = []
         self.is_open = asyncio.Event()
         self.is_open.set()
 
     async def read(self, start: Position, max_entries: int, max_bytes: int) -> list[StoredEntry]:
+        self.wanted.append(max_entries)
         found = await super().read(start, max_entries, max_bytes)
         await self.is_open.wait()
         return found
@@ -220,7 +223,8 @@ class DispatchCommands(Commands):
         self.print_line(f"mark-delete: {_text([self._cursor.mark_delete])}")
 
     async def reads(self) -> None:
-        self.print_line(f"reads: {len(self._ledger.reads)}")
+        wanted, self._ledger.wanted = self._ledger.wanted, []
+        self.print_line(f"entries to read: {' '.join(map(str, wanted)) or 'none'}")
 
 
 def _position(word: str | int) -> Position:

@@ -25,7 +25,6 @@ from labkit.system.broker.dispatch.waiting import Receiver, Receivers, WaitingEn
 from labkit.system.topic.chain.ledger_chain import Position
 from tests.system.broker.in_memory import (
     Client,
-    Dispatchers,
     MemoryLedger,
     key_of,
     message,
@@ -161,29 +160,6 @@ async def test_what_a_shared_consumer_leaves_behind_is_read_in_batches() -> None
     assert few_reads == 2 * FEW / MAX_READ_ENTRIES
     assert many_reads == 8 * few_reads
     assert many <= 1.1 * few
-
-
-async def test_with_one_permit_one_waiting_entry_is_read(dispatchers: Dispatchers) -> None:
-    ledger, client = MemoryLedger([message()] * 300), Client()
-    dispatcher = dispatchers.multiple(ledger)
-    wanted: list[int] = []
-    read = ledger.read
-
-    async def note(start: Position, max_entries: int, max_bytes: int) -> Any:
-        wanted.append(max_entries)
-        return await read(start, max_entries, max_bytes)
-
-    ledger.read = note  # type: ignore[method-assign]
-    leaving, staying = Client().consumer(), client.consumer(permits=0)
-    dispatcher.add(leaving)
-    await settle()
-    dispatcher.add(staying)
-    dispatcher.remove(leaving)
-    wanted.clear()
-    staying.permits = 1
-    dispatcher.retry()
-    await settle()
-    assert (client.positions, wanted) == ([(10, 0)], [1])
 
 
 # The data structure in isolation
