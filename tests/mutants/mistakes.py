@@ -201,7 +201,7 @@ MISTAKES = (
         "labkit/system/metadata/ledger_manager.py",
         "        await self.store.sync()\n",
         "",
-        "tests/worlds/sim/test_lagging_metadata.py",
+        "tests/worlds/sim/scenario/test_metadata_faults.py",
     ),
     Mistake(
         "a writer knows only from the metadata store that its ledger is open",

@@ -45,6 +45,11 @@ class FakeConnection:
         self.when_writable_calls: list[Callable[[], None]] = []
         self.is_writable = True
 
+    @property
+    def received(self) -> list[bytes]:
+        """All frames sent to it, in order."""
+        return [body for write in self.writes for body in write]
+
     def send(self, bodies: Sequence[bytes]) -> None:
         self.writes.append(list(bodies))
 

@@ -98,6 +98,15 @@ def test_a_setting_of_garbage_may_lie_on_its_limit(settings: dict[str, Any]) -> 
         ({"gc_wait_time_ms": 3_600_001}, "minor_compaction_interval_s is 3600, which is shorter"),
         ({"minor_compaction_interval_s": 599}, "minor_compaction_interval_s is 599"),
         ({"major_compaction_interval_s": 599}, "major_compaction_interval_s is 599"),
+        ({"minor_compaction_threshold": 0}, "0 < minor < major <= 1"),
+        ({"minor_compaction_threshold": 0.8}, "0 < minor < major <= 1"),
+        ({"major_compaction_threshold": 1.1}, "0 < minor < major <= 1"),
+        (
+            {"gc_overreplicated_ledger_wait_time_ms": -1},
+            "gc_overreplicated_ledger_wait_time_ms is -1",
+        ),
+        ({"compaction_rate_by_entries": 0}, "compaction_rate_by_entries is 0"),
+        ({"compaction_rate_by_bytes": 0}, "compaction_rate_by_bytes is 0"),
     ],
 )
 def test_a_setting_of_garbage_beyond_its_limit_is_named(

@@ -12,6 +12,7 @@ from labkit.system.storage.config import StorageConfig
 from tests.system.bookie.in_process import Node, running
 from tests.system.bookie.raw import KEY
 from tests.system.bookie.v3 import V3, answered, entry
+from tests.system.storage.unreliable import failing
 from tests.until import until
 
 
@@ -120,13 +121,10 @@ async def test_a_journal_file_is_synced_before_the_next_one_begins(tmp_path: Pat
 async def test_a_journal_that_cannot_be_synced_answers_no_force(
     held: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
     client = V3(held)
     held.journal.release(10)
     assert await answered(client, client.add(1, 0, deferred=True)) == [pb.EOK]
-    monkeypatch.setattr(held.store.journals[0], "sync", fail)
+    monkeypatch.setattr(held.store.journals[0], "sync", failing(errno.EIO))
     force = client.force(1)
     await until(lambda: len(held.journal.held) == 2)
     await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labkit.system.bookie.disk_monitor import DiskConfig, DiskMonitor, Space, full_directories
-from labkit.system.model.errors import BKIncorrectParameterException, NoWritableLedgerDirException
+from labkit.system.model.errors import NoWritableLedgerDirException
 from labkit.system.storage.entry_log import log_ids, log_name
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.events import Event
@@ -167,21 +167,6 @@ def test_a_bookie_is_writable_only_when_directories_and_checkpoints_have_space(
     assert watched.told == [True]
     watched.see([0.1, 0.1])
     assert watched.told == [True, False]
-
-
-@pytest.mark.parametrize(
-    "thresholds",
-    [
-        {"disk_usage_threshold": 1.1},
-        {"disk_usage_threshold": 0.9, "disk_usage_warn_threshold": 0.95},
-        {"disk_usage_threshold": 0.9, "disk_usage_lwm_threshold": 0.95},
-        {"disk_usage_lwm_threshold": 0.0},
-        {"disk_usage_warn_threshold": 0.0},
-    ],
-)
-def test_thresholds_out_of_order_are_refused(thresholds: dict[str, float]) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="expected 0 <"):
-        DiskConfig(**thresholds)  # type: ignore[arg-type]
 
 
 def test_without_a_low_water_mark_the_threshold_is_it() -> None:

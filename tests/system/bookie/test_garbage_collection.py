@@ -5,7 +5,7 @@ import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -19,7 +19,6 @@ from labkit.system.bookie.garbage_collection import (
 )
 from labkit.system.metadata.store import MetadataError
 from labkit.system.model.errors import (
-    BKIncorrectParameterException,
     LedgerFencedException,
     NoEntryException,
 )
@@ -28,10 +27,10 @@ from labkit.system.storage.garbage import Copied
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.trace.events import Event
 from labkit.worlds.live.disk import RealDisk
-from labkit.worlds.sim.machine.loop import SimLoop
 from tests.system.bookie.raw import KEY, entry
 from tests.system.storage.support import SMALL, open_store
 from tests.until import DEADLINE_S, until
+from tests.virtual_time import in_virtual_time
 
 T = TypeVar("T")
 
@@ -141,7 +140,8 @@ def test_an_interval_of_zero_switches_a_kind_off() -> None:
     assert due_compaction(neither, Space.ENOUGH, DAY_S, DAY_S) is None
 
 
-def test_a_compaction_comes_once_in_its_interval_and_a_major_one_is_a_minor_one_too(
+@in_virtual_time
+async def test_a_compaction_comes_once_in_its_interval_and_a_major_one_is_a_minor_one_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[float, Compaction]] = []
@@ -149,20 +149,17 @@ def test_a_compaction_comes_once_in_its_interval_and_a_major_one_is_a_minor_one_
     async def note(kind: Compaction) -> None:
         done.append((round(asyncio.get_running_loop().time(), 3), kind))
 
-    async def run() -> None:
-        config = replace(
-            CONFIG,
-            gc_wait_time_ms=1000,
-            minor_compaction_interval_s=3,
-            major_compaction_interval_s=8,
-        )
-        garbage = Collecting(tmp_path, config).garbage
-        monkeypatch.setattr(garbage, "compact", note)
-        running = asyncio.create_task(garbage.run())
-        await asyncio.sleep(12.5)
-        running.cancel()
-
-    SimLoop().run(run())
+    config = replace(
+        CONFIG,
+        gc_wait_time_ms=1000,
+        minor_compaction_interval_s=3,
+        major_compaction_interval_s=8,
+    )
+    garbage = Collecting(tmp_path, config).garbage
+    monkeypatch.setattr(garbage, "compact", note)
+    running = asyncio.create_task(garbage.run())
+    await asyncio.sleep(12.5)
+    running.cancel()
     minor, major = Compaction.MINOR, Compaction.MAJOR
     assert done == [(3, minor), (6, minor), (8, major), (11, minor)]
 
@@ -309,18 +306,18 @@ async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval
     collecting.check()
 
 
-def test_the_logs_of_ledgers_that_others_have_instead_go_at_the_same_time(tmp_path: Path) -> None:
-    async def run() -> None:
-        config = replace(CONFIG, gc_wait_time_ms=1000, gc_overreplicated_ledger_wait_time_ms=1000)
-        collecting = Collecting(tmp_path, config, [KEPT, GONE], [KEPT, GONE])
-        running = asyncio.create_task(collecting.garbage.run())
-        await asyncio.sleep(1.5)
-        running.cancel()
-        assert len(collecting.notes("garbage.collected")) == 1
-        assert len(collecting.notes("ledger.dropped")) == 2
-        assert len(collecting.notes("log.removed")) == 4
-
-    SimLoop().run(run())
+@in_virtual_time
+async def test_the_logs_of_ledgers_that_others_have_instead_go_at_the_same_time(
+    tmp_path: Path,
+) -> None:
+    config = replace(CONFIG, gc_wait_time_ms=1000, gc_overreplicated_ledger_wait_time_ms=1000)
+    collecting = Collecting(tmp_path, config, [KEPT, GONE], [KEPT, GONE])
+    running = asyncio.create_task(collecting.garbage.run())
+    await asyncio.sleep(1.5)
+    running.cancel()
+    assert len(collecting.notes("garbage.collected")) == 1
+    assert len(collecting.notes("ledger.dropped")) == 2
+    assert len(collecting.notes("log.removed")) == 4
 
 
 async def test_ledgers_that_others_have_instead_can_be_left_alone(tmp_path: Path) -> None:
@@ -330,43 +327,6 @@ async def test_ledgers_that_others_have_instead_can_be_left_alone(tmp_path: Path
     await until(lambda: len(collecting.notes("garbage.collected")) > 3)
     running.cancel()
     assert collecting.looked_at == []
-
-
-async def test_without_an_answer_of_the_metadata_store_no_ledger_is_dropped(
-    tmp_path: Path,
-) -> None:
-    collecting = Collecting(tmp_path, CONFIG, None, [GONE])
-    with pytest.raises(MetadataError, match="is not responding"):
-        await collecting.garbage.drop_overreplicated()
-    assert collecting.store.read_entry(GONE, 0) == entry(GONE, 0, bytes(1000))
-
-
-@pytest.mark.parametrize(("minor", "major"), [(0, 0.8), (0.5, 0.5), (0.2, 1.1)])
-def test_thresholds_are_refused_unless_minor_is_below_major(minor: float, major: float) -> None:
-    with pytest.raises(BKIncorrectParameterException, match="0 < minor < major <= 1"):
-        GarbageConfig(minor_compaction_threshold=minor, major_compaction_threshold=major)
-
-
-@pytest.mark.parametrize("kind", ["minor", "major"])
-def test_a_compaction_more_often_than_garbage_is_collected_is_refused(kind: str) -> None:
-    setting: dict[str, Any] = {f"{kind}_compaction_interval_s": 1}
-    with pytest.raises(
-        BKIncorrectParameterException, match=r"shorter than gc_wait_time_ms \(2000\)"
-    ):
-        GarbageConfig(gc_wait_time_ms=2000, **setting)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("gc_overreplicated_ledger_wait_time_ms", -1),
-        *(("compaction_rate_by_entries", 0), ("compaction_rate_by_bytes", 0)),
-    ],
-)
-def test_a_value_below_its_range_is_refused(name: str, value: int) -> None:
-    setting: dict[str, Any] = {name: value}
-    with pytest.raises(BKIncorrectParameterException, match=f"{name} is {value}"):
-        GarbageConfig(**setting)
 
 
 async def test_logs_in_which_no_ledger_lives_go_as_a_whole(tmp_path: Path) -> None:
@@ -395,23 +355,22 @@ async def test_a_ledger_with_a_damaged_index_does_not_end_the_bookie(tmp_path: P
     assert set(collecting.store.garbage.skipped_logs) <= set(log_ids(RealDisk(tmp_path / "l")))
 
 
-def test_a_failed_search_for_over_replicated_ledgers_is_retried_at_the_next_collection(
+@in_virtual_time
+async def test_a_failed_search_for_over_replicated_ledgers_is_retried_at_the_next_collection(
     tmp_path: Path,
 ) -> None:
-    async def run() -> None:
-        config = replace(CONFIG, gc_wait_time_ms=1000, gc_overreplicated_ledger_wait_time_ms=10_000)
-        collecting = Collecting(tmp_path, config, existing=None)
-        running = asyncio.create_task(collecting.garbage.run())
-        await asyncio.sleep(10.5)
-        collecting.existing = [KEPT]
-        await asyncio.sleep(1)
-        running.cancel()
-        assert len(collecting.looked_at) == 1
-
-    SimLoop().run(run())
+    config = replace(CONFIG, gc_wait_time_ms=1000, gc_overreplicated_ledger_wait_time_ms=10_000)
+    collecting = Collecting(tmp_path, config, existing=None)
+    running = asyncio.create_task(collecting.garbage.run())
+    await asyncio.sleep(10.5)
+    collecting.existing = [KEPT]
+    await asyncio.sleep(1)
+    running.cancel()
+    assert len(collecting.looked_at) == 1
 
 
-def test_a_failed_compaction_is_retried_at_the_next_collection(
+@in_virtual_time
+async def test_a_failed_compaction_is_retried_at_the_next_collection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[Compaction] = []
@@ -420,15 +379,12 @@ def test_a_failed_compaction_is_retried_at_the_next_collection(
         tried.append(kind)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    async def run() -> None:
-        config = replace(CONFIG, gc_wait_time_ms=1000, minor_compaction_interval_s=10)
-        garbage = Collecting(tmp_path, config).garbage
-        monkeypatch.setattr(garbage, "compact", fail)
-        running = asyncio.create_task(garbage.run())
-        await asyncio.sleep(11.5)
-        running.cancel()
-
-    SimLoop().run(run())
+    config = replace(CONFIG, gc_wait_time_ms=1000, minor_compaction_interval_s=10)
+    garbage = Collecting(tmp_path, config).garbage
+    monkeypatch.setattr(garbage, "compact", fail)
+    running = asyncio.create_task(garbage.run())
+    await asyncio.sleep(11.5)
+    running.cancel()
     assert tried == [Compaction.MINOR] * 2
 
 

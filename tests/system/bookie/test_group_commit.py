@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from labkit.system.bookie.commit import group_is_full
+from labkit.system.model.proto import bookkeeper_protocol_pb2 as pb
 from labkit.system.storage.config import StorageConfig
 from labkit.system.trace.cluster_state import fold_bookie
 from labkit.system.trace.log import TraceLog
 from tests.system.bookie.in_process import NEVER_MS, Node, bodies, running
 from tests.system.bookie.raw import FENCE, FENCED, KEY, RECOVERY_ADD, add, added, answer, entry
 from tests.system.bookie.raw import read as read_request
+from tests.system.bookie.v3 import V3, answered
 from tests.until import until
 
 
@@ -136,20 +138,6 @@ NEVER_ALONE = StorageConfig(
 )
 
 
-async def test_a_group_that_waits_for_company_is_written_when_it_is_full(tmp_path: Path) -> None:
-    async with running(tmp_path, config=NEVER_ALONE) as (node, _):
-        connection, send = node.connect()
-        send(add(5, 0), add(5, 1))
-        await asyncio.sleep(0)
-        # These are three records (the ledger key and two adds), which do not exceed the threshold
-        # of three.
-        assert not node.journal.held
-        send(add(5, 2))
-        node.journal.release()
-        await until(lambda: connection.writes)
-        assert connection.writes == [bodies(added(5, 0), added(5, 1), added(5, 2))]
-
-
 async def test_each_group_waits_for_its_own_company(tmp_path: Path) -> None:
     async with running(tmp_path, config=NEVER_ALONE) as (node, _):
         connection, send = node.connect()
@@ -217,8 +205,10 @@ async def test_a_client_is_held_back_while_the_memtable_is_full_and_the_last_one
 async def test_a_read_only_bookie_takes_only_adds_of_high_priority(held: Node) -> None:
     held.bookie.read_only = True
     connection, send = held.connect()
-    send(add(5, 0))
-    assert connection.writes == [bodies(added(5, 0, code=105))]
+    ids = [(5, 0), (6, 0), (5, 1)]
+    send(*(add(*each) for each in ids))
+    assert connection.writes == [bodies(*(added(*each, code=105) for each in ids))]
+    assert held.store.ledger_ids() == []
     send(add(5, 0, flags=RECOVERY_ADD | 4))
     held.journal.release()
     await until(lambda: len(connection.writes) == 2)
@@ -260,3 +250,33 @@ async def test_each_add_of_a_group_is_reported_at_its_own_place_in_the_journal(h
         assert offsets[0] > 0
         steps = [after - before for before, after in pairwise(offsets)]
         assert steps == lengths
+
+
+# Several journals: a response waits only for its ledger's journal
+
+
+async def test_an_answer_waits_only_for_its_ledgers_journal(tmp_path: Path) -> None:
+    async with running(tmp_path, journal_count=2) as (node, _):
+        connection, send = node.connect()
+        send(add(4, 0), add(5, 0))
+        await until(lambda: all(journal.held for journal in node.journals))
+        assert connection.writes == []
+        node.journals[1].release()
+        await until(lambda: connection.writes)
+        assert connection.writes == [bodies(added(5, 0))]
+        node.journals[0].release()
+        await until(lambda: len(connection.writes) == 2)
+        assert connection.writes[1] == bodies(added(4, 0))
+
+
+async def test_an_add_with_deferred_sync_waits_for_the_write_of_that_journal(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path, journal_count=2) as (node, _):
+        client = V3(node)
+        added_there = client.add(5, 0, deferred=True)
+        await until(lambda: node.journals[1].held)
+        assert node.journals[0].held == []
+        assert client.answers == {}
+        node.journals[1].release()
+        assert await answered(client, added_there) == [pb.EOK]

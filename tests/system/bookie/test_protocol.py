@@ -15,9 +15,6 @@ from tests.system.bookie.raw import (
     FENCE,
     FENCED,
     KEY,
-    NO_ENTRY,
-    NO_LEDGER,
-    RECOVERY_ADD,
     UNAUTHORIZED,
     RawClient,
     add,
@@ -76,62 +73,12 @@ async def test_worked_example_of_an_add_and_a_read_is_answered_byte_for_byte(
     assert (await bookie.ask(bytes.fromhex(request))).hex() == missing
 
 
-async def test_entry_comes_back_as_it_was_sent(bookie: RawClient, ledger: int) -> None:
-    assert await bookie.ask(add(ledger, 3, b"")) == added(ledger, 3)
-    assert await bookie.ask(read(ledger, 3)) == answer(2, 0, ledger, 3, entry(ledger, 3, b""))
-
-
 async def test_read_of_entry_minus_one_gives_the_last_entry_and_echoes_minus_one(
     bookie: RawClient, ledger: int
 ) -> None:
     for entry_id in (0, 7, 2):
         await bookie.ask(add(ledger, entry_id))
     assert await bookie.ask(read(ledger, -1)) == answer(2, 0, ledger, -1, entry(ledger, 7))
-
-
-async def test_unknown_ledger_and_unknown_entry_are_told_apart(
-    bookie: RawClient, ledger: int
-) -> None:
-    assert await bookie.ask(read(ledger, 0)) == answer(2, NO_LEDGER, ledger, 0)
-    assert await bookie.ask(read(ledger, -1)) == answer(2, NO_LEDGER, ledger, -1)
-    await bookie.ask(add(ledger, 0))
-    assert await bookie.ask(read(ledger, 1)) == answer(2, NO_ENTRY, ledger, 1)
-
-
-async def test_first_copy_of_an_entry_stays(bookie: RawClient, ledger: int) -> None:
-    await bookie.ask(add(ledger, 0, b"first"))
-    assert await bookie.ask(add(ledger, 0, b"again")) == added(ledger, 0)
-    found = await bookie.ask(read(ledger, 0))
-    assert found == answer(2, 0, ledger, 0, entry(ledger, 0, b"first"))
-
-
-async def test_other_master_key_is_unauthorized_and_stores_nothing(
-    bookie: RawClient, ledger: int
-) -> None:
-    await bookie.ask(add(ledger, 0))
-    wrong = bytes(20)
-    assert await bookie.ask(add(ledger, 1, key=wrong)) == added(ledger, 1, UNAUTHORIZED)
-    assert await bookie.ask(read(ledger, 1)) == answer(2, NO_ENTRY, ledger, 1)
-    fencing = read(ledger, 0, FENCE, wrong)
-    assert await bookie.ask(fencing) == answer(2, UNAUTHORIZED, ledger, 0)
-    assert await bookie.ask(add(ledger, 1)) == added(ledger, 1)
-
-
-@pytest.mark.promise("A fenced ledger accepts only recovery's adds")
-async def test_fenced_ledger_takes_entries_from_recovery_only(
-    bookie: RawClient, ledger: int
-) -> None:
-    await bookie.ask(add(ledger, 0))
-    found = await bookie.ask(read(ledger, -1, FENCE, KEY))
-    assert found == answer(2, 0, ledger, -1, entry(ledger, 0))
-    assert await bookie.ask(add(ledger, 1)) == added(ledger, 1, FENCED)
-    assert await bookie.ask(add(ledger, 1, flags=RECOVERY_ADD)) == added(ledger, 1)
-    assert await bookie.ask(read(ledger, 1)) == answer(2, 0, ledger, 1, entry(ledger, 1))
-
-
-async def test_ledger_that_a_bookie_never_saw_can_be_fenced(bookie: RawClient, ledger: int) -> None:
-    assert await bookie.ask(read(ledger, -1, FENCE, KEY)) == answer(2, NO_ENTRY, ledger, -1)
-    assert await bookie.ask(add(ledger, 0)) == added(ledger, 0, FENCED)
 
 
 async def test_fence_key_and_entries_survive_a_kill(
@@ -173,50 +120,3 @@ async def test_frame_above_the_limit_ends_its_connection_and_no_other(
         await bookie.send(struct.pack(">I", size) + b"x")
         assert await bookie.is_closed()
         assert await other.ask(add(ledger, 0)) == added(ledger, 0)
-
-
-async def test_largest_frame_is_taken(bookie: RawClient, ledger: int) -> None:
-    payload = bytes(MAX_FRAME_SIZE - len(add(ledger, 0, b"")))
-    request = add(ledger, 0, payload)
-    assert len(request) == MAX_FRAME_SIZE
-    assert await bookie.ask(request) == added(ledger, 0)
-
-
-async def test_client_of_another_protocol_is_cut_off(
-    one_bookie: LocalCluster, bookie: RawClient, ledger: int
-) -> None:
-    await bookie.send(b"GET / HTTP/1.1\r\nHost: bookie\r\n\r\n")
-    assert await bookie.is_closed()
-    async with connected(one_bookie) as other:
-        assert await other.ask(add(ledger, 0)) == added(ledger, 0)
-
-
-async def test_frames_may_be_split_at_every_byte(bookie: RawClient, ledger: int) -> None:
-    requests = b"".join(add(ledger, entry_id) for entry_id in range(3))
-    for byte in requests:
-        await bookie.send(bytes([byte]))
-    assert [await bookie.receive() for _ in range(3)] == [added(ledger, n) for n in range(3)]
-
-
-async def test_many_frames_in_one_write_are_answered_each(bookie: RawClient, ledger: int) -> None:
-    await bookie.send(b"".join(add(ledger, entry_id) for entry_id in range(500)))
-    answers = {await bookie.receive() for _ in range(500)}
-    assert answers == {added(ledger, entry_id) for entry_id in range(500)}
-
-
-async def test_client_that_leaves_without_its_answers_harms_no_other(
-    one_bookie: LocalCluster, bookie: RawClient, ledger: int
-) -> None:
-    async with connected(one_bookie) as hasty:
-        await hasty.send(b"".join(add(ledger, entry_id) for entry_id in range(500)))
-    assert await bookie.ask(add(ledger, 500)) == added(ledger, 500)
-
-
-async def test_requests_of_other_clients_go_on_while_one_sends_half_a_frame(
-    one_bookie: LocalCluster, bookie: RawClient, ledger: int
-) -> None:
-    async with connected(one_bookie) as slow:
-        request = add(ledger, 0)
-        await slow.send(request[:30])
-        assert await bookie.ask(add(ledger, 1)) == added(ledger, 1)
-        assert await slow.ask(request[30:]) == added(ledger, 0)

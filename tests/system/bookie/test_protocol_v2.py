@@ -28,6 +28,7 @@ from tests.system.bookie.raw import (
     frame,
     read,
 )
+from tests.system.storage.unreliable import failing
 from tests.until import until
 
 OTHER_KEY = bytes(20)
@@ -61,6 +62,7 @@ async def test_a_fenced_ledger_refuses_its_own_adds_of_a_receive_and_no_others(h
     assert held.store.entry_ids(2) == []
 
 
+@pytest.mark.promise("A fenced ledger accepts only recovery's adds")
 async def test_recovery_adds_of_a_receive_reach_a_fenced_ledger(held: Node) -> None:
     connection, send = held.connect()
     held.store.fence(2, KEY)
@@ -93,23 +95,11 @@ async def test_a_ledgers_key_is_in_the_journal_before_its_first_entry(held: Node
     assert max(keys) < min(appended)
 
 
-async def test_a_read_only_bookie_refuses_each_add_of_a_receive_in_its_order(node: Node) -> None:
-    node.bookie.read_only = True
-    connection, send = node.connect()
-    ids = [(1, 0), (2, 0), (1, 1)]
-    send(*(add(*each) for each in ids))
-    assert connection.writes == [bodies(*(added(*each, code=Code.READ_ONLY) for each in ids))]
-    assert node.store.ledger_ids() == []
-
-
 @pytest.mark.parametrize("ledgers", [(1, 1, 1), (1, 2, 3)])
 async def test_a_journal_that_cannot_take_an_add_is_an_io_error_of_each(
     node: Node, monkeypatch: pytest.MonkeyPatch, ledgers: tuple[int, ...]
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(node.store, "add_entries", fail)
+    monkeypatch.setattr(node.store, "add_entries", failing(errno.EIO))
     connection, send = node.connect()
     ids = [*zip(ledgers, range(3), strict=True)]
     send(*(add(*each) for each in ids))
@@ -148,7 +138,7 @@ async def test_a_batch_read_of_what_is_not_there_says_so_as_a_read_does(node: No
     ask(batch_read(batch(0)), read(1, 0))
     await stored(node, 1)
     ask(batch_read(batch(1)), read(1, 1))
-    assert [body for write in connection.writes for body in write] == [
+    assert connection.received == [
         batch_answer(batch(0), Code.NO_LEDGER, []),
         *bodies(answer(2, NO_LEDGER, 1, 0)),
         batch_answer(batch(1), Code.NO_ENTRY, []),
@@ -159,14 +149,11 @@ async def test_a_batch_read_of_what_is_not_there_says_so_as_a_read_does(node: No
 async def test_a_disk_that_cannot_be_read_is_an_io_error_of_the_read(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> bytes:
-        raise OSError(errno.EIO, "Input/output error")
-
     await stored(node, 1)
-    monkeypatch.setattr(node.store, "read_entry", fail)
+    monkeypatch.setattr(node.store, "read_entry", failing(errno.EIO))
     connection, ask = node.connect()
     ask(read(1, 0), batch_read(batch(0)))
-    assert [body for write in connection.writes for body in write] == [
+    assert connection.received == [
         *bodies(answer(2, IO_ERROR, 1, 0)),
         batch_answer(batch(0), Code.IO_ERROR, []),
     ]
@@ -190,7 +177,7 @@ async def test_a_fence_with_another_key_is_refused_at_once(held: Node, key: byte
     connection, ask = held.connect()
     request = batch(0, 1, FENCE, key)
     ask(read(1, 0, FENCE, key), batch_read(request))
-    assert [body for write in connection.writes for body in write] == [
+    assert connection.received == [
         *bodies(answer(2, UNAUTHORIZED, 1, 0)),
         batch_answer(request, Code.UNAUTHORIZED, []),
     ]
@@ -229,7 +216,7 @@ async def test_what_is_neither_an_add_nor_a_read_is_answered_in_its_turn(node: N
         + AuthMessage(authPluginName="any", payload=b"").SerializeToString()
     )
     ask(read(1, 0), frame(auth), frame(bytes.fromhex("02630000")), read(1, 1))
-    first, about_auth, bad, last = (body for write in connection.writes for body in write)
+    first, about_auth, bad, last = connection.received
     assert [first, last] == bodies(*(answer(2, NO_LEDGER, 1, entry_id) for entry_id in (0, 1)))
     assert about_auth[:4].hex() == "02030000"
     assert AuthMessage.FromString(about_auth[4:]).authPluginName == "AuthDisabledPlugin"

@@ -91,8 +91,7 @@ class V3:
     @property
     def answers(self) -> dict[int, pb.Response]:
         """All responses received so far, by transaction id."""
-        bodies = [body for write in self.connection.writes for body in write]
-        responses = [decode_response(body) for body in bodies]
+        responses = [decode_response(body) for body in self.connection.received]
         by_number = {response.header.txnId: response for response in responses}
         assert len(by_number) == len(responses), "a request received two responses"
         return by_number

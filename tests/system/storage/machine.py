@@ -10,7 +10,7 @@ from labkit.system.storage.journal import journal_ids
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.store import LedgerStore
 from labkit.worlds.sim.machine.disk import DiskController, SimDisk, SimDiskError
-from labkit.worlds.sim.machine.disk_operation import Operation, lost
+from labkit.worlds.sim.machine.disk_operation import Keep, Operation, lost
 from tests.system.storage.support import SMALL, store_over
 
 
@@ -28,8 +28,14 @@ class Machine:
 
     def cut_power(self) -> None:
         """Discard everything that has not been synced."""
-        self.journal = self.journal.after_crash(lost, DiskController())
-        self.ledgers = self.ledgers.after_crash(lost, DiskController())
+        self.crash(lost)
+
+    def crash(self, keep: Keep) -> DiskController:
+        """Cut the power, and return the controller of both disks."""
+        controller = DiskController()
+        self.journal = self.journal.after_crash(keep, controller)
+        self.ledgers = self.ledgers.after_crash(keep, controller)
+        return controller
 
     @contextmanager
     def syncs_that_fail(self, after: int) -> Iterator[None]:

@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 from labkit.system.model.entry import DigestType, Entry, encode_entry, make_digest, make_master_key
 from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.disk import Disk
@@ -61,6 +63,15 @@ def add(store: LedgerStore, ledger_id: int, *entry_ids: int, payload: bytes = b"
     for entry_id in entry_ids:
         store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, payload), KEY)
     store.commit()
+
+
+def open_files(folder: Path) -> list[str]:
+    """Return the names of the files in the folder that this process has open."""
+    links = Path("/proc/self/fd")
+    if not links.exists():
+        pytest.skip("no list of the open files")
+    paths = [link.readlink() for link in links.iterdir() if link.is_symlink()]
+    return sorted(path.name for path in paths if folder in path.parents and not path.is_dir())
 
 
 def present(value: T | None) -> T:

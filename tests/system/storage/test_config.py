@@ -68,22 +68,12 @@ def test_the_highest_value_is_taken(name: str, highest: int) -> None:
     assert getattr(config_with(name, highest), name) == highest
 
 
-@pytest.mark.parametrize("versions", [(4, 0), (5, 0), (6, 1)])
-def test_journals_and_indexes_of_the_same_age_go_together(versions: tuple[int, int]) -> None:
-    config = StorageConfig(
-        journal_format_version_to_write=versions[0], file_info_format_version_to_write=versions[1]
-    )
-    assert config.journal_format_version_to_write == versions[0]
-
-
-@pytest.mark.parametrize("versions", [(3, 0), (4, 1), (5, 1), (6, 0), (7, 1)])
-def test_no_other_versions_are_written(versions: tuple[int, int]) -> None:
-    with pytest.raises(
-        BKIncorrectParameterException, match="valid combinations: 4 or 5 with 0, and 6"
-    ):
+@pytest.mark.parametrize(("journal", "index"), [(3, 0), (4, 1), (5, 1), (6, 0), (7, 1)])
+def test_journals_and_indexes_of_different_ages_are_not_written(journal: int, index: int) -> None:
+    valid = "valid combinations: 4 or 5 with 0, and 6"
+    with pytest.raises(BKIncorrectParameterException, match=valid):
         StorageConfig(
-            journal_format_version_to_write=versions[0],
-            file_info_format_version_to_write=versions[1],
+            journal_format_version_to_write=journal, file_info_format_version_to_write=index
         )
 
 

@@ -11,20 +11,20 @@ from labkit.system.model.errors import LedgerFencedException, NoEntryException
 from labkit.system.storage.entry_log import log_ids
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import CrashError, DiskController
-from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
+from labkit.worlds.sim.machine.disk import CrashError
+from labkit.worlds.sim.machine.disk_operation import kept
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import KEY, entry
 from tests.system.storage.test_garbage import DELETED as MOVED
 from tests.system.storage.test_garbage import (
     ENTRY_COUNT,
+    KEEPS,
     LIVING,
     ROLLS_SOON,
     assert_living_is_whole,
     fill,
 )
-
-KEEPS: dict[str, Keep] = {"lost": lost, "kept": kept, "random": at_random(7)}
+from tests.system.storage.unreliable import failing
 
 
 def filled(machine: Machine) -> LedgerStore:
@@ -151,9 +151,7 @@ def test_dropping_may_crash_at_any_operation(keep: str) -> None:
     while True:
         machine = Machine()
         filled(machine).close()
-        controller = DiskController()
-        machine.journal = machine.journal.after_crash(kept, controller)
-        machine.ledgers = machine.ledgers.after_crash(kept, controller)
+        controller = machine.crash(kept)
         store = machine.open(ROLLS_SOON)
         controller.stop_at = len(controller.operations) + stop_at
         is_durable = False
@@ -164,8 +162,7 @@ def test_dropping_may_crash_at_any_operation(keep: str) -> None:
             store.checkpoint()
             drop(store)
         finished = len(controller.operations) < controller.stop_at
-        machine.journal = machine.journal.after_crash(KEEPS[keep], DiskController())
-        machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], DiskController())
+        machine.crash(KEEPS[keep])
         store = machine.open(ROLLS_SOON)
         assert_living_is_whole(store)
         found = moved_entries(store)
@@ -193,13 +190,10 @@ def test_a_ledger_with_its_first_entry_alone_gives_it_up(machine: Machine) -> No
 def test_copies_that_come_back_after_a_flush_without_space_are_kept(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     store = machine.open(ROLLS_SOON)
     add_copies(store)
     with monkeypatch.context() as full_disk:
-        full_disk.setattr(store.ledgers, "flush", fail)
+        full_disk.setattr(store.ledgers, "flush", failing(errno.ENOSPC))
         with pytest.raises(OSError, match="No space left on device"):
             store.checkpoint()
     store.ledgers.take_settled([MOVED])

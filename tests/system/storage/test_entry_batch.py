@@ -114,23 +114,11 @@ def test_a_large_entry_in_a_log_comes_if_it_fits_to_the_last_byte() -> None:
     assert b"".join(run.pieces)[4:] == entry(5, 0, bytes(100_000))
 
 
-def test_a_run_of_a_ledger_that_is_not_here_is_empty() -> None:
-    assert read_entries(filled([(5, 0, 1)], []), 6, 0, 9, 999) == ([], 0)
-
-
 def test_a_run_ends_in_front_of_an_entry_whose_log_is_gone() -> None:
     store = filled([(5, 0, 30)], [(5, 1, 30)])
     store.ledgers.set_locations(5, [0, 2], [location_of(99, 2000)] * 2)
     assert read_entries(store, 5, 0, 9, 999) == ([], 0)
     assert read_entries(store, 5, 1, 9, 999).entry_count == 1
-
-
-def test_a_run_ends_in_front_of_a_gap_in_memory_and_in_a_log() -> None:
-    some = [(5, 0, 9), (5, 1, 9), (5, 3, 9)]
-    for store in (filled(some), filled(some, [])):
-        assert read_entries(store, 5, 0, 9, 999).entry_count == 2
-        assert read_entries(store, 5, 2, 9, 999).entry_count == 0
-        assert read_entries(store, 5, 3, 9, 999).entry_count == 1
 
 
 def test_a_run_finds_what_a_flush_under_way_has_not_written_yet() -> None:
@@ -140,15 +128,3 @@ def test_a_run_finds_what_a_flush_under_way_has_not_written_yet() -> None:
     run = read_entries(store, 5, 0, 9, 999)
     found = [entry(5, entry_id, bytes(9)) for entry_id in range(3)]
     assert (run.pieces[1::2], run.entry_count) == (found, 3)
-
-
-@pytest.mark.parametrize("is_flushed", [True, False])
-def test_a_run_has_at_most_as_many_entries_as_were_asked_for(is_flushed: bool) -> None:
-    entries = [(5, entry_id, 30) for entry_id in range(20)]
-    store = filled(entries, []) if is_flushed else filled(entries)
-    for first, most in ((0, 3), (3, 2), (7, 1), (5, 0), (18, 9)):
-        run = read_entries(store, 5, first, most, 99_999)
-        found = [entry(5, each, bytes(30)) for each in range(first, min(first + most, 20))]
-        assert run.entry_count == len(found)
-        framed = b"".join(len(data).to_bytes(4, "big") + data for data in found)
-        assert b"".join(run.pieces) == framed

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from labkit.system.storage.config import StorageConfig
-from labkit.system.storage.disk import Disk, File
+from labkit.system.storage.disk import Disk
 from labkit.system.storage.entry_log import log_ids
 from labkit.system.storage.memtable import Memtable
 from labkit.system.storage.store import LedgerStore
 from labkit.system.trace.recorder import Recorder
 from labkit.worlds.live.disk import RealDisk
 from labkit.worlds.sim.crash_map.crash_map import crash_map
+from labkit.worlds.sim.machine.disk import SimDisk, SimDiskError
+from labkit.worlds.sim.machine.disk_operation import Operation
 from tests.system.storage.support import KEY, entry, kill
 from tests.system.storage.unreliable import UnreliableDisk
 from tests.worlds.sim.scripts import EVERYTHING, TWO_LEDGERS
@@ -83,7 +85,10 @@ def steps_of_a_checkpoint(folder: Path, config: StorageConfig) -> range:
     return range(1, scene.disk.steps - scene.first_step + 1)
 
 
-@pytest.mark.parametrize("config", [SHARED, PER_LEDGER], ids=["shared", "per-ledger"])
+BOTH = pytest.mark.parametrize("config", [SHARED, PER_LEDGER], ids=["shared", "per-ledger"])
+
+
+@BOTH
 def test_a_checkpoint_that_found_no_space_at_any_step_is_made_whole_by_the_next(
     tmp_path: Path, config: StorageConfig
 ) -> None:
@@ -103,7 +108,7 @@ def test_a_checkpoint_that_found_no_space_at_any_step_is_made_whole_by_the_next(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [SHARED, PER_LEDGER], ids=["shared", "per-ledger"])
+@BOTH
 def test_a_kill_after_a_checkpoint_that_found_no_space_loses_nothing(
     tmp_path: Path, config: StorageConfig
 ) -> None:
@@ -130,7 +135,7 @@ def test_checkpoints_without_space_leave_no_more_behind_each_time(tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [SHARED, PER_LEDGER], ids=["shared", "per-ledger"])
+@BOTH
 def test_a_start_that_found_no_space_at_any_step_serves_from_memory_until_a_checkpoint_fits(
     tmp_path: Path, config: StorageConfig
 ) -> None:
@@ -164,49 +169,23 @@ def test_a_start_fails_with_any_other_error_of_the_disk(tmp_path: Path) -> None:
         scene.open(broken)
 
 
-class FullDisk:
-    """A disk that rejects all writes while it is full."""
-
-    def __init__(self, disk: Disk) -> None:
-        self.is_full = True
-        self._disk = disk
-        self.exists, self.names, self.remove = disk.exists, disk.names, disk.remove
-        self.files, self.path = disk.files, disk.path
-        self.sync_folder, self.rename = disk.sync_folder, disk.rename
-        self.sync_whole = disk.sync_whole
-
-    def create(self, path: str) -> File:
-        self.need_space()
-        return _FileOfFullDisk(self, self._disk.create(path))
-
-    def open(self, path: str) -> File:
-        return _FileOfFullDisk(self, self._disk.open(path))
-
-    def need_space(self) -> None:
-        if self.is_full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-
-class _FileOfFullDisk:
-    def __init__(self, disk: FullDisk, file: File) -> None:
-        self._disk, self._file = disk, file
-        self.read, self.size, self.sync, self.close = file.read, file.size, file.sync, file.close
-        self.next_data = file.next_data
-
-    def write(self, offset: int, data: bytes) -> None:
-        self._disk.need_space()
-        self._file.write(offset, data)
-
-
 def open_without_space(
     journals: Sequence[Disk], ledgers: Sequence[Disk], *rest: Any
 ) -> LedgerStore:
     """Open a store on full disks that have space again as soon as the store has started."""
-    full = [FullDisk(disk) for disk in ledgers]
-    store = LedgerStore(journals, full, *rest)
+    full = [disk for disk in ledgers if isinstance(disk, SimDisk)]
+    names, controller = [disk.name for disk in full], full[0].controller
+
+    def refuse(operation: Operation) -> None:
+        if operation.disk in names and operation.kind in ("create", "write"):
+            raise SimDiskError(errno.ENOSPC, "No space left on device")
+        if before is not None:
+            before(operation)
+
+    before, controller.watch = controller.watch, refuse
+    store = LedgerStore(journals, ledgers, *rest)
+    controller.watch = before
     assert store.start_lacked_space
-    for disk in full:
-        disk.is_full = False
     return store
 
 
@@ -222,7 +201,8 @@ def test_a_long_replay_without_space_tries_once(tmp_path: Path) -> None:
     scene = Scene(tmp_path, config, failing_step=0)
     scene.add(20)
     kill(scene.store)
-    ledgers = FullDisk(RealDisk(scene.folder / "l"))
+    ledgers = UnreliableDisk(scene.folder / "l", errno.ENOSPC)
+    ledgers.is_full = True
     before = sorted(path.name for path in tmp_path.glob("l/current/*"))
     scene.store = scene.open(ledgers)
     assert scene.store.start_lacked_space
@@ -242,7 +222,8 @@ def test_a_start_without_space_keeps_entries_in_memory_even_if_a_log_has_them(
     scene.store.memtable = Memtable()
     scene.check()
     kill(scene.store)
-    ledgers = FullDisk(RealDisk(scene.folder / "l"))
+    ledgers = UnreliableDisk(scene.folder / "l", errno.ENOSPC)
+    ledgers.is_full = True
     scene.store = scene.open(ledgers)
     assert scene.store.start_lacked_space
     scene.check()

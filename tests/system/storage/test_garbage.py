@@ -14,7 +14,7 @@ from labkit.system.storage.garbage import (
 )
 from labkit.system.storage.index.ledger_index import index_path
 from labkit.system.storage.store import LedgerStore
-from labkit.worlds.sim.machine.disk import CrashError, DiskController, SimDiskError, SimFile
+from labkit.worlds.sim.machine.disk import CrashError, SimDiskError, SimFile
 from labkit.worlds.sim.machine.disk_operation import Keep, at_random, kept, lost
 from tests.system.storage.machine import Machine
 from tests.system.storage.support import KEY, entry, present
@@ -82,13 +82,14 @@ def test_a_deleted_ledgers_space_comes_back_and_the_others_entries_stay(machine:
 
 
 @pytest.mark.parametrize("batch_entries", [1, 2, 3])
-def test_compaction_pauses_after_each_batch(batch_entries: int) -> None:
+def test_compaction_pauses_after_each_batch_and_says_what_it_copied(batch_entries: int) -> None:
     store = Machine().open(ROLLS_SOON)
     fill(store)
     store.garbage.collect([DELETED])
-    counts = [each.entry_count for each in store.garbage.compact(0, batch_entries)]
-    living = sum(counts)
-    assert counts == [batch_entries] * (living // batch_entries) + [living % batch_entries]
+    size = len(entry(LIVING, 0, bytes(100)))
+    counts = [batch_entries] * (3 // batch_entries) + [3 % batch_entries]
+    copied = list(store.garbage.compact(0, batch_entries))
+    assert copied == [(count, count * size) for count in counts]
     assert_living_is_whole(store)
 
 
@@ -118,16 +119,6 @@ def test_empty_logs_of_earlier_lives_are_removed(machine: Machine) -> None:
     assert store.garbage.collect(deleted_ledgers(store.ledger_ids(), {LIVING})) == [1]
 
 
-def test_a_fence_survives_compaction(machine: Machine) -> None:
-    store = machine.open(ROLLS_SOON)
-    fill(store)
-    store.fence(LIVING, KEY)
-    store.commit()
-    collect_and_compact(store)
-    store.close()
-    assert present(machine.open(ROLLS_SOON).ledger(LIVING)).fenced
-
-
 @pytest.mark.promise("Compaction may crash at every step")
 @pytest.mark.parametrize("keep", KEEPS)
 def test_garbage_collection_may_crash_at_any_operation(keep: str) -> None:
@@ -135,16 +126,13 @@ def test_garbage_collection_may_crash_at_any_operation(keep: str) -> None:
     while True:
         machine = Machine()
         fill(machine.open(ROLLS_SOON))
-        controller = DiskController()
-        machine.journal = machine.journal.after_crash(kept, controller)
-        machine.ledgers = machine.ledgers.after_crash(kept, controller)
+        controller = machine.crash(kept)
         store = machine.open(ROLLS_SOON)
         controller.stop_at = len(controller.operations) + stop_at
         with suppress(CrashError):
             collect_and_compact(store)
         finished = len(controller.operations) < controller.stop_at
-        machine.journal = machine.journal.after_crash(KEEPS[keep], DiskController())
-        machine.ledgers = machine.ledgers.after_crash(KEEPS[keep], DiskController())
+        machine.crash(KEEPS[keep])
         store = machine.open(ROLLS_SOON)
         assert_living_is_whole(store)
         collect_and_compact(store)
@@ -243,15 +231,6 @@ def test_a_scan_adds_up_what_each_ledger_has(machine: Machine) -> None:
             store.add_entry(ledger_id, entry_id, entry(ledger_id, entry_id, b"hello"), KEY)
     store.close()
     assert read_log_metadata(machine.ledgers, 0) == log(0, 180, l5=90, l6=90)
-
-
-def test_a_compaction_says_what_it_copied() -> None:
-    store = Machine().open(ROLLS_SOON)
-    fill(store)
-    store.garbage.collect([DELETED])
-    size = len(entry(LIVING, 0, bytes(100)))
-    copied = list(store.garbage.compact(0, batch_entries=2))
-    assert copied == [(2, 2 * size), (1, size)]
 
 
 def test_a_log_with_a_ledgers_first_entry_alone_is_kept(machine: Machine) -> None:

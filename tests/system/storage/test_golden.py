@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from labkit.system.model.entry import Entry, decode_entry
-from labkit.system.model.errors import LedgerFencedException, NoEntryException
+from labkit.system.model.errors import NoEntryException
 from labkit.system.storage.entry_log import (
     location_of,
     log_ids,
@@ -18,7 +18,7 @@ from labkit.system.storage.journal import EXPLICIT_LAC, FENCE, LEDGER_KEY, journ
 from labkit.system.storage.journal_scan import JournalScan
 from labkit.system.storage.log_mark import START, LogMark, read_last_mark
 from labkit.worlds.live.disk import RealDisk
-from tests.system.storage.support import CRC32C, GOLDEN, KEY, add, copy_of_golden, entry, open_store
+from tests.system.storage.support import CRC32C, GOLDEN, KEY, add, copy_of_golden, open_store
 
 pytestmark = pytest.mark.interop
 
@@ -115,18 +115,6 @@ def test_indexes_point_to_every_entry_of_the_logs(name: str) -> None:
     assert in_logs.keys() == ENTRIES[name]
 
 
-def test_index_headers_are_read() -> None:
-    fenced, plain = (LedgerIndex.load(i, ledger_disk(CLEAN), 8192) for i in (5, 0x1234))
-    assert (fenced.header.master_key, fenced.header.fenced) == (KEY, True)
-    assert fenced.header.explicit_lac.hex() == EXPLICIT_LAC_1
-    assert (plain.header.master_key, plain.header.fenced, plain.header.explicit_lac) == (
-        KEY,
-        False,
-        b"",
-    )
-    assert (fenced.location(0), fenced.location(1)) == (0x404, 0x431)
-
-
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_entry_of_a_golden_store_can_be_read(name: str, tmp_path: Path) -> None:
     for _ in range(2):
@@ -143,12 +131,6 @@ def test_every_entry_of_a_golden_store_can_be_read(name: str, tmp_path: Path) ->
         with pytest.raises(NoEntryException):
             store.read_entry(last[0], last[1] + 1)
         store.close()
-
-
-def test_a_fence_of_bookkeepers_is_kept(tmp_path: Path) -> None:
-    store = open_store(copy_of_golden(CLEAN, tmp_path))
-    with pytest.raises(LedgerFencedException):
-        store.add_entry(5, 2, entry(5, 2), KEY)
 
 
 @pytest.mark.parametrize("name", CRASHED)

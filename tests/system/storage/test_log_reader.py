@@ -24,13 +24,20 @@ class CountingFile(SimFile):
         return super().read(offset, size)
 
 
+def framed(*entries: bytes) -> bytes:
+    return b"".join(len(each).to_bytes(4, "big") + each for each in entries)
+
+
+def holding(data: bytes) -> CountingFile:
+    file = SimDisk().create("current/0.log")
+    file.write(0, data)
+    return CountingFile(file)
+
+
 @pytest.fixture
 def log() -> CountingFile:
     """Return a log of a hundred consecutive entries of 45 bytes."""
-    file = SimDisk().create("current/0.log")
-    entries = [entry(5, entry_id) for entry_id in range(100)]
-    file.write(0, b"".join(len(each).to_bytes(4, "big") + each for each in entries))
-    return CountingFile(file)
+    return holding(framed(*(entry(5, entry_id) for entry_id in range(100))))
 
 
 def test_entries_in_order_are_one_read_of_the_file(log: CountingFile) -> None:
@@ -55,12 +62,9 @@ def test_an_entry_before_the_last_read_is_read_from_the_file(log: CountingFile) 
 
 
 def test_a_read_in_order_takes_more_along_than_one_somewhere() -> None:
-    file = SimDisk().create("current/0.log")
-    payload = bytes(1000)
-    stored = [entry(5, entry_id, payload) for entry_id in range(200)]
+    stored = [entry(5, entry_id, bytes(1000)) for entry_id in range(200)]
     size = 4 + len(stored[0])
-    file.write(0, b"".join(len(each).to_bytes(4, "big") + each for each in stored))
-    log = CountingFile(file)
+    log = holding(framed(*stored))
     reader = EntryLogReader(log)
     # Start far from the beginning, so that the first read counts as a random read.
     for entry_id in range(50, 200):
@@ -71,16 +75,6 @@ def test_a_read_in_order_takes_more_along_than_one_somewhere() -> None:
 
 
 # Single entries
-
-
-def framed(*entries: bytes) -> bytes:
-    return b"".join(len(each).to_bytes(4, "big") + each for each in entries)
-
-
-def holding(data: bytes) -> CountingFile:
-    file = SimDisk().create("current/0.log")
-    file.write(0, data)
-    return CountingFile(file)
 
 
 def ids(ledger_id: int, entry_id: int) -> bytes:

@@ -12,9 +12,8 @@ from labkit.system.storage.config import StorageConfig
 from labkit.system.storage.entry_log import log_ids, scan_entry_log
 from labkit.system.storage.journal import (
     EXPLICIT_LAC,
-    FENCE,
-    LEDGER_KEY,
     explicit_lac_record,
+    fence_record,
     journal_ids,
     ledger_key_record,
 )
@@ -123,21 +122,17 @@ def test_a_record_torn_over_zeros_does_not_replace_a_stored_entry(machine: Machi
 
 def test_records_of_an_unknown_ledger_and_of_unknown_kind_are_skipped(machine: Machine) -> None:
     unknown_kind = struct.pack(">qq", 5, -77)
-    key = struct.pack(">qqi", 5, LEDGER_KEY, 20) + KEY
-    machine.write_journal(
-        1, entry(9, 0), struct.pack(">qq", 9, FENCE), key, unknown_kind, entry(5, 0)
-    )
+    key = ledger_key_record(5, KEY)
+    machine.write_journal(1, entry(9, 0), fence_record(9), key, unknown_kind, entry(5, 0))
     store = machine.open()
     assert store.ledger_ids() == [5]
     assert store.read_entry(5, 0) == entry(5, 0)
 
 
-def key_record(key: bytes) -> bytes:
-    return struct.pack(">qqi", 5, LEDGER_KEY, 20) + key
-
-
 def test_a_second_master_key_is_reported_with_file_and_offset(machine: Machine) -> None:
-    machine.write_journal(0x1A, key_record(KEY), entry(5, 0), key_record(OTHER_KEY))
+    machine.write_journal(
+        0x1A, ledger_key_record(5, KEY), entry(5, 0), ledger_key_record(5, OTHER_KEY)
+    )
     with pytest.raises(
         StorageDamagedException, match=r"1a\.txn, offset 601: a second, different master key"
     ):
@@ -155,7 +150,7 @@ def test_a_second_master_key_is_reported_with_file_and_offset(machine: Machine) 
         ),
         (5, KEY, explicit_lac_record(5, bytes(1000)), "invalid explicit LAC of 1000 bytes"),
         (5, bytes(1005), entry(5, 0), "invalid master key of 1005 bytes"),
-        (-5, KEY, struct.pack(">qq", -5, FENCE), "invalid master key of 20 bytes"),
+        (-5, KEY, fence_record(-5), "invalid master key of 20 bytes"),
         (5, KEY, struct.pack(">qqqq", 5, 2**40, -1, 0), "invalid entry id 1099511627776"),
     ],
 )
@@ -170,14 +165,14 @@ def test_a_record_that_would_spoil_the_index_is_reported_with_file_and_offset(
 
 
 def test_a_mark_inside_the_header_begins_at_the_first_record(machine: Machine) -> None:
-    machine.write_journal(0x1A, key_record(KEY), entry(5, 0))
+    machine.write_journal(0x1A, ledger_key_record(5, KEY), entry(5, 0))
     write_last_mark(machine.ledgers, LogMark(0x1A, 3))
     assert machine.open().read_entry(5, 0) == entry(5, 0)
 
 
 def test_a_key_that_no_record_follows_creates_no_ledger(machine: Machine) -> None:
-    machine.write_journal(0x1A, key_record(OTHER_KEY))
-    machine.write_journal(0x1B, key_record(KEY), entry(5, 0))
+    machine.write_journal(0x1A, ledger_key_record(5, OTHER_KEY))
+    machine.write_journal(0x1B, ledger_key_record(5, KEY), entry(5, 0))
     store = machine.open()
     store.add_entry(5, 1, entry(5, 1), KEY)
     assert store.read_entry(5, 0) == entry(5, 0)
@@ -197,7 +192,7 @@ def test_a_missing_marked_journal_is_reported_with_the_remedy(machine: Machine) 
 
 @pytest.mark.parametrize("mark", [LogMark(0, 0), LogMark(1, 512)])
 def test_a_journal_missing_between_two_others_is_reported(machine: Machine, mark: LogMark) -> None:
-    machine.write_journal(1, key_record(KEY), entry(5, 0))
+    machine.write_journal(1, ledger_key_record(5, KEY), entry(5, 0))
     machine.write_journal(2, entry(5, 1))
     machine.write_journal(4, entry(5, 3))
     write_last_mark(machine.ledgers, mark)
@@ -219,7 +214,7 @@ def test_a_journal_missing_before_the_mark_does_not_matter(machine: Machine) -> 
 
 def test_journals_named_after_the_time_as_by_old_bookies_may_have_gaps(machine: Machine) -> None:
     for file_id, entry_id in ((100, 0), (250, 1)):
-        records = key_record(KEY), entry(5, entry_id)
+        records = ledger_key_record(5, KEY), entry(5, entry_id)
         data = b"".join(struct.pack(">i", len(record)) + record for record in records)
         file = machine.journal.create(f"current/{file_id:x}.txn")
         file.write(0, struct.pack(">4si", b"BKLG", 4) + data)
@@ -345,7 +340,7 @@ def test_the_same_fence_and_explicit_lac_come_back_from_the_journal_alone(
 ) -> None:
     lac = bytes(range(20))
     key = ledger_key_record(5, KEY)
-    machine.write_journal(1, key, struct.pack(">qq", 5, FENCE), explicit_lac_record(5, lac))
+    machine.write_journal(1, key, fence_record(5), explicit_lac_record(5, lac))
     ledger = present(machine.open().ledger(5))
     assert (ledger.fenced, ledger.explicit_lac, ledger.master_key) == (True, lac, KEY)
 

@@ -1,14 +1,25 @@
-"""A disk on real files, which fails once, at a step that the test chooses."""
+"""A disk on real files that fails once, at a step that the test chooses, or that is full."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from labkit.worlds.live.disk import RealDisk, RealFile
 
 
+def failing(error_number: int) -> Callable[..., NoReturn]:
+    """Return a function that always raises this `OSError`."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(error_number, os.strerror(error_number))
+
+    return fail
+
+
 class UnreliableDisk(RealDisk):
-    """A disk that raises an `OSError` at step `fails_at`; every operation that changes the disk
-    counts as a step.
+    """Raises an `OSError` at step `fails_at`; every operation that changes the disk counts as a
+    step. While the disk `is_full`, every step that needs space fails.
     """
 
     def __init__(self, root: Path, error_number: int) -> None:
@@ -16,14 +27,15 @@ class UnreliableDisk(RealDisk):
         self.error_number = error_number
         self.steps = 0
         self.fails_at = 0
+        self.is_full = False
 
-    def step(self) -> None:
+    def step(self, *, needs_space: bool = False) -> None:
         self.steps += 1
-        if self.steps == self.fails_at:
-            raise OSError(self.error_number, os.strerror(self.error_number))
+        if self.steps == self.fails_at or (self.is_full and needs_space):
+            failing(self.error_number)()
 
     def create(self, path: str) -> RealFile:
-        self.step()
+        self.step(needs_space=True)
         super().create(path).close()
         return self.open(path)
 
@@ -52,7 +64,7 @@ class _UnreliableFile(RealFile):
     def write(self, offset: int, data: bytes) -> None:
         self._before.append((offset, self.read(offset, len(data)).ljust(len(data), b"\0")))
         try:
-            self._disk.step()
+            self._disk.step(needs_space=True)
         except OSError:
             super().write(offset, data[: len(data) // 2])
             raise

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from labkit.worlds.sim.run import run
+from tests.programs import output_of
 from tests.repeat import repeated
 from tests.worlds.sim.digests import scenarios
 
@@ -24,17 +25,9 @@ NEEDED = ("protobuf", "google-crc32c")
 
 
 def digests(python: str, hash_seed: int, count: int) -> list[str]:
-    done = subprocess.run(
-        [python, "-m", "tests.worlds.sim.digests", str(count)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    command = python, "-m", "tests.worlds.sim.digests", count
+    return output_of(*command, folder=ROOT, env=environment).split()
 
 
 @pytest.mark.slow

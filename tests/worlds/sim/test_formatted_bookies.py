@@ -13,7 +13,7 @@ from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Recover, Write
-from tests.worlds.sim.test_run import of
+from tests.worlds.sim.runs import of
 
 AS_BOOKKEEPER = "acks of emptied bookies counted"
 BROKEN = ["AcknowledgedIsDurable", "OneWriter", "NoDivergenceBetweenClientAndMetaData"]
@@ -49,14 +49,6 @@ def test_an_old_writer_confirms_nothing_on_them(entries: int, force_every: int) 
     assert ended == "BKLedgerFencedException"
     assert len(of(trace, "memtable.put", entry=entries - 1)) == 3
     assert names_of(trace) == []
-
-
-@pytest.mark.parametrize("entries", [1, 2])
-def test_bookkeepers_writer_confirms_an_entry_that_no_reader_gets(entries: int) -> None:
-    write = Write(entries=entries, pause_ms=300)
-    trace = run_with(write, variant=AS_BOOKKEEPER)
-    assert of(trace, "lac.advanced", entry=entries - 1)
-    assert names_of(trace) == BROKEN
 
 
 def test_a_zookeeper_server_that_is_behind_does_not_mislead_the_writer(

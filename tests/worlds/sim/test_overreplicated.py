@@ -1,22 +1,17 @@
 """Bookies drop copies that are stored elsewhere, but never one that is still needed."""
 
-from dataclasses import replace
-
 import pytest
 
-from labkit.system.autorecovery import overreplicated
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.check import broken, check_all
-from labkit.system.model.ledger import LedgerMetadata, LedgerState
 from labkit.system.trace.events import Event
 from labkit.worlds.sim.explore.scenarios.storm import storm
-from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Recover, Write
+from tests.worlds.sim.runs import of, run_safely
 
 HEALING = AutoRecoveryConfig(
     auditor_periodic_check_interval_s=3,
@@ -51,18 +46,14 @@ WRITES = (
 ROUND = Scenario(TIDY, (*WRITES, Recover(2, when=At(900)), Recover(when=At(END_MS))), IN_TURN)
 
 
-def of_kind(trace: Trace, kind: str) -> list[Event]:
-    return [event for event in trace.events if event.kind == kind]
-
-
 def copied_back(trace: Trace) -> list[Event]:
     """Return the copies that were made on a bookie after it had dropped the ledger."""
     given_up: dict[tuple[str, int], int] = {}
-    for event in of_kind(trace, "ledger.dropped"):
+    for event in of(trace, "ledger.dropped"):
         given_up.setdefault((event.node, event.ledger), event.seq)
     return [
         event
-        for event in of_kind(trace, "entry.copied")
+        for event in of(trace, "entry.copied")
         if event.seq > given_up.get((event.peer, event.ledger), event.seq)
     ]
 
@@ -70,34 +61,14 @@ def copied_back(trace: Trace) -> list[Event]:
 @pytest.mark.slow
 @pytest.mark.promise("No copy that counts toward replication is ever removed")
 def test_copies_go_come_back_and_stay_as_long_as_they_count() -> None:
-    trace = run(ROUND)
-    assert broken(check_all(trace)) == []
-    assert {event.node for event in of_kind(trace, "ledger.dropped")} >= {"b0", "b1"}
+    trace = run_safely(ROUND)
+    assert {event.node for event in of(trace, "ledger.dropped")} >= {"b0", "b1"}
     assert copied_back(trace)
-    read = {(event.ledger, event.entry) for event in of_kind(trace, "read.done")}
+    read = {(event.ledger, event.entry) for event in of(trace, "read.done")}
     assert read >= {(step.ledger, entry) for step in WRITES for entry in range(step.entries)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_storm_takes_a_copy_that_counts(seed: int) -> None:
-    trace = run(storm(ROUND, seed, 6, END_MS))
-    assert broken(check_all(trace)) == []
-
-
-def taken_for_overreplicated(metadata: LedgerMetadata, bookie: str) -> bool:
-    """Decide like a bookie that considers only the last ensemble."""
-    is_closed = metadata.state is LedgerState.CLOSED
-    return is_closed and bookie not in metadata.segments[-1].ensemble
-
-
-def test_bookie_that_looks_at_the_last_ensemble_only_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    changes: tuple[Fault, ...] = (Crash("b0", down_ms=300, when=At(100)),)
-    cluster = replace(TIDY, autorecovery=None)
-    scenario = Scenario(cluster, (Write(entries=60, every_ms=5), Recover(when=At(8000))), changes)
-    assert broken(check_all(run(scenario))) == []
-    monkeypatch.setattr(overreplicated, "is_overreplicated", taken_for_overreplicated)
-    names = [verdict.name for verdict in broken(check_all(run(scenario)))]
-    assert "EveryCopyIsDurable" in names
+    run_safely(storm(ROUND, seed, 6, END_MS))

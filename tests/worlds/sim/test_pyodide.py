@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import shutil
-import subprocess
 import tarfile
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 from labkit.shipped_files import shipped
 from labkit.worlds.sim.run import run
+from tests.programs import output_of
 from tests.repeat import repeated
 from tests.worlds.sim.digests import scenarios
 from tools.site.distribution import ARCHIVE, distribution, imports_of
@@ -71,15 +71,7 @@ def tab(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_in_node(program: str, *arguments: object) -> str:
-    done = subprocess.run(
-        ["node", str(Path(__file__).with_name(program)), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    return output_of("node", Path(__file__).with_name(program), *arguments)
 
 
 @pytest.mark.long

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.check import broken, check_all
-from labkit.system.client.context import ClientConfig
 from labkit.system.metadata.racks import RACKS
 from labkit.worlds.sim.explore.scenarios.storm import storm
-from labkit.worlds.sim.machine.network import NodeNetwork
 from labkit.worlds.sim.nodes.nodes import ClientNode
-from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -21,6 +17,7 @@ from labkit.worlds.sim.settings.scenario_values import Value
 from labkit.worlds.sim.settings.triggers import START, At, Moment
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Read, Write
+from tests.worlds.sim.runs import run_safely
 
 LEFT, RIGHT = ("b0", "b1", "b2"), ("b3", "b4", "b5")
 WHERE = {**dict.fromkeys(LEFT, "/left"), **dict.fromkeys(RIGHT, "/right")}
@@ -50,23 +47,6 @@ class NameRacks(Value):
         await node.client.store.create(RACKS, json.dumps({"default": bookies}).encode())
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class WriteAcrossRacks(Value):
-    """Write with a client whose placement is rack-aware."""
-
-    write: Write
-    client: str = "w"
-    when: Moment = SOON
-
-    async def run(self, node: ClientNode) -> None:
-        assert node.process is not None
-        network = NodeNetwork(node.world.network, node.process)
-        config = ClientConfig(min_num_racks_per_write_quorum=2)
-        store = node.client.store
-        node.client = node.new_client(store, network, config)
-        await self.write.run(node)
-
-
 def read(trace: Trace) -> int:
     """Return how many entries the reader received while a rack was down."""
     done = {e.entry for e in trace.events if e.kind == "read.done" and e.node == READ.client}
@@ -79,22 +59,19 @@ def read(trace: Trace) -> int:
 )
 @pytest.mark.parametrize(("ensemble", "quorum"), [(2, 2), (3, 3), (4, 2)])
 def test_entries_of_a_ledger_over_two_racks_outlive_one(ensemble: int, quorum: int) -> None:
-    write = Write(0, 40, ensemble, quorum, quorum)
-    aware = Scenario(Cluster(6), (NameRacks(), WriteAcrossRacks(write), READ), RACK_LOST)
-    trace = run(aware)
-    assert broken(check_all(trace)) == []
+    write = Write(0, 40, ensemble, quorum, quorum, when=SOON)
+    aware = Scenario(Cluster(6), (NameRacks(), replace(write, racks=2), READ), RACK_LOST)
+    trace = run_safely(aware)
     assert read(trace) == 40
     unaware = replace(aware, workload=(NameRacks(), write, READ))
-    trace = run(unaware)
-    assert broken(check_all(trace)) == []
+    trace = run_safely(unaware)
     assert read(trace) < 40
 
 
 def test_ledger_that_was_written_before_the_racks_were_known_is_spread_in_time() -> None:
     cluster = Cluster(6, autorecovery=MOVING, gc_overreplicated_ledger_wait_time_ms=1500)
     workload = Write(0, 40, 4, 2, 2), NameRacks(when=At(1000)), READ
-    trace = run(Scenario(cluster, workload, RACK_LOST))
-    assert broken(check_all(trace)) == []
+    trace = run_safely(Scenario(cluster, workload, RACK_LOST))
     assert read(trace) == 40
     moved = {e.peer for e in trace.events if e.kind == "entry.copied"}
     assert moved
@@ -111,5 +88,4 @@ def test_no_storm_makes_a_move_lose_anything(seed: int) -> None:
     )
     workload = Write(0, 30, 4, 2, 2), Write(1, 30, 3, 3, 2, client="v"), NameRacks(when=At(500))
     calm = Scenario(cluster, (*workload, READ))
-    trace = run(storm(calm, seed, 6, 8000.0))
-    assert broken(check_all(trace)) == []
+    run_safely(storm(calm, seed, 6, 8000.0))

@@ -1,14 +1,10 @@
 """The real client works with simulated nodes that run the real bookie on simulated disks."""
 
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from labkit.system.model.errors import BKIncorrectParameterException
-from labkit.system.trace.events import Event
-from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.explore.scenarios.storm import storm
 from labkit.worlds.sim.machine.loop import SimulationError
 from labkit.worlds.sim.run import run, run_all
@@ -18,45 +14,15 @@ from labkit.worlds.sim.scenario.faults import (
     Partition,
     Pause,
     PowerCut,
-    Restart,
 )
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
-from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.steps import Delete, Read, Recover, Write
 from tests.repeat import repeated
+from tests.worlds.sim.runs import confirmed, copies, ends, of
 
 WRITE = Write(entries=12)
-
-
-def of(trace: Trace, kind: str, **fields: object) -> list[Event]:
-    return [
-        event
-        for event in trace.events
-        if event.kind == kind
-        and all(getattr(event, name) == value for name, value in fields.items())
-    ]
-
-
-def ends(trace: Trace) -> list[str]:
-    return [how_it_ended(event) for event in of(trace, "step.ended")]
-
-
-def confirmed(trace: Trace) -> set[tuple[int, int]]:
-    return {(event.ledger, event.entry) for event in of(trace, "lac.advanced", node="w")}
-
-
-def copies(trace: Trace, bookies: Iterable[str] | None = None) -> dict[tuple[int, int], int]:
-    """Return how many bookies have each entry with the correct payload at the end of the run."""
-    written = {(e.ledger, e.entry): e.checksum for e in of(trace, "add.pushed", node="w")}
-    found: dict[tuple[int, int], int] = {}
-    for event in of(trace, "read.done", node="epilogue"):
-        key = event.ledger, event.entry
-        if bookies is None or event.peer in bookies:
-            assert event.checksum == written[key]
-            found[key] = found.get(key, 0) + 1
-    return found
 
 
 def test_what_was_written_is_on_every_bookie_of_its_write_set() -> None:
@@ -64,6 +30,8 @@ def test_what_was_written_is_on_every_bookie_of_its_write_set() -> None:
     assert ends(trace) == ["done"]
     assert confirmed(trace) == {(0, entry) for entry in range(12)}
     assert copies(trace) == dict.fromkeys(confirmed(trace), 3)
+    assert trace.decisions == {}, "a calm world draws no decisions"
+    assert of(trace, "add.failed") == of(trace, "read.failed") == of(trace, "node.failed") == []
 
 
 def test_a_tailing_reader_reads_what_was_confirmed_and_nothing_else() -> None:
@@ -75,12 +43,6 @@ def test_a_tailing_reader_reads_what_was_confirmed_and_nothing_else() -> None:
     for event in done:
         advanced = of(trace, "lac.advanced", entry=event.entry)
         assert event.entry == -1 or advanced[0].seq < event.seq
-
-
-def test_nothing_goes_wrong_in_a_calm_world_and_it_draws_no_decision() -> None:
-    trace = run(Scenario(workload=(WRITE,)))
-    assert trace.decisions == {}
-    assert of(trace, "add.failed") == of(trace, "read.failed") == of(trace, "node.failed") == []
 
 
 @pytest.mark.parametrize("disk", ["kept", "lost", "torn", "lot"])
@@ -126,13 +88,6 @@ def test_a_power_cut_everywhere_loses_nothing_confirmed() -> None:
     trace = run(Scenario(workload=(WRITE,), faults=(cut,)))
     assert len(of(trace, "node.killed")) == 6
     assert confirmed(trace) <= copies(trace).keys()
-
-
-def test_a_bookie_restarts_when_a_restart_says_so() -> None:
-    faults = (Crash("b1", when=At(3)), Restart("b1", when=At(40)))
-    trace = run(Scenario(workload=(Write(entries=30, every_ms=2),), faults=faults))
-    killed, started = of(trace, "node.killed", node="b1")[0], of(trace, "node.started", node="b1")
-    assert started[1].time_us - killed.time_us > 36_000
 
 
 def test_a_paused_bookie_acknowledges_late_and_the_quorum_goes_on_without_it() -> None:
@@ -231,13 +186,6 @@ def test_every_order_of_messages_can_be_asked_for() -> None:
     ]
     assert orders[0] == first.events
     assert len(set(orders)) == len(orders)
-
-
-def test_a_variant_puts_its_mistake_into_the_real_code() -> None:
-    scenario = Scenario(workload=(WRITE,), variant="ack before sync")
-    assert confirmed(run(replace(scenario, variant=""))) == {(0, entry) for entry in range(12)}
-    trace = run(scenario)
-    assert confirmed(trace) - copies(trace).keys()
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from labkit.worlds.sim.crash_map.crash_map import VARIANTS as COLUMNS
 from labkit.worlds.sim.crash_map.crash_map import crash_map
 from labkit.worlds.sim.explore.counterexamples import counterexample, kept
 from labkit.worlds.sim.explore.scenarios.random_topic_scenarios import random_topic_scenario
-from labkit.worlds.sim.explore.search import scenario_of, search
+from labkit.worlds.sim.explore.search import scenario_of
 from labkit.worlds.sim.explore.shrink import shrink
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.run_link import CrashMapLink, RunLink, Selection, parse_link, site_of
@@ -65,16 +65,6 @@ def test_a_link_to_a_counterexample_is_short_and_repeats_its_run(variant: str) -
     assert len(text) <= LONGEST
     assert run(link.scenario).digest == trace.digest == link.digest
     assert (link.view, link.selection, link.at) == ("SpaceTime", Selection(**EVERYTHING), 7)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", repeated([0, 100, 200, 300, 400]))
-@pytest.mark.parametrize("variant", ["ack after one bookie", "receipt of the newest entry"])
-def test_a_link_to_a_shrunk_scenario_is_short(variant: str, first: int) -> None:
-    finding = search(range(first, first + 100), variant=variant, jobs=1).first
-    assert finding is not None
-    shrunk = shrink(finding.scenario, finding.promise)
-    assert 0 < len(run(shrunk.scenario).link(at=shrunk.verdict.seq)) <= LONGEST
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ The views and lessons need only the dependencies that labkit declares for the br
 """
 
 import ast
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -18,6 +17,7 @@ from labkit.course.lessons.build import SOURCES
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.workload.steps import Recover, Write
+from tests.programs import output_of
 
 ROOT = Path(__file__).parents[3]
 SCENARIO = Scenario(workload=(Write(entries=3), Recover()), seed=5)
@@ -50,22 +50,8 @@ print(run(from_json({SCENARIO.to_json()!r})).digest)
 """
 
 
-def output_of(program: str) -> str:
-    """Run the program in another Python process, check its exit status, and return its output."""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_a_scenario_runs_the_same_with_protobuf_as_the_only_wheel() -> None:
-    assert output_of(PROGRAM).strip() == run(SCENARIO).digest
+    assert output_of(sys.executable, "-c", PROGRAM, folder=ROOT).strip() == run(SCENARIO).digest
 
 
 def absent_in_a_browser() -> set[str]:
@@ -110,4 +96,5 @@ def test_pictures_and_lessons_need_only_what_labkit_depends_on_in_a_browser() ->
     )
     names = sorted({alias.name for node in imports for alias in node.names})
     assert "crash_map" in names
-    output_of(LESSONS.format(absent=absent, names=", ".join(names)))
+    program = LESSONS.format(absent=absent, names=", ".join(names))
+    output_of(sys.executable, "-c", program, folder=ROOT)

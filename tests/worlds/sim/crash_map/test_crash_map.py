@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from labkit.system.model.errors import NoEntryException, NoLedgerException
 from labkit.system.storage.disk import Disk
@@ -35,7 +37,10 @@ from labkit.worlds.sim.settings.bookie_script import (
     new_machine,
 )
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
-from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, ONE_CHECKPOINT
+from tests.worlds.sim.scripts import COMPACTION, EVERYTHING, FULL_JOURNAL, ONE_CHECKPOINT
+
+ONE_PAGE = replace(CONFIG, page_limit=1, page_size=8)
+SMALL_MEMTABLE = replace(CONFIG, skip_list_size_limit=400)
 
 
 def verdicts(found: CrashMap, variant: str) -> str:
@@ -46,22 +51,24 @@ def verdicts(found: CrashMap, variant: str) -> str:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("script", [ONE_CHECKPOINT, EVERYTHING, COMPACTION])
-def test_the_store_keeps_every_promise_at_every_crash(script: Sequence[ScriptStep]) -> None:
-    found = crash_map(script, VARIANTS + random_variants(4))
+@pytest.mark.parametrize(
+    ("script", "options"),
+    [
+        pytest.param(ONE_CHECKPOINT, {}, id="one checkpoint"),
+        pytest.param(EVERYTHING, {}, id="every kind of step"),
+        pytest.param(FULL_JOURNAL, {}, id="a journal roll"),
+        pytest.param(COMPACTION, {}, id="compaction"),
+        pytest.param(EVERYTHING, {"journal_count": 2, "ledger_dir_count": 2}, id="directories"),
+        pytest.param(EVERYTHING, {"config": ONE_PAGE}, id="index pages over the limit"),
+        pytest.param(EVERYTHING, {"config": SMALL_MEMTABLE}, id="replay larger than the memtable"),
+    ],
+)
+def test_the_store_keeps_every_promise_at_every_crash(
+    script: Sequence[ScriptStep], options: dict[str, Any]
+) -> None:
+    found = crash_map(script, VARIANTS + random_variants(4), **options)
     assert found.is_safe, found
     assert found.smallest() is None
-
-
-@pytest.mark.slow
-def test_the_store_keeps_every_promise_with_several_directories() -> None:
-    found = crash_map(EVERYTHING, journal_count=2, ledger_dir_count=2)
-    assert found.is_safe, found
-
-
-def test_the_store_keeps_every_promise_when_an_index_page_is_one_too_many() -> None:
-    found = crash_map(EVERYTHING, config=replace(CONFIG, page_limit=1, page_size=8))
-    assert found.is_safe, found
 
 
 @pytest.mark.slow
@@ -224,16 +231,87 @@ def lost_after_a_kill(store_factory: StoreFactory) -> list[Promise]:
         killed.open(store_factory, CONFIG)
         store = killed.after_crash(lost).open(store_factory, CONFIG)
         for promise in bookie.promised:
+            if promise.kind != "entry":
+                continue
             try:
                 store.read_entry(promise.ledger_id, promise.number)
             except (NoLedgerException, NoEntryException):
                 found[promise] = None
 
     controller.watch = kill
-    bookie.run(ONE_CHECKPOINT)
+    bookie.run(EVERYTHING)
     return list(found)
 
 
 def test_the_store_keeps_every_entry_if_the_power_fails_after_a_kill_and_a_restart() -> None:
     assert lost_after_a_kill(LedgerStore) == []
     assert lost_after_a_kill(DEFECTS["fence not flushed"].store_factory) != []
+
+
+# Generated scripts
+
+
+LEDGERS = st.integers(1, 3)
+
+
+@st.composite
+def scripts(draw: st.DrawFn) -> list[ScriptStep]:
+    """Draw valid steps: no adds to fenced or deleted ledgers, and no reuse of ledger ids."""
+    next_entry = dict.fromkeys((1, 2, 3), 0)
+    closed: set[int] = set()
+    deleted: set[int] = set()
+
+    def told() -> ScriptStep:
+        ledger_id = draw(LEDGERS)
+        kind = draw(st.sampled_from(("add", "add", "add", "fence", "lac")))
+        if ledger_id in deleted or (kind == "add" and ledger_id in closed):
+            return Commit()
+        if kind == "fence":
+            closed.add(ledger_id)
+            return Fence(ledger_id)
+        if kind == "lac":
+            return SetExplicitLac(ledger_id, next_entry[ledger_id])
+        next_entry[ledger_id] += 1
+        size = draw(st.sampled_from((1, 40, 427, 700, 1500)))
+        return Add(ledger_id, next_entry[ledger_id] - 1, size)
+
+    script: list[ScriptStep] = []
+    for _ in range(draw(st.integers(2, 7))):
+        script += [*(told() for _ in range(draw(st.integers(1, 3)))), Commit()]
+        match draw(st.sampled_from(("", "", "flush", "flush inside", "restart", "collect"))):
+            case "flush":
+                script.append(Checkpoint())
+            case "flush inside":
+                script.append(Checkpoint(during=(told(), Commit(), told())))
+            case "restart":
+                script.append(Restart())
+            case "collect":
+                gone = draw(st.sampled_from(((), (1,), (2,))))
+                deleted.update(gone)
+                script += [Checkpoint(), Collect(gone)]
+    return script
+
+
+@pytest.mark.slow
+@settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
+@given(scripts(), st.integers(1, 2), st.integers(1, 2))
+def test_no_crash_breaks_a_promise(
+    script: list[ScriptStep], journal_count: int, ledger_dir_count: int
+) -> None:
+    found = crash_map(
+        script,
+        VARIANTS + random_variants(2),
+        journal_count=journal_count,
+        ledger_dir_count=ledger_dir_count,
+    )
+    assert found.is_safe, found
+
+
+def test_a_padding_record_torn_in_the_middle_of_its_mask_ends_the_journal() -> None:
+    found = crash_map([Fence(1), Commit(), Add(2, 0, 427), Commit()])
+    assert found.is_safe, found
+
+
+def test_a_key_record_torn_in_the_middle_of_its_key_creates_no_ledger() -> None:
+    found = crash_map([Add(1, 0, 400), Add(2, 0), Commit()])
+    assert found.is_safe, found

@@ -2,10 +2,10 @@
 
 import pytest
 
-from labkit.system.check import CHECKS
 from labkit.worlds.sim.explore.search import search
 from labkit.worlds.sim.variants.storage_variants import DEFECTS
 from labkit.worlds.sim.variants.variants import VARIANTS
+from tests.worlds.sim.runs import checks_of
 
 OF_STORAGE = {
     "mark persisted before the flush": 41,
@@ -61,17 +61,9 @@ def test_every_mistake_has_a_seed_below_5000() -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(("variant", "seed"), SEEDS)
-def test_a_mistake_breaks_its_promise_at_its_seed(variant: str, seed: int) -> None:
-    promise = [check for check in CHECKS if check.__name__ == VARIANTS[variant].breaks]
+def test_a_mistake_breaks_its_promise_at_its_seed_and_nothing_breaks_without_it(
+    variant: str, seed: int
+) -> None:
+    promise = checks_of(VARIANTS[variant].breaks)
     assert search([seed], variant=variant, checks=promise, jobs=1).first is not None
-
-
-@pytest.mark.parametrize(
-    "seed",
-    [
-        *OF_STORAGE.values(),
-        *(pytest.param(seed, marks=pytest.mark.slow) for seed in OF_THE_PROTOCOL.values()),
-    ],
-)
-def test_nothing_breaks_at_these_seeds_without_a_mistake(seed: int) -> None:
     assert search([seed], jobs=1).found == ()

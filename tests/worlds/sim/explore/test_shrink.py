@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labkit.system.check import CHECKS, Outcome, broken, check_all
+from labkit.system.check import Outcome, broken, check_all
 from labkit.system.check.promises.writing import AckQuorumIsReached
 from labkit.worlds.sim.explore.replay_until_broken import replay_until_broken
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
@@ -23,10 +23,11 @@ from labkit.worlds.sim.explore.shrink import (
 )
 from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Delay, Pause
-from labkit.worlds.sim.scenario.scenario import Scenario, from_json
+from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.workload.steps import Read, Recover, Write
+from tests.worlds.sim.runs import checks_of
 
 PROMISE = "AckQuorumIsReached"
 VARIANT = "ack after one bookie"
@@ -69,13 +70,6 @@ def test_nothing_is_left_that_the_broken_promise_does_not_need(shrunk: Shrunk) -
     assert (shrunk.scenario.faults, dict(shrunk.scenario.decisions)) == ((), {})
     assert shrunk.scenario.cluster.bookies <= 3
     assert shrunk.scenario.seed is None
-
-
-def test_it_replays_from_its_text_and_from_json(shrunk: Shrunk) -> None:
-    names = {"Scenario": Scenario, "Cluster": Cluster, "Write": Write}
-    assert eval(repr(shrunk.scenario), names) == shrunk.scenario
-    again = from_json(shrunk.scenario.to_json())
-    assert run(again).digest == run(shrunk.scenario).digest
 
 
 def test_shrinking_again_changes_nothing(shrunk: Shrunk) -> None:
@@ -127,7 +121,7 @@ def test_a_trial_of_a_kept_promise_or_of_too_many_steps_finds_nothing() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["AckQuorumIsReached", "AcknowledgedIsDurable", "NoDirtyReads"])
 def test_a_trial_finds_what_a_check_of_the_whole_trace_finds(name: str) -> None:
-    (check,) = (each for each in CHECKS if each.__name__ == name)
+    (check,) = checks_of(name)
     for seed in range(12):
         scenario = replace(random_scenario(seed), variant=VARIANT)
         (verdict,) = check_all(run(scenario), [check])

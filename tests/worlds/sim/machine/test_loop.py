@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from labkit.system.bookie.periodic_check import PeriodicCheck
 from labkit.worlds.sim.machine.loop import BudgetError, DeadlockError, RefusedError, SimLoop
 from labkit.worlds.sim.machine.process import NodeClock, Process
+from tests.virtual_time import in_virtual_time
 
 
 def new_process(name: str = "n") -> Process:
@@ -36,16 +37,14 @@ def test_time_passes_only_by_waiting_and_costs_nothing() -> None:
     assert time.monotonic() - begin < 60
 
 
-def test_what_is_due_together_happens_in_the_order_in_which_it_was_asked_for() -> None:
-    async def main() -> list[int]:
-        loop = asyncio.get_running_loop()
-        order: list[int] = []
-        for number in range(50):
-            loop.call_at(1.0, order.append, number)
-        await asyncio.sleep(2)
-        return order
-
-    assert SimLoop().run(main()) == list(range(50))
+@in_virtual_time
+async def test_what_is_due_together_happens_in_the_order_in_which_it_was_asked_for() -> None:
+    loop = asyncio.get_running_loop()
+    order: list[int] = []
+    for number in range(50):
+        loop.call_at(1.0, order.append, number)
+    await asyncio.sleep(2)
+    assert order == list(range(50))
 
 
 def test_a_task_group_ends_its_tasks_in_the_same_order_in_every_run() -> None:
@@ -112,45 +111,41 @@ def test_virtual_time_is_bounded() -> None:
         SimLoop(time_limit_s=60).run(main())
 
 
-def test_sockets_names_threads_and_processes_are_refused() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        with pytest.raises(RefusedError):
-            await asyncio.open_connection("localhost", 1)
-        with pytest.raises(RefusedError):
-            await asyncio.start_server(lambda reader, writer: None, port=0)
-        with pytest.raises(RefusedError):
-            await loop.getaddrinfo("localhost", 1)
-        with pytest.raises(RefusedError):
-            await asyncio.to_thread(time.time)
-        with pytest.raises(RefusedError):
-            await asyncio.create_subprocess_exec("true")
-
-    SimLoop().run(main())
+@in_virtual_time
+async def test_sockets_names_threads_and_processes_are_refused() -> None:
+    loop = asyncio.get_running_loop()
+    with pytest.raises(RefusedError):
+        await asyncio.open_connection("localhost", 1)
+    with pytest.raises(RefusedError):
+        await asyncio.start_server(lambda reader, writer: None, port=0)
+    with pytest.raises(RefusedError):
+        await loop.getaddrinfo("localhost", 1)
+    with pytest.raises(RefusedError):
+        await asyncio.to_thread(time.time)
+    with pytest.raises(RefusedError):
+        await asyncio.create_subprocess_exec("true")
 
 
 @pytest.mark.slow
-def test_a_dead_process_is_never_resumed_and_no_finally_of_it_runs() -> None:
-    async def main() -> list[str]:
-        done: list[str] = []
+@in_virtual_time
+async def test_a_dead_process_is_never_resumed_and_no_finally_of_it_runs() -> None:
+    done: list[str] = []
 
-        async def work() -> None:
-            try:
-                done.append("begun")
-                await asyncio.sleep(1)
-                done.append("resumed")
-            finally:
-                done.append("finally")
+    async def work() -> None:
+        try:
+            done.append("begun")
+            await asyncio.sleep(1)
+            done.append("resumed")
+        finally:
+            done.append("finally")
 
-        process = new_process()
-        process.spawn(work())
-        await asyncio.sleep(0.5)
-        process.kill()
-        gc.collect()
-        await asyncio.sleep(5)
-        return list(done)
-
-    assert SimLoop().run(main()) == ["begun"]
+    process = new_process()
+    process.spawn(work())
+    await asyncio.sleep(0.5)
+    process.kill()
+    gc.collect()
+    await asyncio.sleep(5)
+    assert list(done) == ["begun"]
 
 
 def test_a_task_that_another_starts_as_the_world_ends_is_ended_with_it() -> None:
@@ -175,59 +170,53 @@ def test_a_task_that_another_starts_as_the_world_ends_is_ended_with_it() -> None
     assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED
 
 
-def test_what_a_dead_process_had_asked_for_does_not_happen() -> None:
-    async def main() -> list[str]:
-        done: list[str] = []
-        process = new_process()
-        loop = asyncio.get_running_loop()
-        process.context.run(loop.call_later, 1, done.append, "timer")
-        process.kill()
-        process.context.run(loop.call_soon, done.append, "callback")
-        await asyncio.sleep(2)
-        return done
-
-    assert SimLoop().run(main()) == []
+@in_virtual_time
+async def test_what_a_dead_process_had_asked_for_does_not_happen() -> None:
+    done: list[str] = []
+    process = new_process()
+    loop = asyncio.get_running_loop()
+    process.context.run(loop.call_later, 1, done.append, "timer")
+    process.kill()
+    process.context.run(loop.call_soon, done.append, "callback")
+    await asyncio.sleep(2)
+    assert done == []
 
 
-def test_a_paused_process_goes_on_where_it_was_with_its_timers_overdue() -> None:
-    async def main() -> list[float]:
-        done: list[float] = []
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, SimLoop)
+@in_virtual_time
+async def test_a_paused_process_goes_on_where_it_was_with_its_timers_overdue() -> None:
+    done: list[float] = []
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimLoop)
 
-        async def work() -> None:
-            for _ in range(3):
-                await asyncio.sleep(1)
-                done.append(loop.now)
-
-        process = new_process()
-        process.spawn(work())
-        await asyncio.sleep(1.5)
-        loop.pause(process)
-        await asyncio.sleep(10)
-        assert done == [1.0]
-        loop.resume(process)
-        await asyncio.sleep(10)
-        return done
-
-    assert SimLoop().run(main()) == [1.0, 11.5, 12.5]
-
-
-def test_a_fast_clock_makes_time_outs_come_early() -> None:
-    async def main() -> tuple[float, float]:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, SimLoop)
-        process = new_process()
-        process.clock.change(loop.now, 2.0, 0)
-
-        async def work() -> tuple[float, float]:
-            begin = loop.time()
+    async def work() -> None:
+        for _ in range(3):
             await asyncio.sleep(1)
-            return loop.now, loop.time() - begin
+            done.append(loop.now)
 
-        return await process.spawn(work())
+    process = new_process()
+    process.spawn(work())
+    await asyncio.sleep(1.5)
+    loop.pause(process)
+    await asyncio.sleep(10)
+    assert done == [1.0]
+    loop.resume(process)
+    await asyncio.sleep(10)
+    assert done == [1.0, 11.5, 12.5]
 
-    assert SimLoop().run(main()) == (0.5, 1.0)
+
+@in_virtual_time
+async def test_a_fast_clock_makes_time_outs_come_early() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimLoop)
+    process = new_process()
+    process.clock.change(loop.now, 2.0, 0)
+
+    async def work() -> tuple[float, float]:
+        begin = loop.time()
+        await asyncio.sleep(1)
+        return loop.now, loop.time() - begin
+
+    assert await process.spawn(work()) == (0.5, 1.0)
 
 
 @given(st.data())

@@ -40,6 +40,24 @@ class Pair:
         end.when_closed(lambda: self.closed.append("b"))
         return lambda bodies: self.received.append(list(bodies))
 
+    def kill_server(self, *, silently: bool) -> None:
+        """Kill the server's process, or its machine if `silently`."""
+        self.b.kill()
+        self.network.died(self.b, silently=silently)
+
+    def choose_last(self) -> list[list[str]]:
+        """Deliver the last of the possible messages from now on; return what is possible each
+        time.
+        """
+        possible: list[list[str]] = []
+
+        def choose(parcels: Sequence[Parcel]) -> int:
+            possible.append([str(parcel) for parcel in parcels])
+            return len(parcels) - 1
+
+        self.choose(choose)
+        return possible
+
     def choose(self, choose: Choose) -> None:
         """Deliver the messages in this order from now on."""
         self.network.transit.choose = choose
@@ -105,22 +123,19 @@ async def test_a_decision_delays_one_message_and_all_behind_it(pair: Pair) -> No
 
 @with_pair()
 async def test_a_node_that_is_down_does_not_answer(pair: Pair) -> None:
-    pair.b.kill()
-    pair.network.died(pair.b, silently=True)
+    pair.kill_server(silently=True)
     with pytest.raises(TimeoutError):
         await pair.connect()
 
 
 @with_pair()
 async def test_a_machine_whose_process_was_killed_refuses_until_it_runs_again(pair: Pair) -> None:
-    pair.b.kill()
-    pair.network.died(pair.b, silently=False)
+    pair.kill_server(silently=False)
     with pytest.raises(ConnectionRefusedError):
         await pair.connect()
     pair.b = pair.start("b")
     await pair.connect()
-    pair.b.kill()
-    pair.network.died(pair.b, silently=True)
+    pair.kill_server(silently=True)
     with pytest.raises(TimeoutError):
         await pair.connect()
 
@@ -168,8 +183,7 @@ async def test_a_connection_that_ends_in_the_turn_in_which_it_was_made_is_reset(
     back.cut()
     connecting = asyncio.create_task(pair.connect())
     await asyncio.sleep(1)
-    pair.b.kill()
-    pair.network.died(pair.b, silently=False)
+    pair.kill_server(silently=False)
     back.heal()
     with pytest.raises(ConnectionResetError):
         await connecting
@@ -179,8 +193,7 @@ async def test_a_connection_that_ends_in_the_turn_in_which_it_was_made_is_reset(
 @with_pair()
 async def test_a_killed_process_closes_its_connections(pair: Pair) -> None:
     await pair.connect()
-    pair.b.kill()
-    pair.network.died(pair.b, silently=False)
+    pair.kill_server(silently=False)
     await asyncio.sleep(1)
     assert pair.closed == ["w"]
 
@@ -188,8 +201,7 @@ async def test_a_killed_process_closes_its_connections(pair: Pair) -> None:
 @with_pair()
 async def test_a_machine_without_power_says_nothing_until_it_is_up_and_asked(pair: Pair) -> None:
     end = await pair.connect()
-    pair.b.kill()
-    pair.network.died(pair.b, silently=True)
+    pair.kill_server(silently=True)
     end.send([b"?"])
     await asyncio.sleep(100)
     assert pair.closed == []
@@ -204,11 +216,9 @@ async def test_the_second_death_of_a_machine_closes_no_connection_of_its_earlier
     pair: Pair,
 ) -> None:
     await pair.connect()
-    pair.b.kill()
-    pair.network.died(pair.b, silently=True)
+    pair.kill_server(silently=True)
     pair.b = pair.start("b")
-    pair.b.kill()
-    pair.network.died(pair.b, silently=False)
+    pair.kill_server(silently=False)
     await asyncio.sleep(1)
     assert pair.closed == []
 
@@ -250,13 +260,7 @@ async def test_messages_get_lost_copied_and_overtaken_by_decision(pair: Pair) ->
 @with_pair()
 async def test_the_next_message_can_be_chosen_from_outside(pair: Pair) -> None:
     one, other = await pair.connect(), await pair.connect()
-    possible: list[list[str]] = []
-
-    def choose(parcels: Sequence[object]) -> int:
-        possible.append([str(parcel) for parcel in parcels])
-        return len(parcels) - 1
-
-    pair.choose(choose)
+    possible = pair.choose_last()
     for frame in (b"1", b"2"):
         one.send([frame])
         other.send([b"other " + frame])
@@ -278,8 +282,7 @@ async def test_each_message_that_opens_or_closes_a_connection_has_a_purpose(pair
     end.send([b"1"])
     end.close()
     await asyncio.sleep(10 * LATENCY_S)
-    pair.b.kill()
-    pair.network.died(pair.b, silently=False)
+    pair.kill_server(silently=False)
     with pytest.raises(ConnectionRefusedError):
         await pair.connect()
     opened = [Purpose.CONNECT, Purpose.ACCEPT, Purpose.FRAMES, Purpose.CLOSE]
@@ -301,13 +304,7 @@ async def test_a_delay_has_no_effect_in_a_chosen_order(pair: Pair) -> None:
 @with_pair(chosen={"swap w>b 1": 1})
 async def test_later_messages_can_be_chosen_before_one_that_is_swapped(pair: Pair) -> None:
     end = await pair.connect()
-    possible: list[list[str]] = []
-
-    def choose(parcels: Sequence[object]) -> int:
-        possible.append([str(parcel) for parcel in parcels])
-        return len(parcels) - 1
-
-    pair.choose(choose)
+    possible = pair.choose_last()
     for frame in (b"1", b"2", b"3"):
         end.send([frame])
     await asyncio.sleep(10 * LATENCY_S)

@@ -7,10 +7,7 @@ from labkit.worlds.sim.play.played import Played, play
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.workload.steps import Write
-
-WRITE = Write(entries=1, ensemble=1, write_quorum=1, ack_quorum=1, window=1, close=False)
-HASTY = Scenario(Cluster(1), (WRITE,), variant="ack before sync", ends_in_power_cut=False)
-STORED, POWER_CUT, ACKNOWLEDGED = "deliver w>b0 2", "crash b0 1", "deliver b0>w 2"
+from tests.worlds.sim.play.test_played import ACKNOWLEDGED, POWER_CUT, STORED, UNSYNCED
 
 
 def curve_of(played: Played, promise: str) -> PlayCurve:
@@ -25,7 +22,7 @@ def curve_of(played: Played, promise: str) -> PlayCurve:
 def test_the_power_cut_is_named_and_not_the_message_before_it(
     moves: tuple[str, ...], number: int
 ) -> None:
-    curve = curve_of(play(HASTY, moves), "EveryCopyIsDurable")
+    curve = curve_of(play(UNSYNCED, moves), "EveryCopyIsDurable")
     assert curve.move == (number, "b0 loses power")
     assert (curve.before.share, curve.after.share) == (0, 1)
     assert curve.words.startswith(f"Move {number} (b0 loses power): after it, 16 of 16 futures")
@@ -33,7 +30,7 @@ def test_the_power_cut_is_named_and_not_the_message_before_it(
 
 
 def test_without_the_power_cut_no_future_breaks_the_promise() -> None:
-    played = play(HASTY, (STORED, ACKNOWLEDGED))
+    played = play(UNSYNCED, (STORED, ACKNOWLEDGED))
     assert all(played.future(count, seed).broken == () for count in range(3) for seed in range(4))
 
 
@@ -47,7 +44,7 @@ def test_a_curve_says_that_no_move_made_a_difference() -> None:
 
 
 def test_a_future_repeats_the_moves_and_then_delivers_everything_in_an_order_of_its_own() -> None:
-    played = play(HASTY, (STORED, ACKNOWLEDGED))
+    played = play(UNSYNCED, (STORED, ACKNOWLEDGED))
     future = played.future(1, seed=3)
     assert future.moves[0] == STORED
     assert future.is_over
@@ -55,7 +52,7 @@ def test_a_future_repeats_the_moves_and_then_delivers_everything_in_an_order_of_
 
 
 def test_the_points_of_a_curve_are_in_the_order_of_the_events() -> None:
-    played = play(HASTY, (STORED, ACKNOWLEDGED, POWER_CUT))
+    played = play(UNSYNCED, (STORED, ACKNOWLEDGED, POWER_CUT))
     seqs = [seq for seq, _ in curve_of(played, "EveryCopyIsDurable").points]
     assert seqs == sorted(seqs)
     assert [move.name for move in played.in_effect_order] == [STORED, POWER_CUT, ACKNOWLEDGED]

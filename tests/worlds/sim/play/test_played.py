@@ -21,6 +21,8 @@ from tests.repeat import repeated
 WRITE = Write(entries=1, window=1, close=False)
 SCENARIO = Scenario(Cluster(3), (WRITE, Recover(when=On("add.pushed"))))
 HASTY = replace(SCENARIO, variant="ack after one bookie")
+ALONE = replace(WRITE, ensemble=1, write_quorum=1, ack_quorum=1)
+UNSYNCED = Scenario(Cluster(1), (ALONE,), variant="ack before sync", ends_in_power_cut=False)
 
 
 def played_at_random(scenario: Scenario, seed: int, *, is_quick: bool, most: int = 1000) -> Played:
@@ -124,9 +126,7 @@ def test_a_promise_counts_as_broken_as_soon_as_it_is() -> None:
 
 
 def test_what_only_the_last_reads_show_counts_when_the_run_ends() -> None:
-    write = replace(WRITE, ensemble=1, write_quorum=1, ack_quorum=1)
-    played = play(Scenario(Cluster(1), (write,), variant="ack before sync"))
-    played = played.after("deliver w>b0 2")
+    played = play(replace(UNSYNCED, ends_in_power_cut=True)).after("deliver w>b0 2")
     assert not played.is_over
     assert played.broken == ()
     played = played.to_the_end()
@@ -222,3 +222,42 @@ def test_a_scenarios_own_decisions_are_no_moves() -> None:
     played = play(replace(SCENARIO, decisions={"lose w>b2 2": 1.0}))
     assert played.moves == ()
     assert "w>b2: add entry 0" not in in_words(played)
+
+
+# A copy that a bookie has acknowledged and lost is noticed before anyone reads it back
+
+
+STORED, POWER_CUT, ACKNOWLEDGED = "deliver w>b0 2", "crash b0 1", "deliver b0>w 2"
+
+
+def broken_in(played: Played) -> list[str]:
+    return [each.name for each in played.broken]
+
+
+@pytest.mark.parametrize(
+    "moves", [(STORED, POWER_CUT, ACKNOWLEDGED), (STORED, ACKNOWLEDGED, POWER_CUT)]
+)
+def test_a_power_cut_that_destroys_an_acknowledged_copy_breaks_a_promise_at_once(
+    moves: tuple[str, ...],
+) -> None:
+    played = play(UNSYNCED, moves)
+    (verdict,) = played.broken
+    assert verdict.name == "EveryCopyIsDurable"
+    assert verdict.explanation.startswith("b0 has lost entry 0 of ledger 0, although")
+    assert {"node.killed", "add.acked"} <= {event.kind for event in verdict.lineage}
+    assert broken_in(played.before()) == []
+
+
+def test_the_loss_is_found_again_when_every_entry_is_read_back() -> None:
+    played = play(UNSYNCED, (STORED, POWER_CUT, ACKNOWLEDGED)).to_the_end()
+    assert played.is_over
+    assert broken_in(played).count("EveryCopyIsDurable") == 1
+
+
+def test_a_lost_copy_that_nobody_has_acknowledged_breaks_no_promise() -> None:
+    assert broken_in(play(UNSYNCED, (STORED, POWER_CUT))) == []
+
+
+def test_a_bookie_that_syncs_before_it_acknowledges_loses_nothing() -> None:
+    correct = Scenario(Cluster(1), (ALONE,))
+    assert broken_in(play(correct, (STORED, POWER_CUT, ACKNOWLEDGED))) == []

@@ -50,12 +50,6 @@ def test_a_fork_changes_one_thing_and_leaves_the_first_as_it_was() -> None:
     assert BUSY.decisions == {"delay w>b0 2": 30.0}
 
 
-@pytest.mark.parametrize("text", ['{"Crash": {"node": "b1"}}', '{"Scenario": {"sed": 1}}', "[1]"])
-def test_a_value_that_is_not_a_scenario_is_refused(text: str) -> None:
-    with pytest.raises(BKIncorrectParameterException):
-        from_json(text)
-
-
 def test_an_unknown_part_is_named() -> None:
     with pytest.raises(BKIncorrectParameterException, match="Meteorite"):
         from_json('{"Scenario": {"faults": [{"Meteorite": {"node": "b1"}}]}}')

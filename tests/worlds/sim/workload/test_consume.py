@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.system.check import Outcome, broken, check_all
+from labkit.system.check import Outcome, check_all
 from labkit.system.model.errors import BKIncorrectParameterException
 from labkit.system.trace.answers import AllAcknowledged, EntryAcknowledged, MessageDelivered
-from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash, Fault, Partition, Reset, Unload
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -15,6 +14,7 @@ from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.consume import Consume
 from labkit.worlds.sim.workload.publish import Publish
+from tests.worlds.sim.runs import run_safely
 
 CLUSTER = Cluster(session_timeout_ms=500, brokers=2)
 PUBLISH = Publish(messages=12, every_ms=5)
@@ -40,8 +40,7 @@ EACH = (
 
 def consumed(consume: Consume, *faults: Fault, publish: Publish = PUBLISH) -> Trace:
     """Run the step to its end and check that no promise is broken."""
-    trace = run(Scenario(CLUSTER, (publish, consume), faults))
-    assert broken(check_all(trace)) == []
+    trace = run_safely(Scenario(CLUSTER, (publish, consume), faults))
     ends = [(e.step, e.detail) for e in trace.events if e.kind == "step.ended"]
     assert (str(consume), "done") in ends
     return trace
@@ -89,41 +88,49 @@ def test_an_unloaded_topic_is_opened_again_for_its_clients() -> None:
     assert verdict.outcome is Outcome.VALID
 
 
-def test_a_calm_run_delivers_each_message_once() -> None:
-    assert delivered(consumed(EACH[0])) == list(range(12))
+LEAVING = Consume(messages=12, entries_per_connection=2)
+READER = replace(LEAVING, reader=True, ack_every=5)
+OVER = Consume(messages=12, start_over_after=9)
+BATCHES_AGAIN = [*range(8), 6, 7, *range(8, 12), 10, 11]
 
 
-def test_what_was_not_acknowledged_is_delivered_again_and_nothing_else() -> None:
-    leaving = Consume(messages=12, entries_per_connection=4)
-    again = [number for number in range(12) if delivered(consumed(leaving)).count(number) > 1]
-    assert again == [3, 6, 9]
+@pytest.mark.parametrize(
+    ("consume", "publish", "order"),
+    [
+        pytest.param(EACH[0], PUBLISH, [*range(12)], id="a calm run: each message once"),
+        pytest.param(
+            *(replace(LEAVING, acks_parts=True), IN_BATCHES, BATCHES_AGAIN),
+            id="a batch acknowledged in part: the rest again",
+        ),
+        pytest.param(OVER, PUBLISH, [*range(9), *range(12)], id="a seek: everything again"),
+        pytest.param(
+            *(replace(OVER, start_over_by="unsubscribe"), PUBLISH, [*range(9), *range(12)]),
+            id="a new subscription: everything again",
+        ),
+        pytest.param(READER, PUBLISH, [*range(12)], id="a reader: behind the last message"),
+        pytest.param(READER, IN_BATCHES, [*range(12)], id="a reader of batches: the same"),
+    ],
+)
+def test_consumers_get_messages_in_this_order(
+    consume: Consume, publish: Publish, order: list[int]
+) -> None:
+    assert delivered(consumed(consume, publish=publish)) == order
 
 
-def test_of_a_batch_that_was_acknowledged_in_part_only_the_rest_comes_again() -> None:
-    leaving = Consume(messages=12, entries_per_connection=2, acks_parts=True)
-    order = delivered(consumed(leaving, publish=IN_BATCHES))
-    assert order == [*range(8), 6, 7, *range(8, 12), 10, 11]
-
-
-@pytest.mark.parametrize("subscription_type", ["Exclusive", "Shared"])
-def test_what_a_consumer_gives_back_comes_again(subscription_type: str) -> None:
-    consume = Consume(messages=12, subscription_type=subscription_type, redeliver_every=4)
+@pytest.mark.parametrize(
+    "consume",
+    [
+        pytest.param(replace(LEAVING, entries_per_connection=4), id="left unacknowledged"),
+        pytest.param(Consume(messages=12, redeliver_every=4), id="given back"),
+        pytest.param(
+            Consume(messages=12, subscription_type="Shared", redeliver_every=4),
+            id="given back by a shared subscription",
+        ),
+    ],
+)
+def test_only_what_was_not_acknowledged_is_delivered_again(consume: Consume) -> None:
     order = delivered(consumed(consume))
     assert [number for number in range(12) if order.count(number) > 1] == [3, 6, 9]
-
-
-@pytest.mark.parametrize("way", ["seek", "unsubscribe"])
-def test_a_subscription_that_starts_over_gets_everything_again(way: str) -> None:
-    consume = Consume(messages=12, start_over_after=9, start_over_by=way)
-    assert delivered(consumed(consume)) == [*range(9), *range(12)]
-
-
-@pytest.mark.parametrize("publish", [PUBLISH, IN_BATCHES])
-def test_a_reader_goes_on_behind_the_last_message_whether_it_was_acknowledged_or_not(
-    publish: Publish,
-) -> None:
-    leaving = Consume(messages=12, reader=True, entries_per_connection=2, ack_every=5)
-    assert delivered(consumed(leaving, publish=publish)) == list(range(12))
 
 
 def test_a_consumer_that_is_cut_off_goes_on_where_its_acknowledgements_end() -> None:

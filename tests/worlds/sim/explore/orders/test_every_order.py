@@ -18,6 +18,7 @@ from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
 from labkit.worlds.sim.settings.triggers import START, On
 from labkit.worlds.sim.workload.steps import Recover, Write
+from tests.worlds.sim.runs import run_safely
 
 pytestmark = pytest.mark.slow
 
@@ -76,19 +77,10 @@ def test_a_mistake_is_found_and_its_scenario_breaks_the_promise_again(name: str)
 
 def test_a_mistake_that_needs_a_particular_order_is_found() -> None:
     wrong = variant(THREE, "recovery trusts one bookie")
-    assert broken(check_all(run(replace(wrong, in_turn=True)))) == []
+    run_safely(replace(wrong, in_turn=True))
     found = all_orders(wrong, stop_at=1)
     assert not found.complete
     assert "AcknowledgedIsDurable" in [finding.promise for finding in found.findings]
-
-
-@pytest.mark.long
-def test_a_mistake_that_needs_two_entries_on_different_bookies_is_found() -> None:
-    write = replace(WRITE, entries=2, window=2, write_quorum=2)
-    found = all_orders(
-        variant(replace(THREE, workload=(write, RECOVER)), "LAC out of order"), stop_at=1
-    )
-    assert [finding.promise for finding in found.findings] == ["LacAdvancesInOrder"]
 
 
 def test_a_lost_fence_is_tried_too_and_reads_that_do_not_fence_lose_an_entry_by_it() -> None:
@@ -101,7 +93,7 @@ def test_a_lost_fence_is_tried_too_and_reads_that_do_not_fence_lose_an_entry_by_
         "lose r>b0 2"
     ]
     assert broken(check_all(run(finding.scenario), checks))
-    assert broken(check_all(run(variant(finding.scenario, "")))) == []
+    run_safely(variant(finding.scenario, ""))
 
 
 def test_what_was_answered_before_its_sync_is_lost_by_a_crash() -> None:
@@ -130,13 +122,12 @@ def test_no_crash_and_no_loss_breaks_a_promise_of_a_writer_and_a_recoverer() -> 
 
 
 def test_a_bookie_that_crashed_in_turn_is_back_with_what_it_had_synced() -> None:
-    trace = run(replace(STRIPED, in_turn=True, decisions={"crash b0 1": 1.0}))
+    trace = run_safely(replace(STRIPED, in_turn=True, decisions={"crash b0 1": 1.0}))
     before = takewhile(lambda event: event.kind != "epilogue.started", trace.events)
     of_b0 = [event.kind for event in before if event.node == "b0"]
     kill = of_b0.index("node.killed")
     assert of_b0[kill - 1] == "journal.synced"
     assert {"journal.replayed", "node.started"} <= set(of_b0[kill:])
-    assert broken(check_all(trace)) == []
 
 
 def test_fewer_than_no_crashes_are_refused() -> None:

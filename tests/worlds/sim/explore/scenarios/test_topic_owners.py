@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from labkit.system.autorecovery.config import AutoRecoveryConfig
-from labkit.system.check import CHECKS, broken, check_all
+from labkit.system.check import CHECKS
 from labkit.system.client.lac_reads import LacReads
 from labkit.system.client.reader import LedgerReader
 from labkit.system.model.entry import NO_ENTRY_ID, Entry
@@ -17,7 +17,6 @@ from labkit.system.topic.messages import Message
 from labkit.system.trace.answers import MessageReceived
 from labkit.worlds.sim.explore.scenarios.random_scenarios import random_scenario
 from labkit.worlds.sim.explore.search import search
-from labkit.worlds.sim.run import run
 from labkit.worlds.sim.scenario.faults import Crash
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.settings.cluster import Cluster
@@ -25,17 +24,11 @@ from labkit.worlds.sim.settings.triggers import At, On
 from labkit.worlds.sim.trace import Trace
 from labkit.worlds.sim.workload.produce import Produce
 from labkit.worlds.sim.workload.steps import DisableAutorecovery, Read, Write
-from tests.worlds.sim.test_run import ends, of
+from tests.worlds.sim.runs import checks_of, ends, of, run_safely
 
 PRODUCE = Produce(messages=7, batch_size=2, entries_per_ledger=2, receive=True)
 WAIT = Read(polls=2, poll_ms=10_000)
 AUTORECOVERY = AutoRecoveryConfig(lost_bookie_recovery_delay_s=0)
-
-
-def ran(scenario: Scenario) -> Trace:
-    trace = run(scenario)
-    assert broken(check_all(trace)) == []
-    return trace
 
 
 def received(trace: Trace, consumer: str) -> list[tuple[str, int]]:
@@ -56,13 +49,13 @@ def test_owners_and_operators_are_drawn_into_some_scenarios() -> None:
 
 
 def test_a_consumer_in_the_owners_process_receives_every_message_in_order() -> None:
-    trace = ran(Scenario(workload=(PRODUCE,)))
+    trace = run_safely(Scenario(workload=(PRODUCE,)))
     assert [sequence_id for _, sequence_id in received(trace, "p")] == [*range(PRODUCE.messages)]
 
 
 def test_the_next_owners_consumer_begins_with_the_first_owners_messages() -> None:
     taking_over = Produce(client="q", messages=2, when=On("step.ended"), receive=True)
-    trace = ran(Scenario(workload=(PRODUCE, taking_over)))
+    trace = run_safely(Scenario(workload=(PRODUCE, taking_over)))
     assert [producer for producer, _ in received(trace, "q")] == ["p"] * 7 + ["q"] * 2
 
 
@@ -70,7 +63,7 @@ def test_no_ledger_is_marked_or_repaired_while_autorecovery_is_disabled() -> Non
     disabled = DisableAutorecovery(for_ms=5000)
     crash = Crash("b0", when=At(1000))
     cluster = Cluster(4, session_timeout_ms=500, autorecovery=AUTORECOVERY)
-    trace = ran(Scenario(cluster, (Write(entries=3), disabled, WAIT), (crash,)))
+    trace = run_safely(Scenario(cluster, (Write(entries=3), disabled, WAIT), (crash,)))
     [enabled] = of(trace, "step.ended", node="operator")
     assert of(trace, "ledger.underreplicated")[0].time_us > enabled.time_us
     assert of(trace, "replication.done")
@@ -120,7 +113,6 @@ def test_a_mistake_of_a_reader_or_an_owner_breaks_its_promise_at_its_seed(
     seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    checks = [check for check in CHECKS if check.__name__ == promise]
     assert search([seed], checks=CHECKS, jobs=1).found == ()
     plant(monkeypatch)
-    assert search([seed], checks=checks, jobs=1).first is not None
+    assert search([seed], checks=checks_of(promise), jobs=1).first is not None
