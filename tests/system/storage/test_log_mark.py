@@ -17,7 +17,7 @@ def test_a_mark_has_bookkeepers_bytes() -> None:
 
 
 def test_marks_compare_by_file_then_offset() -> None:
-    assert START < LogMark(1, 9999) < LogMark(2, 0) < LogMark(2, 512)
+    assert LogMark(0, 0) == START < LogMark(1, 9999) < LogMark(2, 0) < LogMark(2, 512)
 
 
 @pytest.mark.parametrize("size", [0, 15, 17])

@@ -18,7 +18,7 @@ from labkit.worlds.live.host.java import find_java
 BIN = Path(pyspark.__file__).parent / "bin"
 QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """The optimizing compiler is not worthwhile for processes that run for only a few seconds."""
-_DEADLINE_S = 60
+_DEADLINE_S = 180
 
 
 class _Servers:
