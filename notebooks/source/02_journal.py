@@ -61,10 +61,10 @@ XRay(journal_bytes(bookie))
 #
 # | entry id | record | what replay does with it |
 # | --- | --- | --- |
-# | 0 and up | an entry | puts it into the memtable |
-# | -0x1000 | ledger key | creates the ledger with this master key |
-# | -0x2000 | fence | rejects later adds to the ledger |
-# | -0x8000 | explicit LAC | restores the writer's LastAddConfirmed |
+# | 0 and up | an entry | restores it in memory (in the **memtable**, [lesson 03](03-memtable-entry-log-index.ipynb)) |
+# | -0x1000 (-4096) | ledger key | creates the ledger with this master key |
+# | -0x2000 (-8192) | fence | rejects later adds to the ledger |
+# | -0x8000 (-32768) | explicit LAC | restores the writer's LastAddConfirmed |
 #
 # The **master key** is derived from the ledger's password, and only clients with this key can add entries. A **fence** shuts out the old writer when another client takes over the ledger ([lesson 08](08-fencing-recovery.ipynb)). **LastAddConfirmed** (LAC) is the last entry that has been confirmed to the writer. An idle writer can announce its LAC in a message of its own, the **explicit LAC** ([lesson 06](06-lac.ipynb)).
 #
@@ -123,6 +123,13 @@ compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 step("bookie", 1)
 
 # %% [markdown]
+# Four calls are enough for this part. Their durability is the point of the exercise:
+#
+# - `file = disk.create("current/a.txn")` creates an empty file.
+# - `file.write(offset, data)` writes bytes to it.
+# - `file.sync()` makes everything written to the file durable.
+# - `disk.sync_folder("current")` makes the *names* of the files in the folder durable.
+#
 # Write your code in the next cell. The check saves what the cell defines in `mybookie.py`. It first tests your journal alone. Then your journal replaces the journal of a real bookie. The check crashes and restarts this bookie before every disk operation. Start with the header and `append`, because the first test needs nothing else.
 
 
@@ -233,7 +240,7 @@ compare("journals for ten entries", len(journal_files(big)))
 # %% [markdown]
 # Four entries of 256 KiB plus the header exceed 1 MiB, so each file is full after four entries. The first two files take up 2 MiB each on disk, because their contents are slightly longer than 1 MiB and space is preallocated in steps of 1 MiB.
 #
-# The bookie also creates a new journal file each time it starts. The journal would eventually fill the disk if the bookie could not delete old files. To decide which files to delete, it keeps a mark, **LastLogMark**. Everything before this mark has been written to the entry log and the index and synced, so replay starts at the mark ([lesson 04](04-last-log-mark.ipynb)). After a flush, the bookie no longer needs the older files:
+# The bookie also creates a new journal file each time it starts. The journal would eventually fill the disk if the bookie could not delete old files. To decide which files to delete, it keeps a mark, **LastLogMark**. Everything before this mark has also been written to the files of [lesson 03](03-memtable-entry-log-index.ipynb), the entry log and the index, and synced there, so replay starts at the mark ([lesson 04](04-last-log-mark.ipynb)). After a flush, the bookie no longer needs the older files:
 
 # %%
 big.flush()
@@ -259,9 +266,9 @@ overview("bookie")
 # | `JournalScan` | `Journal.scanJournal` |
 # | group commit | `journalMaxGroupWaitMSec` (2), `journalBufferedWritesThreshold` (512 KiB), `journalBufferedEntriesThreshold` |
 # | `trim` | `Journal.checkpointComplete`, `journalMaxBackups` (5) |
-# | no sync at all | `journalSyncData=false`: an add is acknowledged as soon as it has been written |
+# | every group is synced | `journalSyncData` (true); if it is false, an add is acknowledged as soon as it has been written |
 #
-# **A bug in version 4.17.** The force-write thread collects all waiting groups but syncs only the file of the last group. When the journal rolls, the groups in the old file are therefore acknowledged before that file has been synced. Here is the same bug in labkit:
+# **A bug in version 4.17.** The thread that syncs journals (the *force-write thread*) collects all waiting groups but syncs only the file of the last group. When the journal rolls, the groups in the old file are therefore acknowledged before that file has been synced. Here is the same bug in labkit:
 
 # %%
 rolling = [Add(5, 0, MIB), Commit(), Add(5, 1), Commit()]
@@ -272,7 +279,7 @@ print(crash_map(rolling).smallest() or "labkit's own journal: safe")
 # %% [markdown]
 # ## 7 · Questions
 #
-# <details><summary>The memtable gets an entry before the journal does. Isn't a write-ahead log written <i>ahead</i>?</summary>It is written ahead of the acknowledgement and the entry log, and that is what matters. The memtable exists only in memory, so a crash destroys it, while everything synced to the journal survives. Lesson 04 explains why the entry must reach the memtable first.</details>
+# <details><summary>A bookie puts an entry into its memtable before it appends the entry to the journal. Isn't a write-ahead log written <i>ahead</i>?</summary>It is written ahead of the acknowledgement and the entry log, and that is what matters. The memtable exists only in memory, so a crash destroys it, while everything synced to the journal survives. Lesson 04 explains why the entry must reach the memtable first.</details>
 # <details><summary>A journal has zeros in the middle, followed by valid records. What does replay find?</summary>Only the records before the zeros. Replay treats the zeros as the end of the file and continues with the next file.</details>
 # <details><summary>Why doesn't padding with 5 bytes left simply use those 5 bytes?</summary>The mask and the count take 8 bytes. If fewer than 8 bytes are left, the padding has to extend to the end of the next block.</details>
 # <details><summary>A group consists of a single add with 1 byte of payload. How many bytes does the bookie write to its journal?</summary>512 bytes. The record takes 41, and padding fills the rest. In a group of a hundred, each add costs little more than its 41 bytes.</details>

@@ -52,7 +52,7 @@ parameters("06", globals())
 # %% [markdown]
 # ## 1 · The picture
 #
-# This cluster has three bookies. Each entry is stored on two of them, and both must acknowledge it: E = 3, Qw = 2, Qa = 2. The writer's `window`, the number of entries that may be unconfirmed, is large enough for it to push all entries at once. The disk of `b1` is slow.
+# This cluster has three bookies. Each entry is stored on two of them, and both must acknowledge it: E = 3, Qw = 2, Qa = 2. The writer's `window`, the number of entries that may be unconfirmed, is large enough for it to push all entries at once. The disk of `b1` is slow. The picture shows only entries 0 to 2; *acked* means that at least one acknowledgement for each of these entries has arrived.
 
 # %%
 write = Write(0, entry_count, 3, 2, 2, window=entry_count)
@@ -102,6 +102,7 @@ print(my_file.name)
 #
 # - `await cluster.add_entry("b0", entry)` sends an add to `b0` and continues when `b0` has acknowledged it. Other code runs in the meantime.
 # - `cluster.spawn(self.send(...))` starts one of your functions and does not wait for it.
+# - `self.cluster.ledger_id` is the id of the ledger, and `self.metadata` contains E, Qw and Qa as `ensemble_size`, `write_quorum` and `ack_quorum`.
 # - `asyncio.get_running_loop().create_future()` creates a **future**, a result that is not known yet. `await future` waits until some other code calls `future.set_result(...)`.
 #
 # This is the **contract** of the first step. `write_set` is the function from [lesson 05](05-ensembles.ipynb), so you can copy yours.
@@ -134,7 +135,7 @@ print("journal: ", records)
 print("memtable:", bookie.store.entry_ids(5))
 
 # %% [markdown]
-# **Predict.** The bookie has acknowledged all four adds. Which payload does it return for entry 0, the one with 20 bytes or the one with 99?
+# **Predict.** The bookie has acknowledged all four adds. What did your memtable in [lesson 03](03-memtable-entry-log-index.ipynb) do with an entry that it already had? Which payload does it return for entry 0, the one with 20 bytes or the one with 99?
 
 # %%
 # solution
@@ -147,7 +148,7 @@ predict("bytes of entry 0", 20)
 compare("bytes of entry 0", len(bookie.payload(5, 0)))
 
 # %% [markdown]
-# A bookie accepts entries in any order, and does not compare the payloads of two entries with the same id. The **writer** must use entry ids in order, and use each id for only one payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
+# A bookie accepts entries in any order. It keeps the first payload of each entry, and does not compare the payloads of two entries with the same id. The **writer** must use entry ids in order, and use each id for only one payload. The writer may *send* an entry more than once, for example when `b1` dies and another bookie replaces it:
 
 # %%
 dies_at = 1  # b1 dies when this entry gets its id: yours to change
@@ -177,7 +178,7 @@ verdict
 SpaceTime(wrong, entries=(0, 2), broken=verdict)
 
 # %% [markdown]
-# The writer set LastAddConfirmed to 2, which confirms entries 0 and 1 as well. Recovery reads entry by entry. It asks for entry 0, and both b0 and b1 respond that they do not have it. Ledgers have no holes, so recovery closes the ledger before entry 0. The verdict names entry 0, the first confirmed entry that was lost. Entry 2 is lost with it, even though b2 and b3 still have it.
+# The writer set LastAddConfirmed to 2, which promises that everything up to entry 2 can be read. Recovery reads entry by entry. It asks for entry 0, and both b0 and b1 respond that they do not have it. Ledgers have no holes, so recovery closes the ledger without any entry. Entry 2, which had been confirmed to the writer's caller, is lost, even though b2 and b3 still have it.
 #
 # Now run the real client with the same faults:
 
@@ -228,7 +229,7 @@ compare("what a reader learns", lac_read(resting))
 # %%
 print("no explicit LAC")
 print(tailing_delays(calm, explicit_lac_interval_ms=0))
-print("explicit LAC")
+print(f"explicit LAC every {20 * pause_ms} ms")
 print(tailing_delays(calm, explicit_lac_interval_ms=20 * pause_ms))
 
 # %% [markdown]
@@ -237,7 +238,7 @@ print(tailing_delays(calm, explicit_lac_interval_ms=20 * pause_ms))
 # %% [markdown]
 # ## 6 · Your turn: how far may a reader read?
 #
-# What if a reader simply reads every entry that any bookie has? In this run, `b1` is the only bookie that receives entries 5, 6 and 7. Then the writer and `b1` die, and another client recovers the ledger.
+# What if a reader simply reads every entry that any bookie has? In this run, all three bookies should store every entry, and two must acknowledge it (E = 3, Qw = 3, Qa = 2). But `b1` is the only bookie that receives entries 5, 6 and 7. Then the writer and `b1` die, and another client recovers the ledger.
 #
 # **Predict.** At which entry does the ledger end?
 
@@ -258,7 +259,7 @@ compare("end of the ledger without b1", closed_at(orphaned))
 # %% [markdown]
 # Recovery is right, because entries 5 to 7 were never confirmed. But suppose that a reader asked `b1` before it died and passed these entries on to its application. Then one reader has seen entries that do not exist for any other reader.
 #
-# Now write a reader that cannot make this mistake. It asks the bookies for their newest entries and decides two things: when it has enough responses (your function from section 5 of [lesson 05](05-ensembles.ipynb) tells it), and how far it may read. Your writer has to help by putting its LastAddConfirmed into each entry.
+# Now write a reader that cannot make this mistake. It asks the bookies for their newest entries and decides two things: when it has enough responses (copy your function `my_is_covered` from section 5 of [lesson 05](05-ensembles.ipynb)), and how far it may read. Your writer has to help by putting its LastAddConfirmed into each entry.
 
 # %%
 step("client", 2)

@@ -74,12 +74,14 @@ RecoveryProgress(trace)
 
 # %% [markdown]
 # **How to read the chart.** The chart is not to scale. Each column is an event that changed something. A
-# shaded column is a wait, and its length is shown above it. The top lane shows the auditor, and each bookie
-# has its own lane. Each ledger has a *strip* that shows who is working on it, and an *area* that shows how
-# many of its copies exist. Copies on a bookie that is not in the metadata yet are pale blue. Point at the
-# chart, or play it. Below the chart, you see that moment in detail.
+# shaded column is a wait, and its length is shown above it if there is room. The top lane shows the auditor.
+# Each bookie has a lane that shows whether it is up, and each ledger has a lane that shows whether it is
+# marked, and who is working on it. Below the chart, you see one moment in detail. For each ledger, there is
+# a box for each bookie, with the number of copies that the bookie has and should have. A dashed box is a
+# bookie that already has copies but is not in the metadata yet. The picture shows the end of the run. Play
+# it to see earlier moments.
 #
-# Read the chart from left to right.
+# Now read the chart from left to right.
 #
 # 1. All bookies run autorecovery, and one of them has been elected **auditor**.
 # 2. The bookie dies. For a few seconds nobody notices, because its ZooKeeper *session* has not expired, so
@@ -93,7 +95,8 @@ RecoveryProgress(trace)
 # ## Predict
 #
 # Now you kill a different bookie, `other`. In this cluster, ledgers use bookies in the order of their
-# names. Ledgers 0 and 2 are on b0, b1 and b2, and ledger 1 is on b0 and b1. Which ledgers will be marked?
+# names, starting with b0. For ledgers 0 and 2, `E` is 3, and for ledger 1, it is 2. Which ledgers will be
+# marked? Answer with a list of ledger ids, such as `[1]`.
 
 # %%
 other = "b1" if lost == "b2" else "b2"
@@ -129,8 +132,8 @@ compare("entries of ledger 0 to copy", len(copied_entries(without, 0)))
 # ## Marks, locks and votes are znodes
 #
 # The auditor and the workers never talk to each other. They only share this part of ZooKeeper. The cell
-# reads the znodes one after another, starting when the second worker starts. By the time it reads the
-# znodes of one of the ledgers, that ledger has already been repaired:
+# starts to read the znodes when the second worker starts, and reads them one after another. Meanwhile, the
+# workers continue, so a ledger that has just been repaired is no longer listed:
 
 # %%
 moment = On("replication.started", nth=2)
@@ -139,7 +142,8 @@ znodes
 
 # %% [markdown]
 # - `auditorelection/V_…` is a bookie's vote. Votes are *ephemeral and sequential*. The bookie whose vote
-#   has the smallest number is the auditor, and every other bookie watches the vote before its own.
+#   has the smallest number is the auditor, and every other bookie watches the vote before its own. The lost
+#   bookie's vote has disappeared with its session.
 # - `ledgers/0000/0000/0000/0002/urL…` is a mark. It is persistent, so it survives every crash.
 # - `locks/urL…` says who is repairing the ledger. It is ephemeral, so when the worker's session expires,
 #   the ledger is no longer locked, but it is still marked.
@@ -321,7 +325,9 @@ check("repair.order", [steps[i] for i in (2, 0, 1, 3)], must_pass=False)
 #
 # A worker could add the new bookie to the metadata first and copy the entries to it afterwards. Some
 # readers would ask the new bookie too early, but they would simply try the next bookie. So what is the
-# harm? Let the worker die halfway through and restart, while the bookie that it copies from (b2) is slow.
+# harm? Here the ledger has entries 0 to 9 on b0, b1 and b2, with the same `E` and `Qw` as before, and b1 is
+# lost. b0's worker adds b3 to the metadata in place of b1, and copies to b3 what b1 had. It reads each entry
+# from the other bookie that has it. b2 is slow. The worker dies before it has finished, and restarts.
 
 # %%
 early = worker_dies(delay_s)
@@ -330,8 +336,8 @@ RecoveryProgress(hole)
 
 # %% [markdown]
 # The repair has finished, the mark has been removed, and all remaining bookies are up. And yet the ledger
-# has only **1 of 2 copies** of some entries. Predict which entries these are. (The cell below gets the
-# answer from the run's `epilogue`. As in lesson 07, the simulation repairs all faults after the last step
+# has only **1 of 2 copies** of some entries. Predict which entries these are, as a list. (The cell below gets
+# the answer from the run's `epilogue`. As in lesson 07, the simulation repairs all faults after the last step
 # of a run, and then looks up every entry on every bookie that should have it.)
 
 # %%
@@ -381,7 +387,8 @@ RecoveryProgress(run(scenario.with_fault(round_broken)))
 #
 # The auditor, the worker and the vote share one ZooKeeper session. The bookie's registration has its own.
 # Here, the auditor b0 is cut off from ZooKeeper (but from nothing else) for a few seconds. The session
-# timeout is 4 s, so both sessions expire.
+# timeout is 4 s, so both sessions expire, which gives two lines. Later, b0 reaches ZooKeeper again, and
+# autorecovery's client opens a session. Autorecovery ends that session, too, and starts over in a new one:
 
 # %%
 cut_ms = 8000  # yours to change: 2000
@@ -510,12 +517,18 @@ print(repair_of(trace, 2, *late, "ensemble.set", "replication.done"))
 # over.
 # </details>
 #
-# The shell has the same commands as `bookkeeper shell`: ``` labkit shell --zookeeper localhost:2181
-# whoisauditor labkit shell --zookeeper localhost:2181 listunderreplicated labkit shell --zookeeper
-# localhost:2181 autorecovery -disable labkit shell --zookeeper localhost:2181 triggeraudit labkit shell
-# --zookeeper localhost:2181 decommissionbookie -bookieid 10.0.0.7:3181 ``` Use `decommissionbookie` for a
-# bookie that you have shut down permanently. It triggers an audit, waits until no ledger refers to the
-# bookie, and deletes its cookie.
+# The shell has the same commands as `bookkeeper shell`:
+#
+# ```
+# labkit shell --zookeeper localhost:2181 whoisauditor
+# labkit shell --zookeeper localhost:2181 listunderreplicated
+# labkit shell --zookeeper localhost:2181 autorecovery -disable
+# labkit shell --zookeeper localhost:2181 triggeraudit
+# labkit shell --zookeeper localhost:2181 decommissionbookie -bookieid 10.0.0.7:3181
+# ```
+#
+# Use `decommissionbookie` for a bookie that you have shut down permanently. It triggers an audit, waits until
+# no ledger refers to the bookie, and deletes its cookie.
 #
 # Known bugs in repair:
 # - **#4163**: the flag that lets a copy through a fence was lost, so fenced ledgers could not be repaired.

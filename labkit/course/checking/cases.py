@@ -114,11 +114,16 @@ class Cases:
         """Return the broken rule and the smallest case with a wrong answer, or None if all answers
         are right.
 
-        Exceptions raised by the learner's function are propagated.
+        Exceptions raised by the learner's function are propagated, with a note about the call.
         """
 
         def is_wrong(arguments: Arguments) -> bool:
-            return self.is_wrong(arguments, self.run_case(learner, *deepcopy(arguments)))
+            try:
+                answer = self.run_case(learner, *deepcopy(arguments))
+            except Exception as error:
+                error.add_note(self._about(name, arguments))
+                raise
+            return self.is_wrong(arguments, answer)
 
         for arguments, numbers in generated_cases(self.draw, self.count, self.seed):
             if is_wrong(arguments):
@@ -136,10 +141,17 @@ class Cases:
         return self.rule if isinstance(self.rule, str) else self.rule(arguments, answer)
 
     def shown(self, name: str, arguments: Arguments, answer: Any) -> WrongAnswer:
-        call = self.describe(arguments) if self.describe else format_call(name, arguments)
         why = self.explain(arguments) if self.explain else ""
         picture = partial(self.picture, arguments, answer) if self.picture else _no_picture
+        call = self._call(name, arguments)
         return WrongAnswer(call, answer, self._right(arguments), why, picture)
+
+    def _call(self, name: str, arguments: Arguments) -> str:
+        return self.describe(arguments) if self.describe else format_call(name, arguments)
+
+    def _about(self, name: str, arguments: Arguments) -> str:
+        why = self.explain(arguments) if self.explain else ""
+        return f"labkit called {self._call(name, arguments)}. {why}".rstrip()
 
     def _right(self, arguments: Arguments) -> Any:
         return self.run_case(self.right, *deepcopy(arguments))
@@ -182,6 +194,9 @@ def shown(value: object) -> str:
         text = f"{len(value)} bytes: {value[:_MAX_SHOWN_BYTES].hex(' ')} ..."
     elif isinstance(value, float):
         text = f"{value:.6g}"
+    elif isinstance(value, dict):
+        items = (f"{shown(key)}: {shown(each)}" for key, each in value.items())
+        text = "{" + ", ".join(items) + "}"
     elif isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         inside = ", ".join(map(shown, value)) + "," * (isinstance(value, tuple) and len(value) == 1)
         text = f"[{inside}]" if isinstance(value, list) else f"({inside})"

@@ -158,9 +158,15 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
         if where is None and module != "builtins":
             raise
         where = where or learner.__name__  # A built-in function, such as max, has no source lines.
-        problem = f"{type(error).__name__}: {error}".removesuffix(": ")
-        return Card(name, CardState.REFUSED, f"Your code raised {problem} in {where}.")
+        return Card(name, CardState.REFUSED, raised_words(error, where))
     return Card(name, CardState.PASSED, message)
+
+
+def raised_words(error: BaseException, where: str) -> str:
+    """Describe an exception that the learner's code raised, with the notes added to it."""
+    problem = f"{type(error).__name__}: {error}".removesuffix(": ")
+    notes = getattr(error, "__notes__", ())
+    return "\n".join((f"Your code raised {problem} in {where}.", *notes))
 
 
 ENDLESS = "Your code does not terminate;"

@@ -80,7 +80,7 @@ def check_every_order(
     mishaps = f"of a small scenario's messages, with {failures} crashes and losses."
     if not explored.complete:
         return f"No promise broke in {explored.runs:,} runs, which is not every order {mishaps}"
-    return f"No promise broke in all {explored.orders:,} orders {mishaps}"
+    return f"No promise broke in any of the {explored.orders:,} orders {mishaps}"
 
 
 def _in_place(parts: dict[str, Any]) -> Any:

@@ -21,6 +21,7 @@ from labkit.course.checking.check import (
     RanTooLongError,
     instruction_limit,
     must_pass_by_default,
+    raised_words,
 )
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.hints_and_predictions import next_hint
@@ -35,7 +36,6 @@ from labkit.course.workshop.files import (
     create_if_missing,
     last_line_in,
     load,
-    words_of,
 )
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.tracks import Cost, Step, Track, Trial, track
@@ -227,7 +227,7 @@ def _card(found: Track, step: Step, learner: Learner, is_alone: bool) -> Card:
             raise
         if isinstance(error, RanTooLongError):
             return Card(title, CardState.REFUSED, f"{ENDLESS} it was last in {where}.")
-        return Card(title, CardState.REFUSED, f"Your code raised {words_of(error)} in {where}.")
+        return Card(title, CardState.REFUSED, raised_words(error, where))
     report += _more_storms(found, step, learner.seeds)
     report += [f"Challenge: {challenge}" for challenge in step.challenges]
     return Card(title, CardState.PASSED, "\n".join(report))

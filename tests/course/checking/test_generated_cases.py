@@ -51,6 +51,19 @@ def test_dependent_numbers_are_shrunk_to_the_smallest_case() -> None:
         assert least == (-1, [(1, 0), (2, -1)])
 
 
+def test_an_exception_of_the_learners_function_carries_the_call_that_raised_it() -> None:
+    cases = Cases(ascending, lambda ids: ids, "All of them.", explain=lambda _: "They ascend.")
+    with pytest.raises(IndexError) as raised:
+        cases.wrong(lambda ids: ids[100], "those")
+    (note,) = raised.value.__notes__
+    assert note.startswith("labkit called those([")
+    assert note.endswith("]). They ascend.")
+
+
+def test_a_number_in_a_dictionary_is_shown_without_rounding_errors() -> None:
+    assert shown(({"b1": 4.0 + 0.007 + 1e-15},)) == "({'b1': 4.007},)"
+
+
 def test_a_wrong_answer_is_shown_as_a_call_with_what_is_right() -> None:
     cases = Cases(ascending, lambda ids: ids, "All of them.", comparable=in_any_order)
     assert cases.wrong(lambda ids: ids[::-1], "those") is None

@@ -51,3 +51,12 @@ def test_there_is_always_something_to_do_within_300_words(number: str) -> None:
     texts = ["<do>" if cell.cell_type == "code" else cell.source for cell in cells]
     done = re.sub(r"<details>.*?</details>|\*\*Predict\.\*\*", "<do>", "\n".join(texts), flags=re.S)
     assert max(len(stretch.split()) for stretch in done.split("<do>")) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("number", LESSONS)
+def test_a_code_block_begins_and_ends_on_lines_of_its_own(number: str) -> None:
+    """Otherwise, its commands are shown as running text."""
+    text = LESSONS[number].read_text(encoding="utf-8")
+    fences = [line for line in text.splitlines() if line.startswith("#") and "```" in line]
+    assert not [line for line in fences if not re.fullmatch(r"# ```\w*", line)]
+    assert len(fences) % 2 == 0

@@ -95,6 +95,14 @@ def test_a_step_passes_before_the_later_ones_are_written(number: int) -> None:
         assert cost.measure(learner) <= cost.at_most * cost.measure(None)
 
 
+def test_a_reader_that_returns_early_is_told_which_bookies_it_had_to_wait_for(
+    tmp_path: Path,
+) -> None:
+    change = ("        if is_covered(known, metadata):\n", "        if known:\n")
+    card = check("client", 2, with_changes(tmp_path, "client", change), seeds=1, must_pass=False)
+    assert "although a confirmed entry could be only on a1" in str(card.counterexample)
+
+
 async def _not_written(*_: object) -> None:
     raise NotImplementedError
 

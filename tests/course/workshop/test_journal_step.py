@@ -60,6 +60,12 @@ def test_a_wrong_journal_is_refused_with_the_smallest_case(name: str, tmp_path: 
     assert "journal = Journal(disk, 10)" in str(card.counterexample)
 
 
+def test_wrong_bytes_of_a_group_are_shown_next_to_the_right_ones(tmp_path: Path) -> None:
+    card = refused(tmp_path, "bookie", 1, ("-0x100, zeros)", "-0x100, 255)"))
+    shown = str(card.counterexample)
+    assert "yours returned 00 00 00 ff 00 00 00 00 instead of 00 00 00 " in shown
+
+
 @pytest.mark.slow
 def test_the_solution_passes_all_seeds_within_the_cost_limit() -> None:
     card = check("bookie", 1, track("bookie").solution, seeds=20)

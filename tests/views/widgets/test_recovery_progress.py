@@ -1,15 +1,17 @@
 """Tests the picture of a recovery's progress, and that it matches the run."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
+from labkit.course.runs.repair_runs import worker_dies
 from labkit.system.trace.events import Event, Fields
 from labkit.views.widgets.recovery_progress import RecoveryProgress
 from labkit.views.widgets.recovery_progress.chart import MAX_LEDGERS, Lane, chart_of
 from labkit.views.widgets.recovery_progress.fold import Progress, first_bookies, steps_of
 from labkit.views.widgets.recovery_progress.state import RecoveryState, RepairStep
+from labkit.worlds.sim.run import run
 from tests.views.widgets.films import words_in
 from tests.views.widgets.recoveries import FAULTS, recovery
 from tests.views.widgets.scripted import Script
@@ -67,6 +69,13 @@ def test_a_ledger_goes_from_marked_to_locked_to_whole_and_an_open_one_is_put_off
         "locked b4 copying",
         "whole done",
     ]
+
+
+def test_a_ledger_that_lacks_copies_is_not_called_fully_replicated_when_its_mark_is_gone() -> None:
+    hole = run(replace(worker_dies(10), variant="metadata before the copy"))
+    assert repr(RecoveryProgress(hole)).endswith("ledger 0 at 1 of 2 copies, not marked")
+    repaired = run(worker_dies(10))
+    assert repr(RecoveryProgress(repaired)).endswith("ledger 0 at 2 of 2 copies, fully replicated")
 
 
 def test_each_stage_of_a_repair_has_its_label_in_the_picture_and_no_second_clock() -> None:

@@ -26,6 +26,9 @@ T = TypeVar("T")
 class Cluster:
     """The bookies and the metadata of one ledger.
 
+    A client needs `ledger_id`, `spawn` and the coroutines. labkit calls the other methods itself,
+    to record in the trace what the client does.
+
     Every call may raise a `LabkitError`. For requests to a bookie, it is a `BKException`. Calls
     that access metadata may also raise `MetadataUnavailableError`, after which a change may or may
     not have been stored.

@@ -178,14 +178,17 @@ class _Play:
     async def _respond(self, call: _Call, reading: "asyncio.Task[int]") -> None:
         metadata, known_before = self._metadata, self._known
         sizes = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+        ensemble = metadata.segments[-1].ensemble
         responded: set[int] = set()
         reports: list[int] = []
         for index, response in call.responses:
             if reading.done():
-                is_error = isinstance(_result(reading), BKException)
-                line = contract.LEARNS if is_error else contract.LEARNS_ANY
-                raise Refused(line, _outcome(reading))
-            bookie = metadata.segments[-1].ensemble[index]
+                if isinstance(_result(reading), BKException):
+                    raise Refused(contract.LEARNS, _outcome(reading))
+                silent = [b for i, b in enumerate(ensemble) if i not in responded]
+                how = f"although a confirmed entry could be only on {', '.join(silent)}"
+                raise Refused(contract.LEARNS_ANY, f"{_outcome(reading)}, {how}")
+            bookie = ensemble[index]
             self._cluster.respond(bookie, response)
             await self._cluster.settle()
             if isinstance(response, tuple):

@@ -143,13 +143,17 @@ def _stage(ledger_id: int, repair: LedgerRepair | None, was_marked: bool) -> Loo
         "locked": f"{repair.holder} copying",
         "waiting": f"{repair.holder} waiting",
     }
-    words = "not marked" if repair.stage == "whole" and not was_marked else stage_words(repair)
+    # A lane does not say whether copies are missing: that can change without a step of the repair.
+    unmarked = "repaired, no longer marked" if was_marked else "not marked"
+    words = unmarked if repair.stage == "whole" else stage_words(repair)
     return repair.stage, labels[repair.stage], f"ledger {ledger_id}: {words}"
 
 
 def stage_words(repair: LedgerRepair) -> str:
+    """Describe the stage. A ledger that is not marked may lack copies that nobody knows about."""
+    is_short = any(each.min_copies < repair.write_quorum for each in repair.fragments)
     return {
-        "whole": "fully replicated",
+        "whole": "not marked" if is_short else "fully replicated",
         "marked": f"marked, missing {', '.join(repair.missed)}" if repair.missed else "marked",
         "locked": f"{repair.holder} is copying",
         "waiting": f"postponed by {repair.holder}: {repair.why}",

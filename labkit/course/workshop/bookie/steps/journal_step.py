@@ -89,7 +89,7 @@ def file_matches_the_format(learner: Learner) -> str:
         partial(_problem, learner),
         lambda case, problem: replace(case, problem=problem),
     )
-    return f"Right for {_CASES} drawn sequences of groups, byte by byte."
+    return f"Right for {_CASES} random sequences of groups, byte by byte."
 
 
 _DURABLE_NAME = "The file's header and its name are durable before the first record is."
@@ -164,7 +164,9 @@ def _check_seal(
         if sealed is not None and sealed[0] == at and len(sealed[1]) == len(expected):
             pairs = enumerate(zip(sealed[1], expected, strict=True))
             first = next(i for i, (a, b) in pairs if a != b)
-            returned = f"other bytes, from byte {first} of the group on"
+            start = max(0, first - 3)  # an i32 usually differs in its last byte
+            right, wrong = (each[start : start + 8].hex(" ") for each in (expected, sealed[1]))
+            returned = f"{wrong} instead of {right} at byte {start} of the group"
         return _BYTES, f"seal must return ({at}, {len(expected)} bytes); yours returned {returned}"
     again = yours.call("seal", tuple | None)
     if again is not None:

@@ -53,7 +53,7 @@ def results_equal_labkits(learner: Learner) -> str:
     in which entries are put into it.
     """
     try_generated(_puts, _CASES, partial(_problem, learner), PutsCase)
-    return f"Right for {_CASES} drawn sequences of entries."
+    return f"Right for {_CASES} random sequences of entries."
 
 
 def _problem(learner: Learner, puts: Puts) -> Problem | None:
