@@ -123,7 +123,7 @@ compare("padding where 5 bytes are left", len(padding(1024 - 5, 512)))
 step("bookie", 1)
 
 # %% [markdown]
-# Four calls are enough for this part. Their durability is the point of the exercise:
+# Your code gets a simulated `disk`. Four calls are enough for this part:
 #
 # - `file = disk.create("current/a.txn")` creates an empty file.
 # - `file.write(offset, data)` writes bytes to it.
