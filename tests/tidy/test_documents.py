@@ -71,7 +71,7 @@ def test_the_architecture_names_modules_classes_and_functions_that_exist() -> No
 
 
 def text_of(path: Path) -> str:
-    """Return the Markdown text in the file that people read."""
+    """Return the part of the file's Markdown that is visible to readers."""
     if path.suffix == ".md":
         return path.read_text(encoding="utf-8")
     cells = nbformat.read(path, as_version=4).cells

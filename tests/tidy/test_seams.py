@@ -1,4 +1,4 @@
-"""Tests that no code uses a private name of a class in another module.
+"""No code uses a private name of a class that is defined in another module.
 
 Planted bugs and lessons change the real code by overriding its methods. The methods that they
 override have no leading underscore, so that a reader can see where this may happen.

@@ -202,7 +202,8 @@ def shown(value: object) -> str:
         text = f"[{inside}]" if isinstance(value, list) else f"({inside})"
     elif is_dataclass(value) and type(value).__str__ is object.__str__:
         parts = [getattr(value, each.name) for each in fields(value)]
-        # Omit functions, such as the one that computes a digest: they tell the learner nothing.
+        # Omit functions (for example, the one that computes a digest), because they tell the
+        # learner nothing.
         inside = ", ".join(shown(part) for part in parts if not isfunction(part))
         text = f"{type(value).__name__}({inside})"
     elif isinstance(value, Enum):

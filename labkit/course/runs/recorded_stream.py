@@ -77,7 +77,7 @@ def recorded_trace() -> pa.Table:
 
 
 def with_faults(messages: pa.Table, swaps: int, redeliveries: int, lost_entries: int) -> pa.Table:
-    """Add these numbers of faults to the messages; every call adds the same faults."""
+    """Add this many faults of each kind to the messages; every call adds the same faults."""
     counts = {"swaps": swaps, "redeliveries": redeliveries, "lost_entries": lost_entries}
     return plant_faults(messages, **counts, seed=12)
 

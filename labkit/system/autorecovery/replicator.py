@@ -22,8 +22,8 @@ class LedgerFragmentReplicator:
     writable bookies that lost them. BookKeeper repairs nothing in that case.
 
     Invariants: The metadata lists a bookie only after the bookie has durably stored all its copies.
-    If copies are restored on a bookie that lost them, the copies that every check reads are stored
-    last.
+    When copies are restored on a bookie that lost them, those that every check reads are stored
+    last, after all others.
     """
 
     def __init__(self, context: ClientContext, config: AutoRecoveryConfig) -> None:

@@ -42,10 +42,10 @@ still receive acknowledgements
     days.
 
 A full ledger directory is not treated as a failed disk. If a checkpoint runs out of space, the
-bookie is read-only, and retries the checkpoint until it succeeds. If a checkpoint fails for any
-other reason, or the journal cannot be written (even for lack of space), the contents of the failed
-disk are unknown, so the process ends. Compactions need disk space before they free any. So they are
-suspended while the ledger directories are full or almost full, as in BookKeeper.
+bookie becomes read-only, and retries the checkpoint until it succeeds. If a checkpoint fails for
+any other reason, or the journal cannot be written (even for lack of space), the contents of the
+failed disk are unknown, so the process ends. Compactions need disk space before they free any. So
+they are suspended while the ledger directories are full or almost full, as in BookKeeper.
 
 Differences from BookKeeper:
   - A bookie remembers all ledgers that it has collected. BookKeeper remembers only ledgers that the

@@ -188,8 +188,8 @@ class TopicOwnership:
         await self._announce()
 
     async def _announce(self) -> None:
-        # An existing node belongs to a dead process, and would disappear when that process's
-        # session expires.
+        # If the node already exists, it belongs to a dead process, and will disappear when that
+        # process's session expires.
         path, data = f"{BROKERS}/{self._me.broker_id}", encode_broker(self._me)
         with suppress(NodeExistsError):
             await self._store.create(path, data, ephemeral=True)

@@ -28,7 +28,7 @@ class LossCurve(Protocol):
 
     @property
     def words(self) -> str:
-        """A sentence about that event and the change."""
+        """A sentence that describes the event and how it changes the run."""
 
     @property
     def remaining(self) -> int:

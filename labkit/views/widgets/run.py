@@ -158,8 +158,8 @@ def in_ms(time_us: float) -> str:
 
 
 def time_words(time_us: float) -> str:
-    """Format the time since the start of the run in milliseconds or, from a second on, in
-    seconds.
+    """Format the time since the start of the run, in milliseconds if it is less than a second, and
+    in seconds otherwise.
     """
     return in_ms(time_us) if time_us < 1_000_000 else f"{time_us / 1e6:,.3f} s"
 

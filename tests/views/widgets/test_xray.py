@@ -131,7 +131,7 @@ def test_moments_lie_on_the_clock_of_their_run() -> None:
     assert view.film["run"] == inside.film["run"]
     assert view.film["knots"] == inside.film["knots"]
     assert {beat[0] for beat in view.film["beats"]} < {beat[0] for beat in inside.film["beats"]}
-    with pytest.raises(ValueError, match="2 increasing numbers, one for each moment"):
+    with pytest.raises(ValueError, match="2 increasing numbers, one per moment"):
         XRay(moments, run=bookie.trace)
 
 

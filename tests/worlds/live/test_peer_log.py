@@ -1,4 +1,4 @@
-"""A server logs its peers' errors concisely."""
+"""Servers log errors caused by their peers in one line, without a traceback."""
 
 import asyncio
 import logging

@@ -74,7 +74,7 @@ class Level:
 
 
 def _moves(text: str) -> tuple[str, ...]:
-    """Return the moves in a list, given as text in which the word `deliver` is omitted."""
+    """Parse a list of moves from text in which the word `deliver` is omitted."""
     return tuple(
         move if move.startswith(("crash", "lose")) else f"deliver {move}"
         for move in text.split(", ")

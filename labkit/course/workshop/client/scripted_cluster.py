@@ -95,8 +95,8 @@ class ScriptedCluster:
     def run(self, test: Coroutine[Any, Any, T]) -> T:
         """Run a test, and return its result.
 
-        If the test never returns or exceeds its own timeout, raises the first error that a spawned
-        task did not catch or, if there is none, `DeadlockError` or `TimeoutError`.
+        If the test never returns or exceeds its own timeout, this raises the first uncaught error
+        of a spawned task. If there is none, it raises `DeadlockError` or `TimeoutError`.
         """
         try:
             # Use the simulated loop, because asyncio's own loop does not run in a browser.

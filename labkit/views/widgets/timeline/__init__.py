@@ -57,9 +57,9 @@ _FAULT_KINDS = frozenset(
 class TimelineView(PlayingView):
     """Shows a run, or two runs side by side.
 
-    at: the `seq` of the event of the first run at which the view opens. The default is the event at
-    which the run's first promise was broken; if none was broken, the first difference between the
-    two runs; and if there is no difference, the end.
+    at: the event at which the view opens, given as its `seq` in the first run. The default is the
+    event at which the run's first promise was broken; if none was broken, the first difference
+    between the two runs; and if there is no difference, the end.
     """
 
     question = "What happened in this run, and why?"

@@ -85,7 +85,7 @@ class XRay(SceneView):
         if count == 1 and not upto:
             return [0.0]
         if len(upto) != count or any(a >= b for a, b in pairwise(upto)):
-            raise ValueError(f"upto must have {count} increasing numbers, one for each moment")
+            raise ValueError(f"upto must have {count} increasing numbers, one per moment")
         events = self._run.events
         earlier = [[event for event in events if event.seq < most] for most in upto]
         return [round(self._run.at(some[-1].seq), 1) if some else 0.0 for some in earlier]

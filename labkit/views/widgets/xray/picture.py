@@ -1,4 +1,6 @@
-"""The byte X-ray as a scene: pieces side by side, at one moment or at all moments."""
+"""Draws the byte X-ray: the pieces of a file or record side by side, at one moment of the run or at
+every moment.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

@@ -66,8 +66,8 @@ class KnownKeys:
         """Return the keys that have no effect, each mapped to the most similar known key, or to ""
         if no key is similar.
 
-        With `bookie=False`, keys that only a bookie rejects are included, because they have no
-        effect either. Raises `BKIncorrectParameterException` if a key is rejected.
+        With `bookie=False`, the result also includes keys that only a bookie rejects, because these
+        keys have no effect elsewhere. Raises `BKIncorrectParameterException` if a key is rejected.
         """
         unused = {}
         for name, value in sorted(properties.items()):

@@ -16,9 +16,9 @@ def resolve_metadata_option(
 ) -> MetadataLocation:
     """Return the metadata location specified by the option and the file.
 
-    `path` and `layout` are the ledgers path and the ledger layout in the file. `keys` lists the
-    keys that set them, for error messages. The default path never causes a conflict. If the option
-    does not specify a layout, the layout in the file is used. Raises
+    `path` and `layout` are the values that the file gives for the ledgers path and the layout.
+    `keys` lists the keys that set them, for error messages. The default path never causes a
+    conflict. If the option does not specify a layout, the layout in the file is used. Raises
     `BKIncorrectParameterException` if the option and the file conflict.
     """
     location = parse_location(option)

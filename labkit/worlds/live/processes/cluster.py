@@ -176,7 +176,9 @@ class LocalCluster:
         return self._find(name).exit_code
 
     def folder_of(self, name: str) -> Path:
-        """Return the directory of a node's files. A bookie's contains `journal/` and `ledgers/`."""
+        """Return the directory that contains a node's files. A bookie's contains `journal/` and
+        `ledgers/`.
+        """
         return self._find(name).folder
 
     async def start(self) -> Self:

@@ -147,8 +147,8 @@ Accept = Callable[[End], OnBodies]
 class SimNetwork:
     """All connections and links.
 
-    If a machine has lost power, its ends of the connections remain. Such an end is reset once the
-    machine is up again, either because data was sent to that end before the power failure
+    If a machine has lost power, its ends of the connections remain. Such an endpoint is reset once
+    its machine is up again, either because data was sent to it before the power failure
     (`started`), or because data is sent to it later (`reset_when_up`).
     """
 
