@@ -26,7 +26,7 @@ from labkit.course.checking.exercise import Exercise, RaisedThereError, find
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.parameters import case_seed
 from labkit.course.checking.progress import progress_line
-from labkit.course.checking.refused import Refused
+from labkit.course.checking.refused import Refused, raised_words
 from labkit.system.model.missing_part import MissingPart
 from labkit.views.widgets.view import NBGRADER
 
@@ -160,13 +160,6 @@ def card_of(exercise: Exercise, learner: Any) -> Card:
         where = where or learner.__name__  # A built-in function, such as max, has no source lines.
         return Card(name, CardState.REFUSED, raised_words(error, where))
     return Card(name, CardState.PASSED, message)
-
-
-def raised_words(error: BaseException, where: str) -> str:
-    """Describe an exception that the learner's code raised, with the notes added to it."""
-    problem = f"{type(error).__name__}: {error}".removesuffix(": ")
-    notes = getattr(error, "__notes__", ())
-    return "\n".join((f"Your code raised {problem} in {where}.", *notes))
 
 
 ENDLESS = "Your code does not terminate;"

@@ -7,6 +7,7 @@ from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType, TracebackType
 
+from labkit.course.checking.refused import words_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.tracks import Step, Track
 from labkit.shipped_files import put_whole
@@ -91,7 +92,3 @@ def last_lines(log: Path, count: int) -> list[str]:
         file.seek(max(0, log.stat().st_size - _LOG_BYTES))
         lines = file.read(_LOG_BYTES).decode(errors="replace").splitlines()
     return [line for line in lines if line.strip()][-count:]
-
-
-def words_of(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from labkit.course.checking.refused import Refused
+from labkit.course.checking.refused import Refused, words_of
 from labkit.course.runs.cluster_trial import LEARNERS_VARIANT, run_with
 from labkit.course.runs.timeline import RunCounterexample
-from labkit.course.workshop.files import last_line_in, words_of
+from labkit.course.workshop.files import last_line_in
 from labkit.course.workshop.learner import Learner
 from labkit.system.check import CHECKS, Check, broken, check_all
 from labkit.worlds.sim.explore.orders.every_order import every_order

@@ -21,12 +21,11 @@ from labkit.course.checking.check import (
     RanTooLongError,
     instruction_limit,
     must_pass_by_default,
-    raised_words,
 )
 from labkit.course.checking.forked_check import CAN_FORK, Reason, Stopped, in_forked_copy
 from labkit.course.checking.hints_and_predictions import next_hint
 from labkit.course.checking.progress import progress_line
-from labkit.course.checking.refused import Refused
+from labkit.course.checking.refused import Refused, raised_words
 from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.runs.trial import CrashCounterexample
 from labkit.course.workshop.definitions import save

@@ -130,6 +130,25 @@ def test_an_error_that_a_spawned_task_does_not_catch_is_shown_with_its_line(tmp_
     card = check("client", 1, file, seeds=1, must_pass=False)
     assert "Your code raised BKTimeoutException" in card.message
     assert "await self.cluster.add_entry(bookie, pending.entry)" in card.message
+    assert "b0 responds to entry 0 with BKTimeoutException" in card.message
+
+
+def test_a_read_that_raises_the_wrong_error_is_refused_with_the_right_one(tmp_path: Path) -> None:
+    old = "next((e for e in errors if not isinstance(e, PROVES_ABSENCE)), errors[0])"
+    learner = load(with_changes(tmp_path, "client", (old, "errors[-1]")), seeds=1)
+    with pytest.raises(Refused) as refusal:
+        responses_determine_the_result(learner)
+    assert str(refusal.value.counterexample).endswith("; expected BKTimeoutException")
+
+
+def test_a_writer_whose_caller_waits_for_ever_is_refused_with_the_waiting_call(
+    tmp_path: Path,
+) -> None:
+    old = "        if any(map(self.is_blocked, self.pending)):\n"
+    card = check(
+        "client", 4, with_changes(tmp_path, "client", (old, "        if False:\n")), seeds=1
+    )
+    assert "w waits for ever: write 4 entries to ledger 0." in str(card.counterexample)
 
 
 @pytest.mark.parametrize(

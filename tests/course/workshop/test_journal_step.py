@@ -60,10 +60,26 @@ def test_a_wrong_journal_is_refused_with_the_smallest_case(name: str, tmp_path: 
     assert "journal = Journal(disk, 10)" in str(card.counterexample)
 
 
-def test_wrong_bytes_of_a_group_are_shown_next_to_the_right_ones(tmp_path: Path) -> None:
-    card = refused(tmp_path, "bookie", 1, ("-0x100, zeros)", "-0x100, 255)"))
-    shown = str(card.counterexample)
-    assert "yours returned 00 00 00 ff 00 00 00 00 instead of 00 00 00 " in shown
+LOST_HEADER = {
+    "the folder contains 10.txn": (
+        'disk.create(f"current/{file_id:x}.txn")',
+        'disk.create(f"current/{file_id}.txn")',
+    ),
+    "current/a.txn is gone: its name was not durable": (
+        '        disk.sync_folder("current")\n        self.group_offset = 512',
+        "        self.group_offset = 512",
+    ),
+    "at byte 4, 06 00 00 00 instead of 00 00 00 06": (
+        'struct.pack(">i", 6)',
+        'struct.pack("<i", 6)',
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", LOST_HEADER)
+def test_a_refusal_says_why_the_header_is_missing(reason: str, tmp_path: Path) -> None:
+    card = refused(tmp_path, "bookie", 1, LOST_HEADER[reason])
+    assert reason in str(card.counterexample)
 
 
 @pytest.mark.slow

@@ -64,6 +64,21 @@ def test_a_change_of_the_file_counts_at_the_next_check(tmp_path: Path) -> None:
     assert "mybookie.py, line 4, in __init__: [].pop()" in check("bookie", 1, mine).message
 
 
+def test_an_exception_in_a_generated_case_is_shown_with_the_case(tmp_path: Path) -> None:
+    append = '        self.buffer += struct.pack(">i", len(entry)) + entry\n'
+    one_byte = append, append + '        struct.pack(">b", len(entry))\n'
+    card = check("bookie", 4, with_changes(tmp_path, "bookie", one_byte))
+    assert card.message.startswith("Your code raised struct.error: ")
+    assert card.message.endswith("\nlog = EntryLog(file)\nlog.append(...)  # 500 bytes\nlog.sync()")
+
+
+def test_an_exception_in_a_call_of_a_function_is_shown_with_the_call(tmp_path: Path) -> None:
+    unchecked = " or at + 4 + length > len(data)", " or data[at + 3 + length] is None"
+    card = check("bookie", 2, with_changes(tmp_path, "bookie", unchecked))
+    assert card.message.startswith("Your code raised IndexError: ")
+    assert "\nlabkit called records(" in card.message
+
+
 def test_a_file_that_is_not_python_is_refused_with_its_line(tmp_path: Path) -> None:
     mine = tmp_path / "mybookie.py"
     mine.write_text("x = 1\nclass Journal\n")

@@ -54,7 +54,7 @@ def payloads_are_appended(learner: Learner) -> str:
     """Check after each move which entries were sent and reported, and whether `append_all` has
     ended.
     """
-    try_generated(_recipe, _COUNT, partial(_problem, learner), lambda _case, how: how)
+    try_generated(learner, _recipe, _COUNT, partial(_problem, learner), lambda _case, how: how)
     return f"Right for {_COUNT} generated orders of payloads and acknowledgements."
 
 

@@ -18,6 +18,9 @@ RETURNS_ID = (
     "Entries get their ids in the order of the calls of `add`, which stores exactly its payload,"
     " and returns the id."
 )
+LENGTH = (
+    "An entry's `length` is the total size of the ledger's payloads up to and including its own."
+)
 NOT_HELD_UP = (
     "An entry is confirmed as soon as Qa bookies have it and all earlier entries are confirmed: a"
     " bookie that is slow or down delays nothing."
@@ -25,10 +28,7 @@ NOT_HELD_UP = (
 
 # Step 2: how far a ledger can be read
 
-ANNOUNCES = (
-    "An entry carries the LastAddConfirmed of the moment at which it gets its id, and the total"
-    " size of all payloads up to its own."
-)
+ANNOUNCES = "An entry carries the LastAddConfirmed of the moment at which it gets its id."
 IS_CONFIRMED = (
     "A reader's LastAddConfirmed has been confirmed, so every later reader can read it, too."
 )
@@ -98,7 +98,8 @@ CONTINUES = (
 )
 FAILS = (
     "If fewer than Qa bookies of an entry's write set are left, the writer fails all of its adds,"
-    " including later ones, with `BKNotEnoughBookiesException`."
+    " including later ones, with `BKNotEnoughBookiesException`. A bookie is left unless it failed"
+    " this entry's add; you may also exclude a bookie that failed another entry's add."
 )
 OTHERS_CHANGE = (
     "If another client has changed the metadata, the writer stores no new ensemble, and fails all"

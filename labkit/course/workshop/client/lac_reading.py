@@ -115,7 +115,7 @@ class _Bookies(ScriptedCluster):
 
 def readers_learn_lac(learner: Learner) -> str:
     """Check after each response whether the reader has returned, and what it returned."""
-    try_generated(_recipe, _COUNT, partial(_problem, learner), lambda _case, how: how)
+    try_generated(learner, _recipe, _COUNT, partial(_problem, learner), lambda _case, how: how)
     return f"Right for {_COUNT} generated orders of responses."
 
 

@@ -65,7 +65,7 @@ class _Ledgers:
 
 def ledgers_are_created(learner: Learner) -> str:
     """Check the metadata of new ledgers, and check that the writers use this metadata."""
-    try_generated(_new_ledger, _COUNT, partial(_creation_problem, learner), _shown)
+    try_generated(learner, _new_ledger, _COUNT, partial(_creation_problem, learner), _shown)
     return f"Right for {_COUNT} generated new ledgers."
 
 
@@ -153,7 +153,7 @@ class _LostLedgers:
 def ledgers_are_taken_over(learner: Learner) -> str:
     """Check the entries that `take_over` returns. All bookies respond."""
     recipe = partial(lost_ledger, may_fail=False)
-    try_generated(recipe, _COUNT, partial(_take_over_problem, learner), shown)
+    try_generated(learner, recipe, _COUNT, partial(_take_over_problem, learner), shown)
     return f"Right for {_COUNT} generated ledgers that are taken over."
 
 

@@ -17,9 +17,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.course.checking.refused import Refused
+from labkit.course.checking.refused import Refused, words_of
 from labkit.course.workshop.client.program import Program, Sizes
-from labkit.course.workshop.files import NotLoadedError, last_line_in, load, words_of
+from labkit.course.workshop.files import NotLoadedError, last_line_in, load
 from labkit.course.workshop.learner import Learner
 from labkit.system.client.context import ClientConfig
 from labkit.system.metadata.location import MetadataLocation, parse_location

@@ -90,7 +90,7 @@ def responses_determine_the_result(learner: Learner) -> str:
     """Check that a read returns the entry if any bookie of the write set returns it, and that the
     read otherwise raises the error that describes what is known about the entry.
     """
-    try_generated(_recipe, _COUNT, partial(_problem, learner), _shown)
+    try_generated(learner, _recipe, _COUNT, partial(_problem, learner), _shown)
     return f"Right for {_COUNT} generated reads."
 
 
@@ -136,16 +136,21 @@ def _problem_of(result: object, cluster: _Bookies, entry_id: int) -> Problem | N
     if isinstance(result, TimeoutError):
         returned = "waits for ever"
     how = f"the read of entry {entry_id} asks {', '.join(asked) or 'no bookie'} and {returned}"
+    missing = [bookie for bookie in responses if bookie not in asked]
     if any(bookie not in responses for bookie in asked):
         return contract.IN_WRITE_SET, f"{how}; the write set is {', '.join(responses)}"
     if len({*asked}) < len(asked) or any(responses[each] is None for each in asked[:-1]):
         return contract.ONE_BY_ONE, how
     errors = [error for error in responses.values() if error is not None]
-    if len(errors) < len(responses) or {*asked} < {*responses}:
+    if missing and isinstance(result, PROVES_ABSENCE):
+        return contract.PROOF, f"{how}, but has not asked {', '.join(missing)}"
+    if len(errors) < len(responses) or missing:
+        how += f"; expected it to ask {missing[0]}, too" if missing else "; expected the entry"
         return None if result == _expected_entry(entry_id) else (contract.ANY_COPY, how)
     doubts = tuple(error for error in errors if not issubclass(error, PROVES_ABSENCE))
     if doubts:
-        return None if type(result) in doubts else (contract.PROOF, how)
+        expected = " or ".join(dict.fromkeys(error.__name__ for error in doubts))
+        return None if type(result) in doubts else (contract.PROOF, f"{how}; expected {expected}")
     return None if isinstance(result, PROVES_ABSENCE) else (contract.ALL_DENY, how)
 
 
@@ -159,9 +164,11 @@ def _shown(case: _Reads, how: str) -> str:
         )
         for entry_id, responses in case.reads
     )
+    known = f"the first {case.known_segments} of them" if case.known_segments > 1 else "the first"
+    is_new = case.known_segments == len(metadata.segments)
+    created = "" if is_new else f"the reader was created when only {known} existed\n"
     return (
         f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}; segments:"
-        f" {shown_segments(metadata)}; the reader was created when there were"
-        f" {case.known_segments} of them, and has then called `read_last_add_confirmed`\n"
+        f" {shown_segments(metadata)}\n{created}the reader calls `read_last_add_confirmed`\n"
         f"{reads}\n{how}"
     )

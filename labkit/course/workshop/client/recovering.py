@@ -291,7 +291,7 @@ class LedgerToRecover(ScriptedCluster):
 
 def recovery_follows_the_contract(learner: Learner) -> str:
     """Check each request that a recovery sends, and the recovery's result."""
-    try_generated(lost_ledger, _COUNT, partial(_problem, learner), shown)
+    try_generated(learner, lost_ledger, _COUNT, partial(_problem, learner), shown)
     return f"Right for {_COUNT} generated ledgers."
 
 

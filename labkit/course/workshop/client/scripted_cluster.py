@@ -121,6 +121,9 @@ class ScriptedCluster:
                     await play(log)
                 except Refused as refused:
                     return refused.message, "\n".join((*log, str(refused.counterexample)))
+                except Exception as error:
+                    error.add_note("\n".join(log))
+                    raise
             return None
 
         return self.run(run())

@@ -4,9 +4,32 @@
     labkit workshop client 1      describes step 1 and tests this file
 
 Your client can use `Cluster` to send requests to individual bookies, and to read and write the
-ledger's metadata with their version; `help(Cluster)` shows the contract of each call. You decide
-which bookies to ask, how many responses are enough and what an error proves. You can change
-anything in this file except the names and parameters.
+ledger's metadata with their version. You decide which bookies to ask, how many responses are enough
+and what an error proves. You can change anything in this file except the names and parameters.
+
+What you can do with `cluster`; `help(Cluster)` says which errors each call raises:
+
+    cluster.ledger_id
+    cluster.spawn(coroutine)                                runs it concurrently
+    await cluster.add_entry(bookie, entry)                  returns once the entry is durable there
+    await cluster.read_entry(bookie, entry_id)              returns the bookie's copy
+    await cluster.read_last_entry(bookie)                   the copy with the highest id
+    await cluster.writable_bookies()                        names, sorted
+    await cluster.read_metadata()                           (metadata, version)
+    await cluster.write_metadata(metadata, version)         returns the new version
+
+With `fence=True`, the two reads also fence the ledger on that bookie. With `recovery=True`,
+`add_entry` is accepted by a fenced bookie.
+
+What a ledger's metadata contain; they never change, so make new ones with `replace`:
+
+    metadata.ensemble_size, .write_quorum, .ack_quorum      E, Qw, Qa
+    metadata.segments                                       Segment(first_entry_id, ensemble), ...
+    metadata.ensemble_at(entry_id)                          the ensemble of the entry's segment
+    metadata.state                                          LedgerState.OPEN, IN_RECOVERY or CLOSED
+    metadata.last_entry_id, .length                         of a closed ledger
+    replace(metadata, segments=...)                         the same, but with other segments
+    metadata.closed(last_entry_id, length)                  the same, but closed
 
 `asyncio` works as usual, in simulated time. A set of strings has a different order in each
 process, so iterate over lists and dictionaries instead; otherwise runs are not reproducible.
@@ -14,7 +37,7 @@ process, so iterate over lists and dictionaries instead; otherwise runs are not 
 
 import asyncio
 from collections.abc import AsyncIterable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from labkit.course.workshop.client.api import (
     NO_ENTRY_ID,

@@ -7,6 +7,7 @@ from typing import Any
 
 from labkit.course.checking.refused import Refused
 from labkit.course.runs.cluster_trial import PROMISES, counterexample_at, run_with
+from labkit.course.runs.timeline import RunCounterexample
 from labkit.course.workshop.client.adapter import client_of
 from labkit.course.workshop.learner import Learner
 from labkit.course.workshop.simulated_cluster import (
@@ -22,6 +23,7 @@ from labkit.system.trace.sentence import how_it_ended
 from labkit.worlds.sim.machine.zookeeper import METADATA_SERVER
 from labkit.worlds.sim.scenario.scenario import Scenario
 from labkit.worlds.sim.trace import Trace
+from labkit.worlds.sim.workload.steps import Step
 
 Nodes = tuple[str, ...]
 
@@ -104,8 +106,11 @@ def must_fail(scenario: Scenario, nodes: Nodes, error: str, rule: str, reads: bo
     def trial(learner: Learner) -> str:
         # First check how the step ended, because this explains more than a broken promise would.
         trace = run_of(learner, scenario, nodes, reads, ())
-        ended = [event for event in trace.events if event.kind == "step.ended"]
-        last = next((e for e in reversed(ended) if e.node == nodes[-1]), trace.events[-1])
+        mine = [e for e in trace.events if (e.kind, e.node) == ("step.ended", nodes[-1])]
+        if not mine:
+            step = next(each for each in scenario.workload if each.client == nodes[-1])
+            raise Refused(rule, _waits_for_ever(trace, step))
+        last = mine[-1]
         if not last.error.startswith(error):
             raise Refused(rule, counterexample_at(trace, last.seq, _told(last)))
         check_promises(learner, trace, {"client": client_of(learner, nodes, reads)})
@@ -185,10 +190,12 @@ def _all_well(
             continue
         if mine:
             raise Refused(rule, counterexample_at(trace, mine[-1].seq, _told(mine[-1])))
-        last = next(e for e in reversed(trace.events) if e.kind == "epilogue.started")
-        raise Refused(
-            rule, counterexample_at(trace, last.seq, f"{step.client} waits for ever: {step}.")
-        )
+        raise Refused(rule, _waits_for_ever(trace, step))
+
+
+def _waits_for_ever(trace: Trace, step: Step) -> RunCounterexample:
+    last = next(e for e in reversed(trace.events) if e.kind == "epilogue.started")
+    return counterexample_at(trace, last.seq, f"{step.client} waits for ever: {step}.")
 
 
 def _told(end: Event) -> str:

@@ -57,8 +57,7 @@ class WriterRules:
     """Checks a writer after each move of a test.
 
     replaces: whether the writer must replace failed bookies (from step 4 on)
-    announces: whether the writer's entries must carry LastAddConfirmed and the length (from step 2
-        on)
+    announces: whether the writer's entries must carry LastAddConfirmed (from step 2 on)
     """
 
     def __init__(self, cluster: ManualCluster, *, replaces: bool, announces: bool) -> None:
@@ -190,12 +189,16 @@ class WriterRules:
         if not 0 <= number < len(self._adds) or entry.payload != self._adds[number].payload:
             raise Refused(contract.RETURNS_ID, f"{how} with the payload {entry.payload!r}")
         add = self._adds[number]
-        carried = entry.last_add_confirmed, entry.length
-        if self._announces and carried != (add.last_add_confirmed, add.length):
+        if entry.length != add.length:
+            raise Refused(
+                contract.LENGTH,
+                f"{how} with length {entry.length}; its length is {add.length}",
+            )
+        if self._announces and entry.last_add_confirmed != add.last_add_confirmed:
             raise Refused(
                 contract.ANNOUNCES,
-                f"entry {number} must carry LastAddConfirmed {add.last_add_confirmed} and length"
-                f" {add.length}; it is sent to {bookie} with {carried[0]} and {carried[1]}",
+                f"{how} with LastAddConfirmed {entry.last_add_confirmed}; when `add` was called, it"
+                f" was {add.last_add_confirmed}",
             )
         has_changed = self._metadata.segments != self._first.segments
         line = contract.RESENT if has_changed else contract.WRITE_SET
@@ -279,6 +282,9 @@ class WriterRules:
             for bookie in self._write_set(entry_id)
         } - self._requests
         if any(map(self._is_blocked, self._unconfirmed())):
+            self._has_ended(contract.FAILS, BKNotEnoughBookiesException, no_more=contract.FAILS)
+            return
+        if any(map(self._was_given_up, self._unconfirmed())):
             self._has_ended(contract.FAILS, BKNotEnoughBookiesException, no_more=contract.FAILS)
             return
         for entry_id in self._unconfirmed():
@@ -392,6 +398,21 @@ class WriterRules:
         """Return whether fewer than Qa bookies can acknowledge the entry."""
         names = [each for each in self._write_set(entry_id) if self._can_ack((each, entry_id))]
         return len(names) < self._metadata.ack_quorum
+
+    def _was_given_up(self, entry_id: int) -> bool:
+        """Return whether the writer ended because fewer than Qa bookies are left for the entry if
+        it no longer counts on bookies that failed any of its adds.
+        """
+        acknowledged = self._cluster.acknowledged
+        left = [
+            each
+            for each in self._write_set(entry_id)
+            if each not in self._failed or (each, entry_id) in acknowledged
+        ]
+        error = self._adds[entry_id].error
+        return len(left) < self._metadata.ack_quorum and isinstance(
+            error, BKNotEnoughBookiesException
+        )
 
     def _can_ack(self, request: Request) -> bool:
         may_come = request in self._late and request[0] not in self._failed

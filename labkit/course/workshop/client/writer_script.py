@@ -82,7 +82,7 @@ def play_scripts(learner: Learner, recipe: Recipe[Script], count: int) -> str:
     """Play generated scripts. Raises `Refused` with the smallest script that breaks a line of the
     contract.
     """
-    try_generated(recipe, count, partial(_problem, learner), lambda _script, how: how)
+    try_generated(learner, recipe, count, partial(_problem, learner), lambda _script, how: how)
     return f"Right for {count} generated orders of adds, responses and accesses to the metadata."
 
 
@@ -103,8 +103,9 @@ class _Play:
         metadata = script.metadata
         log.append(
             f"E={metadata.ensemble_size}, Qw={metadata.write_quorum}, Qa={metadata.ack_quorum} on"
-            f" {', '.join(metadata.segments[0].ensemble)};"
-            f" writable: {', '.join(script.writable) or 'none'}"
+            f" {', '.join(metadata.segments[0].ensemble)}"
+            + f"; writable: {', '.join(script.writable) or 'none'}"
+            * script.replaces
         )
         self._script, self._cluster, self._writer, self._log = script, cluster, writer, log
         self._rules = WriterRules(cluster, replaces=script.replaces, announces=script.announces)

@@ -24,8 +24,8 @@ def adds_are_confirmed_in_order(learner: Learner) -> str:
     return play_scripts(learner, lambda draw: _appends(draw, announces=False), _COUNT)
 
 
-def entries_carry_lac_and_length(learner: Learner) -> str:
-    """In addition, check the LastAddConfirmed and the length that each entry carries."""
+def entries_carry_lac(learner: Learner) -> str:
+    """In addition, check the LastAddConfirmed that each entry carries."""
     return play_scripts(learner, lambda draw: _appends(draw, announces=True), _COUNT)
 
 

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +12,11 @@ from labkit.course.checking.refused import Refused
 from labkit.course.exercises.generated import storage as generated
 from labkit.course.workshop.bookie.common_trials import LOSSES, crashes, orders, storms
 from labkit.course.workshop.bookie.store import LearnersEntryLogger, bound
-from labkit.course.workshop.bookie.trial_disks import errors_are_raised, unreadable_files
+from labkit.course.workshop.bookie.trial_disks import (
+    errors_are_raised,
+    failing_operation,
+    unreadable_files,
+)
 from labkit.course.workshop.generated_cases import Problem, try_generated
 from labkit.course.workshop.learner import Learner, LearnersObject
 from labkit.course.workshop.tracks import ContractLine, Cost, FirstTest, Step
@@ -68,7 +73,7 @@ def _entry(entry_id: int, size: int) -> bytes:
 
 def log_matches_the_format(learner: Learner) -> str:
     """Check that the log matches BookKeeper's format, is durable after `sync`, and can be read."""
-    try_generated(_syncs, _CASES, partial(_problem, learner), LogCase)
+    try_generated(learner, _syncs, _CASES, partial(_problem, learner), LogCase)
     return f"Right for {_CASES} generated logs, byte by byte, with one write per sync."
 
 
@@ -150,6 +155,7 @@ def disk_errors_are_raised(learner: Learner) -> str:
         return partial(yours.call, "sync", object)
 
     errors_are_raised(_BYTES, log_to_sync, partial(_lost_data, data=data))
+    _check_second_sync(learner, entry, data)
     disk = SimDisk()
     file = disk.create(PATH)
     file.write(0, data)
@@ -163,6 +169,23 @@ def disk_errors_are_raised(learner: Learner) -> str:
         "the disk cannot read the file, so nobody knows whether the entry is there; read_entry must"
         " raise the error, but yours returned",
     )
+
+
+def _check_second_sync(learner: Learner, entry: bytes, data: bytes) -> None:
+    """Check that a `sync` after one whose write failed writes everything."""
+    disk = SimDisk()
+    yours = learner.make("EntryLog", disk.create(PATH))
+    disk.sync_folder("current")
+    yours.call("append", int, entry)
+    with failing_operation(disk.controller, 0, OSError), suppress(OSError):
+        yours.call("sync", object)
+    yours.call("sync", object)
+    if lost_data := _lost_data(disk, data):
+        raise Refused(
+            _BYTES,
+            "log = EntryLog(file)\nlog.append(...)\n"
+            f"log.sync()  # the write fails: OSError\nlog.sync()\n{lost_data}",
+        )
 
 
 class _CountedFile(SimFile):
@@ -201,18 +224,21 @@ def missing_entries_are_none(learner: Learner) -> str:
     for case, data, offset, ledger_id, entry_id in cases:
         file = _CountedFile(SimDisk().create(PATH))
         file.write(0, data)
-        found = learner.call("read_entry", bytes | None, file, offset, ledger_id, entry_id)
+        call = f"read_entry(file, {offset}, {ledger_id}, {entry_id})"
+        try:
+            found = learner.call("read_entry", bytes | None, file, offset, ledger_id, entry_id)
+        except Exception as error:
+            error.add_note(f"{case}: {call}")
+            raise
         if found is not None:
             raise Refused(
                 _NOT_THERE,
-                f"{case}: read_entry(file, {offset}, {ledger_id}, {entry_id}) must return None;"
-                f" yours returned {len(found)} bytes",
+                f"{case}: {call} must return None; yours returned {len(found)} bytes",
             )
         if file.max_requested > max(len(data), LOG_HEADER.size):
             raise Refused(
                 _BOUNDED,
-                f"{case}: the file has {len(data)} bytes; read_entry(file, {offset}, {ledger_id},"
-                f" {entry_id}) asked for {file.max_requested}",
+                f"{case}: the file has {len(data)} bytes; {call} asked for {file.max_requested}",
             )
     return f"Right for {len(cases)} locations that do not lead to the entry."
 

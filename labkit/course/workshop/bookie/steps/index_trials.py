@@ -130,6 +130,7 @@ def labkit_reads_it(learner: Learner) -> str:
     set.
     """
     try_generated(
+        learner,
         _index_case,
         _CASES,
         partial(_problem, learner),

@@ -43,9 +43,9 @@ class GroupsCase:
     problem: str = ""
 
     def __str__(self) -> str:
-        lines = [f"journal = Journal(disk, {self.file_id})"]
+        lines = [f"journal = Journal(disk, {self.file_id})", "journal.seal()  # None"]
         for number, group in enumerate(self.groups):
-            lines += [f"journal.append(...)  # payload of {size} bytes" for size in group]
+            lines += [f"journal.append(body)  # {len(entry_bytes(5, 0, n))} bytes" for n in group]
             lines.append(f"group_{number} = journal.seal()")
             if number:
                 lines.append(f"journal.write(*group_{number - 1})")
@@ -84,6 +84,7 @@ def _group(draw: Draw) -> tuple[int, ...]:
 def file_matches_the_format(learner: Learner) -> str:
     """Check that the file matches BookKeeper's format, and is durable when `write` returns."""
     try_generated(
+        learner,
         _groups_case,
         _CASES,
         partial(_problem, learner),
@@ -109,7 +110,7 @@ def _problem(learner: Learner, case: GroupsCase) -> Problem | None:
     if problem := _lost_header(disk, case.file_id):
         return _DURABLE_NAME, problem
     if yours.call("seal", tuple | None) is not None:
-        return _BYTES, "the first seal must return None, because no record has been appended"
+        return _BYTES, "the first `seal` must return None, because no record has been appended"
     written, waiting, at, entry_id = list[bytes](), list[_Sealed](), BLOCK, 0
     for group in case.groups:
         bodies = [entry_bytes(5, entry_id + n, size) for n, size in enumerate(group)]
@@ -138,13 +139,19 @@ def _problem(learner: Learner, case: GroupsCase) -> Problem | None:
 
 
 def _lost_header(disk: SimDisk, file_id: int) -> str:
-    after = disk.after_crash(lost)
-    if after.exists(_path(file_id)) and after.open(_path(file_id)).read(0, BLOCK) == HEADER:
+    path, after = _path(file_id), disk.after_crash(lost)
+    if not disk.exists(path):
+        names = ", ".join(disk.files("current", "")) or "nothing"
+        return f"Journal(disk, {file_id}) must create {path}; the folder contains {names}"
+    when = f"after a power cut right after Journal(disk, {file_id}),"
+    if not after.exists(path):
+        return f"{when} {path} is gone: its name was not durable"
+    header = after.open(path).read(0, BLOCK)
+    if header == HEADER:
         return ""
-    return (
-        f"after a power cut right after Journal(disk, {file_id}), {_path(file_id)} is missing or"
-        " incomplete"
-    )
+    if len(header) < BLOCK:
+        return f"{when} {path} has {len(header)} of the header's {BLOCK} bytes"
+    return f"{when} the header of {path} has other bytes{_first_difference(header, HEADER)}"
 
 
 def _check_append(yours: LearnersObject, bodies: Sequence[bytes], at: int) -> Problem | None:
@@ -162,16 +169,22 @@ def _check_seal(
     if sealed != (at, expected):
         returned = "None" if sealed is None else f"({sealed[0]}, {len(sealed[1])} bytes)"
         if sealed is not None and sealed[0] == at and len(sealed[1]) == len(expected):
-            pairs = enumerate(zip(sealed[1], expected, strict=True))
-            first = next(i for i, (a, b) in pairs if a != b)
-            start = max(0, first - 3)  # an i32 usually differs in its last byte
-            right, wrong = (each[start : start + 8].hex(" ") for each in (expected, sealed[1]))
-            returned = f"{wrong} instead of {right} at byte {start} of the group"
+            returned = f"other bytes{_first_difference(sealed[1], expected)}"
         return _BYTES, f"seal must return ({at}, {len(expected)} bytes); yours returned {returned}"
     again = yours.call("seal", tuple | None)
     if again is not None:
         return _BYTES, "a second seal must return None, because no record was appended in between"
     return None
+
+
+def _first_difference(yours: bytes, expected: bytes) -> str:
+    """Describe where two different byte strings of the same length differ."""
+    pairs = enumerate(zip(yours, expected, strict=True))
+    word = next(at for at, (a, b) in pairs if a != b) // 4 * 4
+    return (
+        f": at byte {word}, {yours[word : word + 4].hex(' ')} instead of"
+        f" {expected[word : word + 4].hex(' ')}"
+    )
 
 
 class _Sealed(NamedTuple):

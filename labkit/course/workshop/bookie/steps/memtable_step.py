@@ -52,7 +52,7 @@ def results_equal_labkits(learner: Learner) -> str:
     """Check that every method returns the same result as labkit's memtable, regardless of the order
     in which entries are put into it.
     """
-    try_generated(_puts, _CASES, partial(_problem, learner), PutsCase)
+    try_generated(learner, _puts, _CASES, partial(_problem, learner), PutsCase)
     return f"Right for {_CASES} random sequences of entries."
 
 

@@ -67,7 +67,7 @@ def records_of(data: bytes, start: int) -> Records:
 def _rule_broken_by(expected: Records, found: Records) -> str:
     if found[: len(expected)] == expected:
         at = found[len(expected)][0]
-        return f"{_ENDS} The last record ends before offset {at}, but yours returned another one."
+        return f"{_ENDS} The record at offset {at} is not complete, but yours returned it."
     return f"{_ALL} {_first_difference(expected, found)}"
 
 

@@ -215,6 +215,7 @@ def _record(draw: Draw, *ledgers: int) -> _Record:
 def records_after_the_mark_are_applied(learner: Learner) -> str:
     """Check that replay applies every record after LastLogMark that belongs to a known ledger."""
     try_generated(
+        learner,
         _replay_case,
         _CASES,
         partial(_problem, learner),

@@ -4,6 +4,7 @@ from labkit.course.workshop.client import runs
 from labkit.course.workshop.client.contract import (
     AFTER_QA,
     IN_ORDER,
+    LENGTH,
     NOT_HELD_UP,
     RETURNS_ID,
     WRITE_SET,
@@ -33,6 +34,7 @@ APPEND = Step(
             RETURNS_ID,
             broken_by=("AcknowledgedIsDurable", "AddsAreAnsweredWhenConfirmed", "ReadersAgree"),
         ),
+        ContractLine(LENGTH, broken_by=("ClosedLengthIsRight",)),
         ContractLine(NOT_HELD_UP),
     ),
     write=(

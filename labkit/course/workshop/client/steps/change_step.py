@@ -50,18 +50,18 @@ CHANGE = Step(
     write=(
         "what `Writer` does when an add fails (40 to 60 lines). Find a bookie outside the ensemble"
         " that has not failed you before (`cluster.writable_bookies`), store the metadata with a"
-        " new `Segment` (`cluster.write_metadata`; if it raises, another client has changed the"
-        " metadata, so end the writer), and then send the pending entries to the new bookies. More"
-        " bookies may fail while a change runs."
+        " new `Segment` (`replace(self.metadata, segments=...)` and `cluster.write_metadata`; if"
+        " that raises, another client has changed the metadata, so end the writer), and then send"
+        " the pending entries to the new bookies. More bookies may fail while a change runs."
     ),
     hints=(
         "Keep a list of bookies that have failed since the last change. One task at a time works"
-        " through this list; while it runs, `confirm` returns at once.",
+        " through this list; while it runs, nothing is confirmed.",
         "The task asks for writable bookies, puts one in each failed bookie's index, and stores the"
         " metadata. Only after that, for each pending add and each changed index, it drops the old"
         " acknowledgement and sends the entry again.",
-        "After the change, confirm what can be confirmed. If a pending add has more than Qw - Qa"
-        " failed bookies that were not replaced, fail all pending adds with"
+        "After the change, confirm what can be confirmed. If a pending entry's adds have failed on"
+        " more than Qw - Qa bookies that were not replaced, fail all pending adds with"
         " `BKNotEnoughBookiesException`.",
     ),
     first_test=first_test(

@@ -23,7 +23,7 @@ from labkit.course.workshop.client.trials import (
     must_fail,
     time_between,
 )
-from labkit.course.workshop.client.writing import entries_carry_lac_and_length
+from labkit.course.workshop.client.writing import entries_carry_lac
 from labkit.course.workshop.tracks import ContractLine, Cost, Step
 from labkit.worlds.sim.workload.steps import Read
 
@@ -70,7 +70,7 @@ LAST_ADD_CONFIRMED = Step(
         reads=False,
         checks=(),
     ),
-    generated=(entries_carry_lac_and_length, readers_learn_lac),
+    generated=(entries_carry_lac, readers_learn_lac),
     trials=(
         ends_well(
             (
