@@ -189,7 +189,7 @@ class WriterRules:
         if not 0 <= number < len(self._adds) or entry.payload != self._adds[number].payload:
             raise Refused(contract.RETURNS_ID, f"{how} with the payload {entry.payload!r}")
         add = self._adds[number]
-        if entry.length != add.length:
+        if number not in self._packed and entry.length != add.length:
             raise Refused(
                 contract.LENGTH,
                 f"{how} with length {entry.length}; its length is {add.length}",
