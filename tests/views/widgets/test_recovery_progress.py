@@ -66,7 +66,7 @@ def test_a_ledger_goes_from_marked_to_locked_to_whole_and_an_open_one_is_put_off
         "marked marked",
         "locked b2 copying",
         "waiting b2 waiting",
-        "locked b4 copying",
+        "locked b2 copying",
         "whole done",
     ]
 
