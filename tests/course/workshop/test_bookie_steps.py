@@ -97,7 +97,7 @@ WRONG: dict[tuple[int, str], tuple[str, Changes]] = {
         ),
     ),
     (6, "a mark of 15 bytes counts"): (
-        "Your code raised error: unpack requires a buffer of 16 bytes",
+        "Your code raised struct.error: unpack requires a buffer of 16 bytes",
         (("    if len(data) != 16:\n        return 0, 0\n", ""),),
     ),
     (6, "the mark moves first"): (
