@@ -63,7 +63,7 @@ class Commands:
     def output(self) -> list[str]:
         """Return the new events and lines."""
         printed, self._printed = self._printed, []
-        return [*self._events(), *printed]
+        return [*self.new_events(), *printed]
 
     def print_line(self, line: str) -> None:
         self._printed.append(line)
@@ -72,7 +72,7 @@ class Commands:
         """From now on, show only events of these kinds."""
         self._shown = kinds
 
-    def _events(self) -> Iterator[str]:
+    def new_events(self) -> Iterator[str]:
         rows, self._row_count = self.rows[self._row_count :], len(self.rows)
         shown = [row for row in rows if row.kind in self._shown]
         for _, some in groupby(shown, _group):

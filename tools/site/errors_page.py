@@ -46,7 +46,7 @@ COURSE = (
 
 INTERNAL = {
     *("RetryLookupError", "RedirectError", "SimulationError", "DeadlockError", "RefusedError"),
-    *("BudgetError", "UnknownCommandError", "TraceEndedError", "EntryUnreadableException"),
+    *("BudgetError", "UnknownCommandError", "EntryUnreadableException"),
     *("BundleUnloadingError", "LabkitError", "BKException", "BookieException", "MetadataError"),
 }
 """Errors that labkit catches itself, and base classes that are never raised."""

@@ -51,9 +51,9 @@ def lines_of(words: str, room: float, size: float = 12, *, bold: bool = False) -
 
 def name_lines(name: str, room: float) -> tuple[str, str]:
     """Break a bold name into two lines, if possible after a separator. The second line is truncated
-    if it does not fit.
+    if it does not fit, unless nothing would be left of it.
     """
     letters = range(len(name), 0, -1)
     fits = next(n for n in letters if n == 1 or width_of(name[:n], bold=True) <= room)
     cut = max(name[:fits].rfind(sign) for sign in ".:-_") + 1 or fits
-    return name[:cut], fitted(name[cut:], room, bold=True)
+    return name[:cut], fitted(name[cut:], room, bold=True) or name[cut:]

@@ -53,7 +53,7 @@ def test_every_rule_finds_the_cause_of_an_event_in_some_run() -> None:
     rules = [(kind.name, *rule) for kind in KINDS.values() for rule in kind.causes]
     unused = {(kind, cause) for kind, cause, _ in rules}
     on_bookies = {cause for _, cause, link in rules if link is Link.FROM_PEER}
-    for seed in range(40):
+    for seed in range(60):
         for scenario in (random_scenario(seed), random_topic_scenario(seed)):
             events = run(scenario).events
             # BookKeeper's bookies do not report what they do.

@@ -33,7 +33,7 @@ def test_each_error_of_labkit_is_on_the_page_with_the_forms_of_its_messages() ->
     for row in (
         # A literal, a text that a helper receives, a base class with more arguments, a rule
         "| `this broker is shutting down` | `system/broker/broker_service.py` |",
-        "| `{name} is down and cannot be killed; restart it first` |",
+        "| `{name} is down and cannot be {verb}; restart it first` |",
         "| `Port: {port} of 127.0.0.1 is in use by another program; stop that program, or use",
         "| `{authorization_enabled} requires {authentication_enabled}=true, because a client",
         # A command, and an exercise

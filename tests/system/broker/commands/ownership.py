@@ -119,7 +119,7 @@ class OwnershipCommands(Commands):
 
     def output(self) -> list[str]:
         """Return the new events, and all other lines as one."""
-        events = list(self._events())
+        events = list(self.new_events())
         printed = super().output()
         return [*events, *(["; ".join(printed)] if printed else [])]
 
