@@ -63,11 +63,11 @@ def _local(seeds: range) -> float:
 
     # Add scenarios before and after the measured ones, so that both processes are busy throughout
     # the measurement.
-    before, after = ([scenario_of_seed(seed) for seed in range(_WARM_UP)] for _ in range(2))
+    around = [scenario_of_seed(seed) for seed in range(_WARM_UP)]
     began = perf_counter()
     scenarios = [scenario_of_seed(seed) for seed in seeds]
     generated_in_s = perf_counter() - began
-    search([*before, *scenarios, *after], stop_at=0, jobs=_JOBS, on_progress=record_time)
+    search([*around, *scenarios, *around], stop_at=0, jobs=_JOBS, on_progress=record_time)
     return generated_in_s + times[ends[1]] - times[ends[0]]
 
 

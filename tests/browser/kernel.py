@@ -10,6 +10,14 @@ from labkit.views.widgets.scene_view import SceneView
 _TRAITS = ("film", "controls", "notice", "ended")
 _PLACE = "document.querySelector('.labkit')"
 
+DISPLAY_AGAIN = """() => {
+  const again = document.createElement("div");
+  document.querySelector("main").append(again);
+  window.over = new AbortController();
+  document.querySelector(".labkit").display(again, window.over.signal);
+}"""
+"""Displays the page's first view a second time, until `window.over` aborts."""
+
 
 class Kernel:
     """The kernel behind the page's first view.

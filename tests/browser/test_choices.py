@@ -7,16 +7,11 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from labkit.views.widgets import MessageIdLineage
-from tests.browser.kernel import Kernel
+from tests.browser.kernel import DISPLAY_AGAIN, Kernel
 from tests.views.widgets.lineages import in_a_batch
 
 pytestmark = pytest.mark.browser
 REPORTED_MS = 250
-_DISPLAY = """() => {
-  const again = document.createElement("div");
-  document.querySelector("main").append(again);
-  document.querySelector(".labkit").display(again, new AbortController().signal);
-}"""
 
 
 @pytest.fixture
@@ -49,7 +44,7 @@ def test_python_hears_of_a_choice_again_after_it_chose_itself(lineage: Kernel) -
 
 def test_a_view_that_is_displayed_again_opens_at_what_was_chosen(lineage: Kernel) -> None:
     click(lineage, 2)
-    lineage.page.evaluate(_DISPLAY)
+    lineage.page.evaluate(DISPLAY_AGAIN)
     for view in (0, 1):
         expect(copy(lineage, 2, view).locator("title")).to_have_text(re.compile("shown"))
     opening = lineage.page.evaluate("document.querySelector('.labkit').model.get('film').opening")

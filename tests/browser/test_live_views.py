@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from labkit.views.widgets import BookieInside, ClusterView
 from labkit.views.widgets.follower import STOPPED
 from labkit.views.widgets.playing import PlayingView
-from tests.browser.kernel import Kernel
+from tests.browser.kernel import DISPLAY_AGAIN, Kernel
 from tests.views.widgets.scripted import Script, ScriptedCluster
 
 pytestmark = pytest.mark.browser
@@ -98,21 +98,13 @@ def test_a_click_on_a_sign_counts_while_messages_arrive(watch: Watch) -> None:
     expect(watched.page.locator(".lk-sentence")).to_contain_text("b1 was killed")
 
 
-_DISPLAY = """() => {
-  const again = document.createElement("div");
-  document.querySelector("main").append(again);
-  window.over = new AbortController();
-  document.querySelector(".labkit").display(again, window.over.signal);
-}"""
-
-
 def test_a_stopped_view_stays_stopped_when_it_is_displayed_again(watch: Watch) -> None:
     watched = watch(ClusterView)
     watched.cluster.add(3)
     watched.turn()
     sliders = watched.page.get_by_role("slider", name="Moment of the run")
     sliders.first.press("Home")
-    watched.page.evaluate(_DISPLAY)
+    watched.page.evaluate(DISPLAY_AGAIN)
     watched.cluster.add(1)
     watched.turn()
     assert [each.input_value() for each in sliders.all()] == ["0", "0"]
@@ -120,7 +112,7 @@ def test_a_stopped_view_stays_stopped_when_it_is_displayed_again(watch: Watch) -
 
 def test_a_page_says_when_it_displays_a_live_view_and_when_it_ends(watch: Watch) -> None:
     watched = watch(ClusterView)
-    watched.page.evaluate(_DISPLAY)
+    watched.page.evaluate(DISPLAY_AGAIN)
     watched.page.evaluate("window.over.abort()")
     sent = watched.page.evaluate("document.querySelector('.labkit').sent")
     first, second, last = (each["on"] for each in sent)

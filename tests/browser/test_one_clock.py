@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from labkit.course.runs.one_bookie import OneBookie
 from labkit.views.widgets import BookieInside, ClusterView, SpaceTime, XRay
+from tests.browser.kernel import DISPLAY_AGAIN
 from tests.views.widgets.films import crashed
 
 pytestmark = pytest.mark.browser
@@ -96,12 +97,6 @@ def test_an_entry_is_followed_down_to_its_bytes_at_the_same_time(
     assert marked.evaluate(outline) == "solid"
 
 
-_DISPLAY_AGAIN = """() => {
-  const again = document.createElement("div");
-  document.querySelector("main").append(again);
-  window.over = new AbortController();
-  document.querySelector(".labkit").display(again, window.over.signal);
-}"""
 _CLOSE = "() => { window.over.abort(); document.querySelector('main').lastChild.remove(); }"
 
 
@@ -109,7 +104,7 @@ def test_when_a_view_is_closed_under_the_pointer_the_others_highlight_nothing(
     opened: Callable[..., Page],
 ) -> None:
     page = opened(ClusterView(crashed()), reduced_motion="reduce")
-    page.evaluate(_DISPLAY_AGAIN)
+    page.evaluate(DISPLAY_AGAIN)
     first, second = page.locator(".lk-scene").all()
     second.locator('[data-kin="e0-2"]').last.hover()
     expect(first.locator(".lk-details")).to_contain_text("entry 2 of ledger 0")

@@ -1,4 +1,4 @@
-"""Code shared by storage trials, which run the learner's code with every possible crash."""
+"""Code shared by storage trials, which crash the learner's code at every possible point."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

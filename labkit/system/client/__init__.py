@@ -55,7 +55,8 @@ cannot connect to a bookie or replace one. The writer ends if:
     protocol/    how a client talks to one bookie
     placement/   which bookies store a ledger
 
-Read in this order: `context`, `striping`, `writer`, `pending_add`, `protocol/`, `ensemble_change`,
+Read in this order: `context`, `striping`, `writer`, `pending_add`, `protocol/`, `writer_interface`,
+`ensemble_change`,
 `ensemble`, `metadata_update`, `fence_check`, `quorum_timeout`; `reader`, `reads`, `batch_read`;
 `quorum`, `recovery`; `bookkeeper`; then the features of protocol version 3: `lac_reads`,
 `explicit_lac`, `deferred_sync`.

@@ -85,6 +85,7 @@ class BookKeeper:
             recorder,
         )
         self._new_token = new_token
+        # A set would have no deterministic order.
         self._writers: WeakValueDictionary[int, LedgerWriter] = WeakValueDictionary()
 
     async def create_ledger(

@@ -15,12 +15,12 @@ In BookKeeper: `LedgerHandle.handleBookieFailure`, `ensembleChangeLoop`.
 """
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from labkit.system.client.context import ClientContext
 from labkit.system.client.ensemble import still_in_ensemble, with_ensemble, with_replacements
 from labkit.system.client.pending_add import PendingAdd
 from labkit.system.client.striping import write_set
+from labkit.system.client.writer_interface import WriterInterface
 from labkit.system.metadata.store import MAX_NODE_BYTES, MetadataUnavailableError
 from labkit.system.model.errors import (
     BKException,
@@ -32,9 +32,6 @@ from labkit.system.model.errors import (
     LabkitError,
 )
 from labkit.system.model.ledger import LedgerState, encode_ledger_metadata
-
-if TYPE_CHECKING:
-    from labkit.system.client.writer import LedgerWriter
 
 _LARGEST_METADATA = MAX_NODE_BYTES - 100_000
 """Leave room for the changes of other clients that recover, close or repair the ledger."""
@@ -53,7 +50,7 @@ class EnsembleChange:
     stored metadata lists the new ensemble.
     """
 
-    def __init__(self, writer: "LedgerWriter", context: ClientContext) -> None:
+    def __init__(self, writer: WriterInterface, context: ClientContext) -> None:
         self.writer = writer
         self.recorder = context.recorder
         self.failed: dict[int, str] = {}

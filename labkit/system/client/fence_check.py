@@ -28,16 +28,13 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
 
 from labkit.system.client.protocol.per_channel_bookie_client import PerChannelBookieClient
+from labkit.system.client.writer_interface import WriterInterface
 from labkit.system.metadata.ledger_manager import LedgerManager
 from labkit.system.metadata.store import MetadataUnavailableError
 from labkit.system.model.errors import BKLedgerFencedException, LabkitError
 from labkit.system.model.ledger import LedgerState
-
-if TYPE_CHECKING:
-    from labkit.system.client.writer import LedgerWriter
 
 _TOO_SHORT_FOR_A_RESTART_S = 0.005
 """Recovering a ledger and then restarting one of the fenced bookies takes longer than this."""
@@ -47,7 +44,7 @@ _RETRY_S = 1.0
 class FenceCheck:
     """Holds back a writer's acknowledgements until the metadata has been read and is still OPEN."""
 
-    def __init__(self, writer: "LedgerWriter", manager: LedgerManager) -> None:
+    def __init__(self, writer: WriterInterface, manager: LedgerManager) -> None:
         self._writer = writer
         self._manager = manager
         self._loop = asyncio.get_running_loop()

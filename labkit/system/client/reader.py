@@ -123,8 +123,8 @@ class LedgerReader:
         lac_before = self.last_add_confirmed
         poll = asyncio.create_task(self._lac_reads.long_poll(self.metadata, lac_before, wait_s))
         try:
-            # Also stop when the metadata changes: the ledger has been closed, or other bookies must
-            # be polled.
+            # Also stop when the metadata changes, because either the ledger was closed, or its
+            # ensemble was changed and other bookies must be polled.
             await asyncio.wait((poll, self._changed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             poll.cancel()

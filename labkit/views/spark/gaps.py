@@ -24,8 +24,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 Position = tuple[int, int]
 """Ledger and entry."""
 Runs: TypeAlias = npt.NDArray[np.int64]
-"""Runs of consecutive entries: each row of the array is a run's first entry and its end
-(exclusive).
+"""Runs of consecutive entries. Each row contains the first entry of a run and the entry after its
+last one.
 """
 _NO_RUNS = np.empty((0, 2), np.int64)
 StepFunction = Callable[[Position | None, Position], tuple[Position, int]]

@@ -97,10 +97,8 @@ class SceneView(View):
     def film_message(self, film: Film) -> Message:
         """Return the part of a message that contains the film, the legend and the texts."""
         legend = film.number(self.legend())
-        return {
-            **{"kind": "whole", "title": self.question, "texts": self.texts(), "legend": legend},
-            **film.whole(),
-        }
+        head = {"kind": "whole", "title": self.question, "texts": self.texts(), "legend": legend}
+        return head | film.whole()
 
     def choices_message(self, film: Film, chosen: int, slider: str = "") -> Message:
         """Return a message with a film that does not show a run. Each beat is an item that the
@@ -111,11 +109,9 @@ class SceneView(View):
         slider: the label of the slider; if empty, the slider is hidden.
         """
         first, last = film.beats[chosen].at, film.beats[-1].at
-        return {
-            **{"knots": [], "signs": [], "skips": [], "number": 0, "live": False},
-            **{"run": self._name, "end": last, "opening": first, "reports": True},
-            **{"slider": slider, **self.film_message(film)},
-        }
+        no_run = {"knots": [], "signs": [], "skips": [], "number": 0, "live": False}
+        place = {"run": self._name, "end": last, "opening": first, "reports": True}
+        return {**no_run, **place, "slider": slider, **self.film_message(film)}
 
     def on_shown(self, number: int) -> None:
         """Called when the browser shows the beat with this `seq` in a film of choices."""

@@ -1,6 +1,4 @@
-"""Test cases for the checks that concern the whole cluster, including repairs, single bookies,
-readers and errors.
-"""
+"""Test cases for the checks of repairs, bookies, readers and errors."""
 
 from labkit.system.check import EPILOGUE
 from labkit.system.check.promises.durability import EveryCopyIsDurable

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
+import psutil
 
 from labkit.system.model.entry import DigestType, Entry, encode_entry, make_digest, make_master_key
 from labkit.system.storage.config import StorageConfig
@@ -67,11 +67,8 @@ def add(store: LedgerStore, ledger_id: int, *entry_ids: int, payload: bytes = b"
 
 def open_files(folder: Path) -> list[str]:
     """Return the names of the files in the folder that this process has open."""
-    links = Path("/proc/self/fd")
-    if not links.exists():
-        pytest.skip("no list of the open files")
-    paths = [link.readlink() for link in links.iterdir() if link.is_symlink()]
-    return sorted(path.name for path in paths if folder in path.parents and not path.is_dir())
+    paths = [Path(file.path) for file in psutil.Process().open_files()]
+    return sorted(path.name for path in paths if folder in path.parents)
 
 
 def present(value: T | None) -> T:

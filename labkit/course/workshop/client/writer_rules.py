@@ -281,10 +281,8 @@ class WriterRules:
             for entry_id in self._unconfirmed()
             for bookie in self._write_set(entry_id)
         } - self._requests
-        if any(map(self._is_blocked, self._unconfirmed())):
-            self._has_ended(contract.FAILS, BKNotEnoughBookiesException, no_more=contract.FAILS)
-            return
-        if any(map(self._was_given_up, self._unconfirmed())):
+        unconfirmed = self._unconfirmed()
+        if any(self._is_blocked(each) or self._was_given_up(each) for each in unconfirmed):
             self._has_ended(contract.FAILS, BKNotEnoughBookiesException, no_more=contract.FAILS)
             return
         for entry_id in self._unconfirmed():

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 
+from labkit.views.widgets.kin import ledger_kin, node_kin
 from labkit.views.widgets.recovery_progress.fold import Progress
 from labkit.views.widgets.recovery_progress.state import LedgerRepair, RepairStep
 
@@ -44,10 +45,11 @@ class LaneSpan:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane of the chart. `kind`: auditor, bookie or ledger."""
+    """A lane of the chart. `kind`: auditor, bookie or ledger. `kin`: see `kin`."""
 
     kind: str
     name: str
+    kin: str
     spans: tuple[LaneSpan, ...]
 
 
@@ -90,9 +92,11 @@ def chart_of(steps: Sequence[RepairStep], bookies: Sequence[str]) -> Chart:
         fresh = {n: progress.repair(n) for n in touched}
         ledgers.append(before | fresh)
     shown = _shown(ledgers)
-    lanes = [Lane("auditor", "auditor", _spans(auditors))]
+    lanes = [Lane("auditor", "auditor", "", _spans(auditors))]
     lanes += [
-        Lane("bookie", name, _spans([_node(name, each.get(name)) for each in nodes]))
+        Lane(
+            "bookie", name, node_kin(name), _spans([_node(name, each.get(name)) for each in nodes])
+        )
         for name in progress.names()
     ]
     lanes += [_ledger_lane(n, [each.get(n) for each in ledgers]) for n in shown]
@@ -131,7 +135,7 @@ def _ledger_lane(ledger_id: int, repairs: Sequence[LedgerRepair | None]) -> Lane
     for repair in repairs:
         was_marked |= repair is not None and repair.stage != "whole"
         looks.append(_stage(ledger_id, repair, was_marked))
-    return Lane("ledger", f"ledger {ledger_id}", _spans(looks))
+    return Lane("ledger", f"ledger {ledger_id}", ledger_kin(ledger_id), _spans(looks))
 
 
 def _stage(ledger_id: int, repair: LedgerRepair | None, was_marked: bool) -> Look:

@@ -196,9 +196,8 @@ def _lane(chart: Chart, lane: Lane, y: float) -> Mark:
     parts = [text("name", GUTTER - 10, 15, name, anchor="end")]
     parts += [_span(chart, each, height - 4) for each in lane.spans]
     parts += _labels(chart, lane, height / 2 + 3.5)
-    kin = {"bookie": node_kin(lane.name), "ledger": lane.name.replace("ledger ", "l-")}
     title = "" if name == lane.name else lane.name
-    return group(lane.name, *parts, y=y, title=title, kin=kin.get(lane.kind, ""))
+    return group(lane.name, *parts, y=y, title=title, kin=lane.kin)
 
 
 def _span(chart: Chart, each: LaneSpan, height: float) -> Mark:

@@ -58,14 +58,14 @@ async def check_not_partitioned(call: Call, what: str) -> None:
 async def forward_to_partitions(
     call: Call,
     partitions: Sequence[int],
-    *but: int,
+    *ignored: int,
     rest: str | None = None,
     method: str | None = None,
 ) -> dict[int, Any]:
     """Forward the request once for each of these partitions and return the responses by partition.
 
     `rest`, if given, replaces the part of the path after the topic, and `method` replaces the HTTP
-    method. Raises the first error, but ignores an error whose status is in `but` if another
+    method. Raises the first error, but ignores an error whose status is one of `ignored` if another
     partition accepted the request.
     """
     limit = asyncio.Semaphore(_AT_ONCE)
@@ -82,7 +82,7 @@ async def forward_to_partitions(
     answers = await asyncio.gather(*map(forward_one, partitions), return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     for error in errors:
-        is_ignored = isinstance(error, StatusError) and error.status in but
+        is_ignored = isinstance(error, StatusError) and error.status in ignored
         if not is_ignored or len(errors) == len(answers):
             raise error
     pairs = zip(partitions, answers, strict=True)
@@ -128,10 +128,10 @@ def _reason(body: bytes) -> str:
         return ""
 
 
-def on_each_partition(action: Action, *but: int) -> Action:
+def on_each_partition(action: Action, *ignored: int) -> Action:
     """Extend an action for a single topic to partitioned topics.
 
-    The request is forwarded for each existing partition (see `forward_to_partitions` for `but`).
+    `forward_to_partitions` forwards the request for each existing partition.
     """
 
     async def act(call: Call) -> object:
@@ -142,7 +142,7 @@ def on_each_partition(action: Action, *but: int) -> Action:
             raise StatusError(
                 HTTPStatus.NOT_FOUND, f"no partition of {call.topic} has been used yet"
             )
-        await forward_to_partitions(call, used, *but)
+        await forward_to_partitions(call, used, *ignored)
         return None
 
     return act

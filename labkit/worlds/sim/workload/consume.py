@@ -148,7 +148,7 @@ class _Consumer:
         self._name = f"{node.name}-{number}"
         self._topic = full_name(step.topic)
         self._inbox: asyncio.Queue[_DeliveredEntry | None] = asyncio.Queue()
-        """Delivered entries, followed by None once the connection will deliver no more entries."""
+        """Delivered entries. None follows the last entry of a connection that has ended."""
         self._connection_count = 0
         self._free_permits = 0
         self._epoch = 0
