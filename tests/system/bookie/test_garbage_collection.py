@@ -294,7 +294,7 @@ async def test_ledgers_that_others_have_instead_are_looked_for_in_their_interval
     config = replace(CONFIG, gc_wait_time_ms=1, gc_overreplicated_ledger_wait_time_ms=20)
     collecting = Collecting(tmp_path, config, [KEPT, GONE], [GONE])
     running = asyncio.create_task(collecting.garbage.run())
-    await until(lambda: len(collecting.looked_at) == 3)
+    await until(lambda: len(collecting.looked_at) >= 3)
     running.cancel()
     # On the first run, both ledgers have received entries since the start.
     assert collecting.looked_at[:2] == [[], [KEPT, GONE]]
