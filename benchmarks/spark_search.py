@@ -39,7 +39,7 @@ def main() -> None:
         measured_on = machine(Path(name))
         spark = spark_session("benchmark")
         try:
-            run_trials(spark, [Trial(seed) for seed in range(_WARM_UP * 2)], name, "")
+            _on_spark(spark, range(_WARM_UP * 2), name)
             pairs = [(_local(seeds), _on_spark(spark, seeds, name)) for _ in range(repeat_count)]
         finally:
             spark.stop()
