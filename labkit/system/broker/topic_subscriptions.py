@@ -122,6 +122,11 @@ class TopicSubscriptions:
     async def _open(
         self, name: str, start: Position, properties: Mapping[str, str], *, durable: bool
     ) -> Subscription:
+        if name == CURSOR_NAME:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"subscription name {name!r} is reserved for deduplication; choose another name",
+            )
         ledger = self._ledger
         cursor = await ledger.open_cursor(
             name, start, durable=durable, cursor_properties=properties
